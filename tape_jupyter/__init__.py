@@ -1,0 +1,1 @@
+"""tape-jupyter: record a notebook's LLM and tool calls once, replay them for ever."""

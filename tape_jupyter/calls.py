@@ -1,0 +1,141 @@
+"""Values room: what a call is. Nothing here reads, writes, patches or decides.
+
+A *call* is one request to a model, tool, retriever or host, with its reply or error. Two kinds of request
+exist: `Request` (HTTP, bytes) and `FunctionCall` (a Python function, live objects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Headers = tuple[tuple[str, str], ...]
+End = Literal["complete", "closed", "cut short", "error"]
+HostClass = Literal["model", "tool", "retrieval", "telemetry", "asset", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request as the transport was asked to send it.
+
+    `method` is upper case, `url` absolute, `body` the exact bytes (content-encoding on). Headers keep their
+    order and spelling and may hold secrets: they never reach a file unscrubbed.
+    """
+
+    method: str
+    url: str
+    headers: Headers = ()
+    body: bytes = b""
+
+    def header(self, name: str, default: str = "") -> str:
+        return header(self.headers, name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name)."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    kind: Literal["tool", "retrieval"] = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back over HTTP.
+
+    `chunks` are the bytes of each network read with content-encoding on, `waits` the seconds from sending the
+    request to each read (same length). `end` says how it ended: 'complete' (end of body seen, or its terminal
+    event), 'closed' (the program stopped reading), 'cut short' (a kernel interrupt), 'error' (`error` was raised
+    after the chunks, or instead of a head when `status` is None). `error` is a frozen exception (frozen.py).
+    """
+
+    status: int | None
+    headers: Headers = ()
+    chunks: tuple[bytes, ...] = ()
+    waits: tuple[float, ...] = ()
+    end: End = "complete"
+    error: Mapping[str, Any] | None = None
+    version: str = "HTTP/1.1"
+    reason: str = ""
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+    def header(self, name: str, default: str = "") -> str:
+        return header(self.headers, name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a taped function gave: a frozen value, or a frozen exception in `error` (frozen.py)."""
+
+    value: Any = None
+    error: Mapping[str, Any] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Decision: hand this back; nothing goes out."""
+
+    reply: Reply | Value
+
+
+class Capture(Protocol):
+    """Decision: go live, and tell the capture what happens, as it happens.
+
+    Of `finish`, `close` and `fail` exactly one is called, at most once has an effect. None of them raises, except
+    that nothing is caught from a kernel interrupt. `chunk` commits the call before it returns when the chunk holds
+    the terminal event or the last declared byte: a tap calls it *before* handing the chunk on.
+    """
+
+    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
+        """The head of the reply arrived."""
+
+    def chunk(self, data: bytes) -> None:
+        """One network read, not yet handed to the caller."""
+
+    def finish(self) -> None:
+        """The end of the body was seen."""
+
+    def close(self) -> None:
+        """The program closed the reply before its end."""
+
+    def fail(self, error: BaseException) -> None:
+        """This was raised to the caller (connection refused, reset, timeout, cancel, interrupt)."""
+
+    def value(self, value: Any) -> None:
+        """A taped function returned this."""
+
+
+class Tape(Protocol):
+    """What a tap asks. `None` means: not taped, behave as if we were not there."""
+
+    def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
+        """Decide on one call. Raises TapeRefusal (a miss, a call whose cell has ended)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Who made a call: which cell execution, and by which lineage of tasks and threads.
+
+    `lineage` is the path of spawn numbers from the cell ("" the cell itself, "2" its third task or submitted work
+    item, "2.0" that one's first): the same program gives the same paths whatever order threads run in.
+    """
+
+    cell: str = ""
+    lineage: str = ""
+    span: tuple[str, ...] = ()
+    parent: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+
+def header(headers: Headers, name: str, default: str = "") -> str:
+    """The first header of that name, whatever its case."""
+    for key, value in headers:
+        if key.lower() == name:
+            return value
+    return default

@@ -1,0 +1,64 @@
+"""Values room: every error tape-jupyter raises, in one tree.
+
+    TapeError (Exception)            something is wrong with what a person gave us
+    ├── CassetteError                a cassette that cannot be read or written; names file:line
+    ├── TapeUsageError               a magic, option, name or environment value that makes no sense
+    └── NotebookUnknown              no rung of the path ladder found the notebook
+
+    TapeRefusal (BaseException)      replay refuses to let something leave the machine
+    ├── UnmatchedCall                no recorded call is the same as this one; carries the nearest and a diff
+    └── BlockedConnection            a socket that no tap saw, or a call whose cell has ended
+
+A refusal derives from BaseException because SDKs retry and re-wrap every Exception that a transport raises:
+as an Exception a miss would show as "Connection error." after seconds of retries.
+"""
+
+from __future__ import annotations
+
+
+class TapeError(Exception):
+    """Base of the errors a person can mend."""
+
+
+class CassetteError(TapeError):
+    """A cassette is not what it should be.
+
+    `path` and `line` (1-based, in the file) say where; `reason` says what and what to do about it.
+    """
+
+    def __init__(self, reason: str, *, path: str | None = None, line: int | None = None) -> None:
+        self.reason, self.path, self.line = reason, path, line
+        where = f"{path or 'cassette'}:{line}" if line is not None else path or ""
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    def at(self, *, path: str | None = None, first_line: int = 1) -> CassetteError:
+        """The same error seen from the file: `first_line` is where the record it speaks of begins."""
+        line = None if self.line is None else self.line + first_line - 1
+        return type(self)(self.reason, path=path or self.path, line=line)
+
+
+class TapeUsageError(TapeError):
+    """A magic's line, an option, a name or an environment value that cannot be used; the message says what can."""
+
+
+class NotebookUnknown(TapeUsageError):
+    """The notebook's path cannot be found out; the message says how to name the cassette."""
+
+
+class TapeRefusal(BaseException):
+    """Replay refused. Not an Exception, so that no SDK retries it and no `except Exception` hides it."""
+
+
+class UnmatchedCall(TapeRefusal):
+    """A call that the cassette does not hold, or holds fewer times than it is made.
+
+    `report` is the readable account: the call, the nearest recorded call, a field diff, what to do now.
+    """
+
+    def __init__(self, report: str) -> None:
+        self.report = report
+        super().__init__(report)
+
+
+class BlockedConnection(TapeRefusal):
+    """A connection (or a call) that replay does not let out, with the line of user code that made it."""
