@@ -1,0 +1,40 @@
+"""Taps room: the only code that patches other people's code. Taps know calls, origin, errors, frozen and a Tape.
+
+A tap asks `current()` for the tape at every call: patches are process-wide, and without a tape they pass straight
+through. `patch_all` patches what is imported already and, through an import hook, what is imported later.
+"""
+
+from __future__ import annotations
+
+from tape_jupyter.calls import Tape
+
+_slot: list[Tape] = []
+
+
+def current() -> Tape | None:
+    """The tape that every tap asks, or None: behave as if we were not there."""
+    return _slot[-1] if _slot else None
+
+
+def install(tape: Tape) -> None:
+    """Put this tape into the slot; the one before it is forgotten."""
+    _slot[:] = [tape]
+
+
+def remove() -> None:
+    """Empty the slot: every tap passes straight through."""
+    _slot.clear()
+
+
+def patch_all() -> None:
+    """Patch every client library imported by now, and watch for those imported later. Doing it twice is harmless."""
+    from tape_jupyter.taps import arrivals
+
+    arrivals.watch()
+
+
+def unpatch_all() -> None:
+    """Take every patch off; the classes hold their own attributes again."""
+    from tape_jupyter.taps import arrivals
+
+    arrivals.unwatch()

@@ -1,0 +1,62 @@
+# Every target does its whole set-up: Python 3.11 or newer and git are all a machine needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -e -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test test-long lint demo demo-live bench browser clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The newest first; each is run, because a version manager may list a Python that is not there.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# Seconds: a whole test run may take no longer, and says which test it was in when it did.
+TEST_SECONDS ?= 900
+# pip's own lines, shortened, so that a first set-up is seen to move.
+SHORT := awk '/^ *(Collecting|Obtaining|Building wheels?|Installing|Successfully|ERROR)/ { sub(/^ +/, ""); print "   " substr($$0, 1, 100); fflush() }'
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+test: $(VENV)/.group-test ## the tests of every push (at most 15 minutes on two cores)
+	$(BIN)/python -m pytest --session-timeout=$(TEST_SECONDS) $(ARGS)
+
+test-long: $(VENV)/.group-test ## the nightly counts: a million mutated cassettes, 500 kills
+	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 \
+		$(BIN)/python -m pytest --timeout=0 $(ARGS)
+
+lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: $(VENV)/.group-test ## record, cut the network, replay, edit a reply, show a miss (2 minutes)
+	$(BIN)/tape demo $(ARGS)
+
+demo-live: $(VENV)/.group-test $(VENV)/.group-real-model ## the same against a real model on this machine
+	$(BIN)/tape demo --real-model $(ARGS)
+
+bench: $(VENV)/.group-test $(VENV)/.group-bench ## one JSON line a figure, the peers measured in the same run
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+browser: ## Debian's chromium, for browser tests
+	@if command -v chromium >/dev/null; then chromium --version; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "== chromium, from Debian's packages"; apt-get update -qq && apt-get install -y -qq chromium; \
+	else echo "install chromium, for example: sudo apt-get install chromium"; exit 1; fi
+
+$(VENV)/.made: Makefile
+	@[ -n "$(PYTHON)" ] || { echo "tape-jupyter needs Python 3.11 or newer (with venv); set PYTHON=/path/to/python3"; exit 1; }
+	@echo "== virtual environment in $(VENV), from $(PYTHON) ($$($(PYTHON) -V))"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check --upgrade 'pip>=25.1' | $(SHORT)
+	@touch $@
+
+$(VENV)/.group-%: $(VENV)/.made pyproject.toml
+	@echo "== packages of group '$*' (once; a minute or two for the first)"
+	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check --editable . --group $* | $(SHORT)
+	@touch $@
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,6 @@
+"""Doors room: `python -m tape_jupyter` is `tape`."""
+
+from tape_jupyter.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""Engine room: the socket guard. In replay nothing leaves this process that no tap saw; while recording it is named.
+
+One audit hook (PEP 578), installed when the first guard is armed. Python cannot remove it, so it is switched: idle, it
+costs one set lookup for every audit event of the process. Nothing is patched here.
+
+What an audit hook cannot see: C libraries with sockets of their own (grpc, pycurl, libpq, zmq, ctypes, uvloop), sockets
+connected before, and what a child process does. Child processes are named; those that are there to reach the network
+are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import linecache
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from types import FrameType
+from typing import Any, Literal
+
+from tape_jupyter import hosts, sightings
+from tape_jupyter.errors import BlockedConnection
+from tape_jupyter.origin import ORIGIN, SENDING
+from tape_jupyter.sightings import Target
+
+_EVENTS = sightings.CONNECTIONS | sightings.LOOKUPS | frozenset(sightings.CHILDREN)
+_PLUMBING = frozenset({"ipykernel", "IPython", "zmq", "jupyter_client", "debugpy", "_pydevd_bundle", "pydevd"})
+_KERNEL_THREADS = frozenset({"IOPub", "Heartbeat", "Control", "Shell channel"})
+_LIBRARIES = (str(Path(os.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_NAME_HOLDS = 5.0  # seconds between looking a name up and connecting to its address
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something that no tap saw. `refusal` is the error raised for it; None: it went on, and is not on the tape.
+
+    `what` is host:port or a command line, `where` the user's line, `cell` the cell it came from (None: unknown).
+    """
+
+    kind: Literal["connection", "lookup", "child"]
+    what: str
+    where: str
+    cell: Any = None
+    refusal: BlockedConnection | None = None
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return str(self.refusal)
+        if self.kind == "child":
+            return f"child process `{self.what}` ({self.where}) runs live: what it does is not on the tape"
+        return f"connection to {self.what} ({self.where}) was seen by no tap: it is not on the tape"
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+def _nothing(_: Sighting) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a guard does while it is armed.
+
+    'replay' refuses, in every thread; 'record' reports to `on_event`; 'off' does neither. Whatever the mode, code whose
+    origin is a cell that `replays` is refused: a thread may outlive its replay. `allow` holds hosts or host:port
+    (also written `host:NAME`) that user code may reach. `on_event` is called in the thread that did it, also for a
+    refusal, before that is raised.
+    """
+
+    mode: Literal["replay", "record", "off"]
+    replays: Callable[[Any], bool] = _never
+    allow: frozenset[str] = frozenset()
+    on_event: Callable[[Sighting], None] = _nothing
+
+
+@dataclass(slots=True)
+class Guard:
+    """Armed with a policy, it judges every connection, name lookup and child process of this process."""
+
+    policy: Policy = Policy("off")
+    refusals: list[Sighting] = field(default_factory=list)
+    _reported: set[str] = field(default_factory=set)
+    _addresses: set[str] = field(default_factory=set)  # of allowed names
+
+    def arm(self, policy: Policy) -> None:
+        """From now on, in all threads; replaces an earlier policy."""
+        if policy.mode != self.policy.mode:
+            self._reported.clear()
+        self.policy = replace(policy, allow=frozenset(name.removeprefix("host:") for name in policy.allow))
+        _install(self)
+
+    def disarm(self) -> None:
+        """All is live again, for code of replay cells too."""
+        self.policy = Policy("off")
+        _armed[:] = [guard for guard in _armed if guard is not self]
+
+    def take_refusals(self) -> list[Sighting]:
+        """The refusals since last asked. User code may have swallowed them: a cell that has any must fail."""
+        taken, self.refusals = self.refusals, []
+        return taken
+
+    def judge(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
+        """Called by the hook. Raises BlockedConnection, or an OSError where that is what the caller expects."""
+        policy, origin = self.policy, ORIGIN.get()
+        cell = origin.cell if origin is not None else None
+        refuse = policy.mode == "replay" or (cell is not None and policy.replays(cell))
+        if not refuse and policy.mode != "record":
+            return
+        try:
+            seen = self._sighted(event, args, frame, sure=refuse or origin is not None)
+        except Exception as problem:
+            if refuse:
+                raise BlockedConnection(f"replay: {event} was refused: judging it failed with {problem!r}") from problem
+            return
+        if seen is not None:
+            self._treat(*seen, cell, refuse=refuse)
+
+    def _sighted(self, event: str, args: tuple[Any, ...], frame: FrameType, *, sure: bool) -> tuple[Target, str] | None:
+        """What is reached, and from where; None if this is the kernel's, or allowed, or not known to be the user's."""
+        target = sightings.target(event, args)
+        if target is None or self._allowed(target) or _is_socketpair(frame):
+            return None
+        user = _user_frame(frame)
+        if user is None and (_in_kernel_thread() or not sure):
+            return None
+        if target.kind == "lookup":
+            _remember(target.host)
+        return target, _place(user)
+
+    def _treat(self, target: Target, where: str, cell: Any, *, refuse: bool) -> None:
+        if target.kind != "child" and hosts.telemetry_host(_name(target)):
+            if refuse:
+                raise ConnectionRefusedError(f"{target.what}: telemetry stays at home in a replay")
+            return
+        if not refuse or not target.networked:
+            if target.kind != "lookup":
+                self._tell(Sighting(target.kind, _named(target), where, cell))
+            return
+        if target.expected:
+            raise socket.herror(1, f"{target.what} is not looked up in a replay")
+        sighting = Sighting(target.kind, target.what, where, cell, BlockedConnection(_refusal_text(target, where)))
+        self.refusals.append(sighting)
+        self._tell(sighting)
+        assert sighting.refusal is not None
+        raise sighting.refusal
+
+    def _tell(self, sighting: Sighting) -> None:
+        """Each thing once while the mode lasts: a polling loop is one source, not a thousand."""
+        if str(sighting) not in self._reported:
+            self._reported.add(str(sighting))
+            self.policy.on_event(sighting)
+
+    def _allowed(self, target: Target) -> bool:
+        if target.kind == "child" or not self.policy.allow:
+            return False
+        if target.host in self._addresses:
+            return True
+        if not any(_fits(allowed, target) for allowed in self.policy.allow):
+            return False
+        if target.kind == "lookup":  # the connection that follows names its address only
+            self._addresses.update(_resolved(target.host))
+        return True
+
+
+def _fits(allowed: str, target: Target) -> bool:
+    """`db.example` fits every port, `db.example:5432` that one; all names of this machine are one."""
+    host, colon, number = allowed.rpartition(":")
+    if not colon or not number.isdigit() or (":" in host and not host.startswith("[")):
+        host, number = allowed, ""
+    if number and target.port is not None and number != str(target.port):
+        return False
+    host = host.strip("[]")
+    return host == target.host or (hosts.loopback(host) and hosts.loopback(target.host))
+
+
+# ---- the hook
+
+_armed: list[Guard] = []
+_installed: list[bool] = []
+_inside = threading.local()
+
+
+def _install(guard: Guard) -> None:
+    if not any(guard is other for other in _armed):
+        _armed.append(guard)
+    if not _installed:
+        _installed.append(True)
+        sys.addaudithook(_hook)
+
+
+# Defaults instead of globals: the hook outlives this module when the interpreter shuts down.
+def _hook(
+    event: str,
+    args: tuple[Any, ...],
+    events: frozenset[str] = _EVENTS,
+    armed: list[Guard] = _armed,
+    sending: Callable[[], bool] = SENDING.get,
+    inside: threading.local = _inside,
+) -> None:
+    if event not in events or not armed or sending() or getattr(inside, "judging", False):
+        return
+    inside.judging = True
+    try:
+        for guard in tuple(armed):
+            guard.judge(event, args, sys._getframe(1))  # noqa: SLF001  # the only name it has
+    finally:
+        inside.judging = False
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """For what we do ourselves: connections and children made inside are neither refused nor reported."""
+    token = SENDING.set(True)
+    try:
+        yield
+    finally:
+        SENDING.reset(token)
+
+
+# ---- names of addresses
+
+_looked_up = threading.local()
+_lately: list[tuple[str, float]] = [("", 0.0)]
+
+
+def _remember(host: str) -> None:
+    _looked_up.last = _lately[0] = (host, time.monotonic())
+
+
+def _name(target: Target) -> str:
+    """The name an address was looked up by just before: in this thread, or in asyncio's helper threads; or ''."""
+    if target.kind == "lookup" or not sightings.is_address(target.host):
+        return target.host
+    in_loop = asyncio._get_running_loop() is not None  # noqa: SLF001  # the public one raises where there is none
+    name, at = getattr(_looked_up, "last", _lately[0] if in_loop else ("", 0.0))
+    return name if time.monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host) else ""
+
+
+def _named(target: Target) -> str:
+    name = _name(target) if target.kind == "connection" else ""
+    return f"{target.what} ({name})" if name and name != target.host else target.what
+
+
+def _resolved(host: str) -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+    except OSError:
+        return set()
+
+
+# ---- whose code
+
+
+def _is_socketpair(frame: FrameType) -> bool:
+    """Where the system has no socket pairs, the standard library connects one over loopback (event loops do)."""
+    return frame.f_code.co_filename == socket.__file__ and frame.f_code.co_name.endswith("socketpair")
+
+
+def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the person's own code: no library's, not ours."""
+    while frame is not None and not _is_user_code(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_user_code(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    if name.startswith("<"):  # <stdin>, <string>, <ipython-input-1>; libraries generate code with such names as well
+        return frame.f_globals.get("__name__") == "__main__" and not name.startswith("<frozen")
+    return not name.startswith(_LIBRARIES) and "site-packages" not in name and "dist-packages" not in name
+
+
+def _place(frame: FrameType | None) -> str:
+    if frame is None:
+        return f"thread {threading.current_thread().name}"
+    path, line = frame.f_code.co_filename, frame.f_lineno
+    cell = frame.f_globals.get("__name__") == "__main__" and ("ipykernel_" in path or "<ipython-input" in path)
+    source = linecache.getline(path, line)
+    place = f"cell line {line}" if cell else f"{PurePath(path).name}:{line}"
+    return f"{place}: {sightings.shortened(source)}" if source.strip() else place
+
+
+def _in_kernel_thread() -> bool:
+    thread = threading.current_thread()
+    return type(thread).__module__.partition(".")[0] in _PLUMBING or thread.name in _KERNEL_THREADS
+
+
+def _refusal_text(target: Target, where: str) -> str:
+    if target.kind == "child":
+        return (
+            f"replay: the child process `{target.command}` ({where}) was refused, since it would reach the network.\n"
+            "Make its result a tool's (@tape.tool), or run this cell untaped."
+        )
+    verb = "looking up" if target.kind == "lookup" else "a connection to"
+    return (
+        f"replay: {verb} {_named(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
+        f"Let it out with `--live host:{_name(target) or target.host}`, or make what opens it a tool (@tape.tool)."
+    )

@@ -1,0 +1,453 @@
+"""Store room: a cassette: its runs and calls, found by match key, read when used, appended one record at a time.
+
+No decision about a live call is made here (player.py), and nothing is patched. Opening scans for record marks and a
+record's first lines; a record is parsed when it is used. Small files are parsed whole, so that a bad line shows
+before anything runs.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets as entropy
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter import assets, records, slices, tapetext
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.journal import Journal, Span
+from tape_jupyter.migrations import VERSION, migrated
+from tape_jupyter.secrets import Secrets
+
+WHOLE_CHECK = 1024 * 1024  # bytes: files up to this size are parsed whole when opened
+_BODIES_KEPT = 256
+_HEAD = re.compile(rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n')
+_CALL = re.compile(
+    rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
+    rb'(?:lineage: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
+)
+
+
+class Entry:
+    """One recorded call in a cassette: where it lies and what it is found by; everything else is read on demand."""
+
+    __slots__ = ("book", "id", "length", "lineage", "match", "more", "offset", "run")
+
+    def __init__(self, book: Cassette, span: tuple[int, int], names: tuple[str, str, str, str]) -> None:
+        self.book = book
+        self.offset, self.length = span
+        self.id, self.run, self.match, self.lineage = names
+        self.more: tuple[tuple[int, int], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<call {self.id} of run {self.run}>"
+
+    @property
+    def line(self) -> int:
+        """1-based line of the record in the file."""
+        return self.book.line(self.offset)
+
+    @property
+    def order(self) -> int:
+        """Which of the run's calls with the same match key this is, from 1, in the order they were made."""
+        return int(self.id.partition("-")[2] or 1)
+
+    def head(self) -> dict[str, Any]:
+        """Every key of the record above `request`."""
+        return self.book.head(self)
+
+    def request(self) -> Request | FunctionCall:
+        return self.book.request(self)
+
+    def reply(self) -> Reply | Value:
+        return self.book.reply(self)[0]
+
+    def edited(self) -> bool:
+        """Whether the reply's bytes are not the recorded ones: somebody edited the file."""
+        return self.book.reply(self)[1]
+
+
+class Cassette:
+    """A cassette file, open for reading and appending. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        self.calls: list[Entry] = []
+        self.runs: list[dict[str, Any]] = []
+        self.ended: dict[str, dict[str, Any]] = {}
+        self._by_match: dict[str, list[Entry]] = {}
+        self._by_name: dict[tuple[str, str], Entry] = {}
+        self._journal = Journal(path)
+        self._memory: bytes | None = None
+        self._lock = threading.RLock()
+        self._folder = slices.Folder()
+        self._resolved: OrderedDict[tuple[str, str], Any] = OrderedDict()
+
+    @classmethod
+    def open(cls, path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Cassette:
+        """Open a cassette; a file that is not there is an empty cassette (nothing is created).
+
+        Raises CassetteError naming file and line. `check` 'auto' parses every record of a file up to 1 MiB.
+        """
+        cassette = cls(Path(path))
+        cassette.refresh()
+        if check == "whole":
+            cassette.check()
+        elif check == "auto":
+            cassette.check_small()
+        return cassette
+
+    # ------------------------------------------------------------ the index
+
+    def refresh(self) -> bool:
+        """Index what is in the file now; True where it had changed. Appended records alone are added in place."""
+        with self._lock:
+            if not self._journal.changed():
+                return False
+            self._forget()
+            for span in self._journal.scan():
+                self._index(span)
+            if self._journal.torn:
+                self.notes.append(
+                    f"{self.path.name}: the last {self._journal.torn:,} bytes are a record that was never finished "
+                    "(a crash); they are not read, and are kept in .torn at the next recording"
+                )
+            return True
+
+    def _forget(self) -> None:
+        self.calls, self.runs, self.ended, self._by_match, self._by_name = [], [], {}, {}, {}
+        self._resolved.clear()
+        self.notes, self._memory = [], None
+
+    def _index(self, span: Span) -> None:
+        found = _HEAD.match(span.head)
+        kind = found[1].decode() if found else ""
+        if not self.calls and not self.runs and kind != "tape":
+            self._require_header(span, kind)
+        if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
+            self._add_call(
+                Entry(self, span[:2], tuple(_either(m, n) for m, n in ((found, 2), (names, 1), (names, 3), (names, 5))))
+            )  # type: ignore[arg-type]  # four texts
+        elif kind == "tape" and found:
+            self._header(span)
+        else:
+            self._index_parsed(span)
+
+    def _require_header(self, span: Span, kind: str) -> None:
+        if self._journal.exists() and span.offset == 0:
+            raise self.at(
+                CassetteError(f"a cassette begins with a `tape: {VERSION}` record, not {kind or 'this'}", line=2),
+                span.offset,
+            )
+
+    def _header(self, span: Span) -> None:
+        record = self._parse(span.offset, span.length)
+        version = record.get("tape")
+        if type(version) is not int or version < 0:
+            raise self.at(CassetteError(f"`tape: {version}` is not a version number", line=2), span.offset)
+        if version > VERSION:
+            raise self.at(
+                CassetteError(f"made by a newer version (tape: {version}); upgrade tape-jupyter", line=2), span.offset
+            )
+        if version < VERSION and self._memory is None:
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        """Index a migrated copy held in memory; the file stays as it is."""
+        old = [self._parse(span.offset, span.length) for span in self._journal.scan()]
+        texts = [tapetext.emit(record).encode("utf-8") for record in migrated(old, version)]
+        self._memory = b"".join(texts)
+        self.notes.append(
+            f"{self.path.name}: written in format {version}, read as format {VERSION}; the file is untouched"
+        )
+        offset = 0
+        for text in texts:
+            self._index(Span(offset, len(text), text[:600]))
+            offset += len(text)
+
+    def _index_parsed(self, span: Span) -> None:
+        """The slow way: any record but a call in its usual shape."""
+        if self._memory is not None and self._memory[span.offset : span.offset + 4] != b"---\n":
+            return
+        record = self._parse(span.offset, span.length)
+        kind = next(iter(record))
+        if kind == "run":
+            self.runs.append(record)
+        elif kind == "end":
+            self.ended[str(record["end"])] = record
+        elif kind == "call":
+            names = tuple(str(record.get(key, "")) for key in ("call", "run", "match", "lineage"))
+            if not re.fullmatch(r"[0-9a-f]{32}", names[2]):
+                raise self.at(
+                    CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)", line=2), span.offset
+                )
+            self._add_call(Entry(self, span[:2], names))  # type: ignore[arg-type]  # four texts
+        elif kind == "more":
+            self._add_more(record, span)
+        else:
+            raise self.at(
+                CassetteError(f"unknown record {kind!r}; a record is one of tape, run, call, more, end", line=2),
+                span.offset,
+            )
+
+    def _add_call(self, entry: Entry) -> None:
+        name = (entry.run, entry.id)
+        if name in self._by_name:
+            raise self.at(CassetteError(f"call {entry.id} stands twice in run {entry.run}", line=2), entry.offset)
+        self._by_name[name] = entry
+        self.calls.append(entry)
+        self._by_match.setdefault(entry.match, []).append(entry)
+
+    def _add_more(self, record: Mapping[str, Any], span: Span) -> None:
+        entry = self._by_name.get((str(record.get("run", "")), str(record["more"])))
+        if entry is None:
+            raise self.at(CassetteError(f"`more: {record['more']}` belongs to no call before it", line=2), span.offset)
+        entry.more += ((span.offset, span.length),)
+
+    def matching(self, key: str) -> Sequence[Entry]:
+        """Every recorded call with that match key, in file order (the order of completion)."""
+        return self._by_match.get(key, ())
+
+    def call(self, run: str, name: str) -> Entry | None:
+        return self._by_name.get((run, name))
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    # ------------------------------------------------------------ reading records
+
+    def text(self, offset: int, length: int) -> str:
+        data = (
+            self._memory[offset : offset + length] if self._memory is not None else self._journal.read(offset, length)
+        )
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise self.at(
+                CassetteError("not UTF-8; restore the file, or save it as UTF-8", line=line), offset
+            ) from error
+        if not text.startswith("---"):
+            raise CassetteError("the file changed while it was in use; run the cell again", path=str(self.path))
+        return text
+
+    def _parse(self, offset: int, length: int) -> dict[str, Any]:
+        try:
+            return tapetext.parse(self.text(offset, length))
+        except CassetteError as error:
+            raise self.at(error, offset) from error
+
+    def at(self, error: CassetteError, offset: int) -> CassetteError:
+        """The error with this file's name, and its line counted from the file's first."""
+        if error.path is not None:
+            return error
+        return error.at(path=str(self.path), first_line=self.line(offset))
+
+    def line(self, offset: int) -> int:
+        return self._memory.count(b"\n", 0, offset) + 1 if self._memory is not None else self._journal.line(offset)
+
+    def head(self, entry: Entry) -> dict[str, Any]:
+        try:
+            return tapetext.head(self.text(entry.offset, entry.length), "request")
+        except CassetteError as error:
+            raise self.at(error, entry.offset) from error
+
+    def request_section(self, entry: Entry) -> dict[str, Any]:
+        """`request:` with references and assets replaced by what they stand for."""
+        try:
+            section = self._section(entry, "request")
+            whole = {**section, "body": self._body(entry, section["body"])} if "body" in section else section
+        except CassetteError as error:
+            raise self.at(error, entry.offset) from error
+        return whole
+
+    def request(self, entry: Entry) -> Request | FunctionCall:
+        section = self.request_section(entry)
+        try:
+            return records.request_of(section)
+        except CassetteError as error:
+            raise self.at(error, entry.offset) from error
+
+    def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
+        """The reply, byte for byte, and whether it was edited by hand."""
+        try:
+            section = self._section(entry, "response")
+            if not entry.more:
+                return records.reply_of(section)
+            parts = [self._with_assets(self._parse(*where)) for where in entry.more]
+            whole = records.merge_more(section, parts)
+            return whole["reply"], whole["edited"]
+        except CassetteError as error:
+            raise self.at(error, entry.offset) from error
+
+    def _section(self, entry: Entry, name: str) -> dict[str, Any]:
+        section = tapetext.top(self.text(entry.offset, entry.length), name)
+        if not isinstance(section, dict):
+            raise CassetteError(f"call {entry.id} has no {name}", line=2)
+        return self._with_assets(section)
+
+    def _with_assets(self, section: dict[str, Any]) -> dict[str, Any]:
+        found = assets.bring_back(section, self.path.parent / "assets")
+        return found if isinstance(found, dict) else section
+
+    def _body(self, entry: Entry, body: Any) -> Any:
+        """The body unfolded. A chain of references is followed with a stack, however long."""
+        pending: list[tuple[Entry, Any]] = [(entry, body)]
+        while pending:
+            owner, folded = pending[-1]
+            missing = [at for ref in slices.references(folded) if (at := self._referred(owner, ref)) is not None]
+            if missing:
+                pending += [(other, self._section(other, "request").get("body")) for other in missing]
+                continue
+            whole = slices.unfold(folded, lambda ref, owner=owner: self._resolved[self._key(owner, ref)])  # type: ignore[misc]  # bound early on purpose
+            pending.pop()
+            self._keep(owner, whole, len(pending))
+        return self._resolved[entry.run, entry.id]
+
+    def _referred(self, owner: Entry, ref: slices.Ref) -> Entry | None:
+        """The call a reference names where it is still to be unfolded; None where it is known."""
+        other = self._by_name.get(self._key(owner, ref))
+        if other is None:
+            raise CassetteError(f"call {owner.id} refers to call {ref.call}, which is not in this cassette", line=2)
+        if other.offset >= owner.offset:
+            raise CassetteError(f"call {owner.id} refers to call {ref.call}, which does not come before it", line=2)
+        return None if self._key(owner, ref) in self._resolved else other
+
+    @staticmethod
+    def _key(owner: Entry, ref: slices.Ref) -> tuple[str, str]:
+        return ref.run or owner.run, ref.call
+
+    def _keep(self, owner: Entry, whole: Any, needed: int) -> None:
+        self._resolved[owner.run, owner.id] = whole
+        while len(self._resolved) > _BODIES_KEPT + needed:
+            self._resolved.popitem(last=False)
+
+    def check(self) -> None:
+        """Parse and restore every record. Raises the first CassetteError met."""
+        with self._lock:
+            for entry in list(self.calls):
+                entry.request()
+                entry.reply()
+
+    def check_small(self) -> None:
+        """`check`, for a file small enough that nobody waits for it."""
+        if self.path.is_file() and self.path.stat().st_size <= WHOLE_CHECK:
+            self.check()
+
+    def edited(self) -> Iterator[Entry]:
+        return (entry for entry in self.calls if entry.edited())
+
+    # ------------------------------------------------------------ appending
+
+    def writable(self) -> str:
+        """Why nothing can be recorded here, or ""."""
+        if self._memory is not None:
+            return "the cassette is of an older format; record under another name, or migrate it"
+        return self._journal.writable()
+
+    def start_run(self, record: dict[str, Any], header: dict[str, Any]) -> str:
+        """Commit a run record; gives its id (random, so that two kernels or branches never share one)."""
+        run = f"r-{entropy.token_hex(4)}"
+        whole = {"run": run, **record}
+        with self._lock:
+            self._commit(whole, {"tape": VERSION, **header})
+            self.runs.append(whole)
+        return run
+
+    def append_call(
+        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
+    ) -> Entry:
+        """Commit one call. What is written is proven first: parse(emit(record)) == record, and the bytes restore.
+
+        Raises CassetteError where it cannot be kept (disk full, read-only); the caller's program is not concerned.
+        """
+        with self._lock:
+            record, remember = self._record(head, call, reply, secrets, scrub=False)
+            text = tapetext.emit(record)
+            if secrets.suspicious(text):
+                record, remember = self._record(head, call, reply, secrets, scrub=True)
+                text = tapetext.emit(record)
+            data = self._prove(record, text)
+            offset = self._journal_append(data)
+            entry = Entry(self, (offset, len(data)), (head.call, head.run, head.match, head.where.lineage))
+            self._add_call(entry)
+            remember(head.call)
+            return entry
+
+    def _record(
+        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets, *, scrub: bool
+    ) -> tuple[dict[str, Any], Callable[[str], None]]:
+        """The record of a call, and what to do once it is committed."""
+        request, response = records.request_section(call, secrets), records.response_section(reply, secrets)
+        if scrub:
+            request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
+        folded, remember = self._folder.fold(head.run, request.get("body"))
+        if "body" in request:
+            request["body"] = folded
+        return {**head.record(), "request": request, "response": response}, remember
+
+    def append_more(self, entry: Entry, reply: Reply, secrets: Secrets) -> None:
+        """Commit bytes (or an error) that came after a call's terminal event had been committed."""
+        response = records.response_section(reply, secrets)
+        response.pop("status", None)
+        with self._lock:
+            record = {"more": entry.id, "run": entry.run, **response}
+            text = tapetext.emit(record)
+            if secrets.suspicious(text):
+                record = {"more": entry.id, "run": entry.run, **records.scrubbed(response, secrets)}
+                text = tapetext.emit(record)
+            data = self._prove(record, text)
+            entry.more += ((self._journal_append(data), len(data)),)
+
+    def end_run(self, run: str, record: dict[str, Any]) -> None:
+        whole = {"end": run, **record}
+        with self._lock:
+            self._commit(whole)
+            self.ended[run] = whole
+            self._journal.sync()
+
+    def _commit(self, record: dict[str, Any], header: dict[str, Any] | None = None) -> None:
+        text = tapetext.emit(record).encode("utf-8")
+        self._journal_append(text, tapetext.emit(header).encode("utf-8") if header else b"")
+
+    def _prove(self, record: dict[str, Any], text: str) -> bytes:
+        """The bytes to commit, long texts put away; proven to read back as what they were written from."""
+        if len(text) > assets.LIMIT:
+            folder = self.path.parent / "assets"
+            record = {
+                k: assets.put_away(v, folder) if k not in ("call", "run", "kit") else v for k, v in record.items()
+            }
+            text = tapetext.emit(record)
+        if tapetext.parse(text) != record:
+            raise CassetteError(
+                "a record did not survive being written and read; please report this", path=str(self.path)
+            )
+        return text.encode("utf-8")
+
+    def _journal_append(self, text: bytes, header: bytes = b"") -> int:
+        known = self._journal.committed
+        offset = self._journal.append(text, header)
+        if offset - len(header) != known and offset != known:
+            self._catch_up(known, offset)
+        return offset
+
+    def _catch_up(self, known: int, until: int) -> None:
+        """Index what another kernel appended since."""
+        mine = self._journal.committed
+        for span in self._journal.scan(known):
+            if span.offset < until:
+                self._index(span)
+        self._journal.committed = mine
+
+
+def _either(found: re.Match[bytes], group: int) -> str:
+    return (found[group] or found[group + 1] or b"").decode("utf-8")
+
+
+def open(path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Cassette:  # noqa: A001  # tape.open
+    """`tape.open(path)`: see Cassette.open."""
+    return Cassette.open(path, check)

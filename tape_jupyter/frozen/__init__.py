@@ -1,0 +1,151 @@
+"""Text room: live Python values <-> plain structure (dict, list, str, int, float, bool, None). No pickle, no eval.
+
+    freeze(value) -> structure          raises CannotFreeze (what, where in the value, why)
+    thaw(structure) -> value            raises CassetteError on anything malformed
+    freeze_error(exc) -> structure      never raises; what cannot be written is listed under `left out`
+    thaw_error(structure) -> exception
+
+What round-trips is what the codecs name: scalars (standard library), classes (Enum, namedtuple, dataclass, pydantic),
+errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (httpx and requests responses held by errors).
+Their libraries are imported only to thaw a value of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.frozen import classes, errors, scalars
+from tape_jupyter.frozen.walk import MAX_DEPTH, CannotFreeze, Codec, Freezer, Thawer, depth, need
+
+__all__ = ["Awaited", "CannotFreeze", "freeze", "freeze_error", "thaw", "thaw_error"]
+
+_LIBRARIES = {"numpy": "arrays", "PIL": "images", "pandas": "tables"}
+_MARKS = {
+    "arrays": {"ndarray", "numpy"},
+    "images": {"Image"},
+    "tables": {
+        "DataFrame",
+        "Series",
+        "Index",
+        "pandas array",
+        "Timestamp",
+        "Timedelta",
+        "Period",
+        "Interval",
+        "NaT",
+        "NA",
+    },
+}
+"""Marks by the file that reads them: a library is imported when a value of its is met."""
+
+
+class _Codecs(Protocol):
+    """A file of codecs."""
+
+    BY_NAME: dict[str, Codec]
+
+    @staticmethod
+    def codec_for(kind: type) -> Codec | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a plain function's awaitable result gave: thaws to an Awaited, which the tap turns into an awaitable."""
+
+    value: Any
+
+
+_AWAITED = Codec(
+    "awaitable",
+    lambda awaited, walk, at: {"value": walk.freeze(awaited.value, (at, "value"))},
+    lambda s, walk, at: Awaited(walk.thaw(s["value"], (at, "value"))),
+)
+
+
+def freeze(value: Any) -> Any:
+    """The value as structure: a copy, later changes of the value do not show. Raises CannotFreeze."""
+    structure = Freezer(_codec_of).freeze(value, None)
+    if depth(structure) > MAX_DEPTH:
+        raise CannotFreeze(None, value, f"nested deeper than {MAX_DEPTH} levels")
+    return structure
+
+
+def thaw(structure: Any) -> Any:
+    """The value again, of the same type. Raises CassetteError, and runs no code that the structure names."""
+    try:
+        return Thawer(_codec_named).thaw(structure, None)
+    except RecursionError:
+        raise CassetteError("a recorded value is nested too deep to be read") from None
+
+
+def freeze_error(error: BaseException) -> dict[str, Any]:
+    """The exception as structure; parts that cannot be frozen are left out, and named under `left out`."""
+    structure: dict[str, Any] = Freezer(_codec_of).freeze(error, None)
+    for part in ("context", "cause", "attributes"):
+        if part in structure and depth(structure) > MAX_DEPTH:
+            del structure[part]
+            structure.setdefault("left out", []).append(part)
+    return structure
+
+
+def thaw_error(structure: Mapping[str, Any]) -> BaseException:
+    """The exception again, to be raised. Raises CassetteError, naming the module that must be imported first."""
+    error = thaw(need(dict(structure), dict, None))
+    if not isinstance(error, BaseException):
+        raise CassetteError(f"a {type(error).__name__} is recorded where an exception belongs")
+    return error
+
+
+def _codec_of(kind: type) -> Codec | None:
+    """How a value of this very type is written; None: it is not."""
+    known = scalars.BY_TYPE.get(kind)
+    if known is not None:
+        return known
+    if issubclass(kind, BaseException):
+        return errors.CODEC
+    if kind is Awaited:
+        return _AWAITED
+    return _codec_of_library(kind) or classes.codec_for(kind)
+
+
+def _codec_of_library(kind: type) -> Codec | None:
+    library = kind.__module__.partition(".")[0]
+    if library in _LIBRARIES:
+        return _load(_LIBRARIES[library]).codec_for(kind)
+    if kind.__module__ == "dateutil.tz.tz" and kind.__name__ in {"tzutc", "tzoffset"}:
+        return scalars.DATEUTIL
+    return None
+
+
+def _codec_named(name: str) -> Codec | None:
+    """How a value with this mark is read; None: there is no such mark."""
+    for known in _ALWAYS:
+        if name in known:
+            return known[name]
+    for file, marks in _MARKS.items():
+        if name in marks:
+            return _load(file).BY_NAME[name]
+    return None
+
+
+def _load(file: str) -> _Codecs:
+    """The codecs of numpy, PIL or pandas. Raises CassetteError where that is not installed."""
+    try:
+        if file == "arrays":
+            from tape_jupyter.frozen import arrays
+
+            return arrays
+        if file == "images":
+            from tape_jupyter.frozen import images
+
+            return images
+        from tape_jupyter.frozen import tables
+    except ImportError as missing:
+        raise CassetteError(f"a recorded value needs {missing.name}: install it") from missing
+    return tables
+
+
+_ALWAYS = (scalars.BY_NAME, classes.BY_NAME, errors.BY_NAME, {_AWAITED.name: _AWAITED})

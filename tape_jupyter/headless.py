@@ -1,0 +1,229 @@
+"""Doors room: runs a whole notebook in a fresh kernel, recording or replaying, and compares its outputs.
+
+The kernel is started with the extension loaded and TAPE_MODE set, and is asked whether it is so before any cell runs:
+a kernel of another environment, without tape-jupyter, would run live. Nothing a person has saved is ever lost: a
+notebook is replaced in one step, and not at all when somebody saved it meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape_jupyter import outputs
+from tape_jupyter.errors import TapeUsageError
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
+    from nbformat import NotebookNode
+
+Mode = Literal["record", "replay"]
+Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
+REFUSALS = ("UnmatchedCall", "BlockedConnection")
+PROBE = "__import__('tape_jupyter.notebook.deck', fromlist=['get']).get().session_mode"
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss or error, in lines.
+
+    ok: it ran (record). same, differs: against the saved outputs (replay). missed: replay refused a call.
+    failed: it raised, and has not done so when it was saved. not run: a cell before it raised.
+    """
+
+    number: int
+    status: Status
+    title: str = ""
+    seconds: float = 0.0
+    said: tuple[str, ...] = ()
+    tape: str = ""
+
+    @property
+    def good(self) -> bool:
+        return self.status in ("ok", "same")
+
+    def record(self) -> dict[str, Any]:
+        return {**asdict(self), "said": list(self.said)}
+
+
+Told = Callable[[CellRun], None]
+Starting = Callable[[int, int, str], None]
+"""Told before a cell runs: its number, how many there are, the first line of its source."""
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
+    import nbformat
+
+    if path.suffix != ".ipynb":
+        raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
+    try:
+        text = path.read_text(encoding="utf-8")
+        notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        nbformat.validate(notebook)
+    except FileNotFoundError:
+        raise TapeUsageError(f"{path}: there is no such notebook") from None
+    except Exception as error:  # nbformat has a dozen, ValueError and OSError among them
+        raise TapeUsageError(f"{path}: not a notebook that can be read: {str(error).splitlines()[0]}") from error
+    return notebook
+
+
+def replay(path: Path, starting: Starting, told: Told, timeout: float | None = None) -> list[CellRun]:
+    """Replay a copy of the notebook in memory and compare each cell with its saved outputs. Writes nothing."""
+    saved = read(path)
+    return list(_run(copy.deepcopy(saved), saved, path, "replay", starting, told, timeout))
+
+
+def record(path: Path, starting: Starting, told: Told, timeout: float | None = None) -> tuple[list[CellRun], Path]:
+    """Record every cell and write the outputs into the notebook, also when a cell raises or the run is interrupted.
+
+    Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile.
+    """
+    before = _stamp(path)
+    notebook = read(path)
+    runs: list[CellRun] = []
+    try:
+        for run in _run(notebook, notebook, path, "record", starting, told, timeout):
+            runs.append(run)  # noqa: PERF402 - what ran before an interrupt counts
+    finally:
+        written = write(notebook, path, before) if any(run.status != "not run" for run in runs) else path
+    return runs, written
+
+
+def _run(
+    notebook: NotebookNode,
+    saved: NotebookNode,
+    path: Path,
+    mode: Mode,
+    starting: Starting,
+    told: Told,
+    timeout: float | None,
+) -> Iterator[CellRun]:
+    """Each code cell in turn; after one that raised the rest is not run, as with Run All."""
+    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if _runs(cell)]
+    before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
+    stopped = False
+    with kernel(notebook, path, mode, timeout) as client:
+        for number, (index, cell) in enumerate(cells, 1):
+            title = cell.source.strip().splitlines()[0][:80]
+            if stopped:
+                run = CellRun(number, "same" if mode == "replay" and not before[number - 1] else "not run", title)
+            else:
+                starting(number, len(cells), title)
+                started = time.perf_counter()
+                stopped = not _execute(client, cell, index)
+                seconds = time.perf_counter() - started
+                run = _judged(number, title, seconds, before[number - 1], cell.outputs, mode)
+            told(run)
+            yield run
+
+
+def _runs(cell: NotebookNode) -> bool:
+    return bool(cell.cell_type == "code" and cell.source.strip())
+
+
+def _execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
+    """Run one cell; its outputs are in it afterwards. False if it raised."""
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    try:
+        client.execute_cell(cell, index)
+    except CellExecutionError:
+        return False
+    except (CellTimeoutError, DeadKernelError) as error:
+        from nbformat.v4 import new_output
+
+        told = str(error).splitlines()[0]
+        shown = {"ename": type(error).__name__, "evalue": told, "traceback": [told]}
+        cell.outputs.append(new_output("error", **shown))  # type: ignore[no-untyped-call]
+        return False
+    finally:
+        cell.outputs = outputs.merged(cell.outputs)
+    return True
+
+
+def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode: Mode) -> CellRun:
+    name, value = outputs.failure_of(new)
+    tape = outputs.summary_of(new)
+    if name in REFUSALS:
+        return CellRun(number, "missed", title, seconds, (f"{name}: {value.rstrip()}",), tape)
+    if mode == "record":
+        said = (f"{name}: {value}",) if name else ()
+        return CellRun(number, "failed" if name else "ok", title, seconds, said, tape)
+    if outputs.same(saved, new):
+        return CellRun(number, "same", title, seconds, (), tape)
+    raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
+    status: Status = "failed" if raised_anew else "differs"
+    return CellRun(number, status, title, seconds, tuple(outputs.diff(saved, new)), tape)
+
+
+@contextmanager
+def kernel(notebook: NotebookNode, path: Path, mode: Mode, timeout: float | None = None) -> Iterator[NotebookClient]:
+    """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not."""
+    from jupyter_client.kernelspec import NoSuchKernel
+    from nbclient import NotebookClient
+
+    client = NotebookClient(
+        notebook,
+        timeout=timeout,
+        record_timing=False,
+        coalesce_streams=False,
+        extra_arguments=["--InteractiveShellApp.extra_extensions=tape_jupyter"],
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+    )
+    env = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve())}
+    try:
+        with client.setup_kernel(env=env):
+            _require_taping(client, mode)
+            yield client
+    except NoSuchKernel as error:
+        raise TapeUsageError(f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list)") from error
+
+
+def _require_taping(client: NotebookClient, mode: Mode) -> None:
+    """Ask the kernel itself, before anything runs: an extension that does not load only prints a warning."""
+    client.wait_for_reply(client.kc.execute("", silent=True))  # type: ignore[union-attr]  # the client is set up
+    asked = client.kc.execute("", silent=True, user_expressions={"mode": PROBE})  # type: ignore[union-attr]
+    reply = client.wait_for_reply(asked) or {}
+    told = (reply.get("content", {}).get("user_expressions") or {}).get("mode") or {}
+    if (told.get("data") or {}).get("text/plain") != repr(mode):
+        why = told.get("evalue") or told.get("data") or "no answer"
+        raise TapeUsageError(
+            f"the notebook's kernel ({client.kernel_name or 'default'}) does not {mode}: {why}. Install tape-jupyter "
+            "in that kernel's environment, or run tape from there. Nothing was run"
+        )
+
+
+def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:
+    """Replace the notebook in one step. If it is not as it was (`before`), write beside it instead."""
+    import nbformat
+
+    goal = path if _stamp(path) == before else path.with_suffix(".recorded.ipynb")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.resolve().parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, temporary)
+        temporary.replace(goal.resolve())  # through a link: the file it names is replaced, not the link
+    finally:
+        temporary.unlink(missing_ok=True)
+    return goal
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,283 @@
+"""Engine room: what kind of host a request goes to, whose it is, and where. Pure: no network, no environment.
+
+The class decides what happens to a call: 'model' calls are counted and priced, 'telemetry' passes while recording and
+is refused in silence in replay, an 'asset' (model weights, vocabularies, packages) is taped but is not part of the
+story, everything else is 'host'. Names and paths were taken from the vendors' API references and SDK sources; an
+unknown host is told by the shape of its path, so that a proxy or a server on loopback is seen for what it speaks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+from urllib.parse import SplitResult, urlsplit
+
+from tape_jupyter.calls import HostClass
+
+_PROVIDERS = {
+    "anthropic": ("api.anthropic.com",),
+    "openai": ("api.openai.com",),
+    "azure": ("openai.azure.com", "services.ai.azure.com", "models.ai.azure.com", "cognitiveservices.azure.com"),
+    "gemini": ("generativelanguage.googleapis.com",),
+    "vertex": ("aiplatform.googleapis.com",),
+    "mistral": ("api.mistral.ai", "codestral.mistral.ai"),
+    "cohere": ("api.cohere.com", "api.cohere.ai"),
+    "groq": ("api.groq.com",),
+    "openrouter": ("openrouter.ai",),
+    "together": ("api.together.ai", "api.together.xyz"),
+    "fireworks": ("api.fireworks.ai",),
+    "deepseek": ("api.deepseek.com",),
+    "cerebras": ("api.cerebras.ai",),
+    "xai": ("api.x.ai",),
+    "perplexity": ("api.perplexity.ai",),
+    "voyage": ("api.voyageai.com",),
+    "jina": ("api.jina.ai",),
+    "huggingface": ("router.huggingface.co", "api-inference.huggingface.co", "endpoints.huggingface.cloud"),
+    "replicate": ("api.replicate.com",),
+    "nvidia": ("integrate.api.nvidia.com", "ai.api.nvidia.com"),
+    "sambanova": ("api.sambanova.ai",),
+    "ai21": ("api.ai21.com",),
+    "zai": ("api.z.ai", "open.bigmodel.cn"),
+    "moonshot": ("api.moonshot.ai", "api.moonshot.cn"),
+    "alibaba": ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"),
+    "crusoe": ("api.inference.crusoecloud.com",),
+    "ollama": ("ollama.com",),
+    "portkey": ("api.portkey.ai",),
+    "heroku": ("inference.heroku.com",),
+    "github": ("models.github.ai", "models.inference.ai.azure.com"),
+    "helicone": ("oai.helicone.ai", "ai-gateway.helicone.ai", "anthropic.helicone.ai"),
+    "vercel": ("ai-gateway.vercel.sh",),
+    "cloudflare": ("gateway.ai.cloudflare.com",),
+    "elevenlabs": ("api.elevenlabs.io",),
+    "deepgram": ("api.deepgram.com",),
+    "assemblyai": ("api.assemblyai.com",),
+}
+_BY_SUFFIX = {suffix: name for name, suffixes in _PROVIDERS.items() for suffix in suffixes}
+
+_BEDROCK = re.compile(r"(?:^|\.)bedrock[a-z-]*\.([a-z]{2}(?:-[a-z]+)+-\d)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$")
+
+# The wire a path speaks, whoever's host it is; first match wins.
+_WIRES = (
+    ("anthropic", re.compile(r"/v1/(?:messages(?:/count_tokens|/batches.*)?|complete)$")),
+    ("gemini", re.compile(r"/models/[^/]+:(?:\w*[gG]enerateContent|\w*[eE]mbedContents?|countTokens|\w*[pP]redict)$")),
+    ("bedrock", re.compile(r"/model/[^/]+/(?:converse|invoke|count-tokens)(?:-stream|-with-response-stream)?$")),
+    ("cohere", re.compile(r"/v2/(?:chat|embed|rerank)$")),
+    (
+        "openai",
+        re.compile(
+            r"(?:/chat/completions|/v1/completions|/openai/responses|/v1/responses(?:/.*)?|/embeddings|/v1/moderations"
+            r"|/v1/images/(?:generations|edits)|/v1/audio/(?:speech|transcriptions|translations)|/v1/rerank)$"
+        ),
+    ),
+)
+_OLLAMA = re.compile(r"/api/(?:chat|generate|embed|embeddings)$")
+
+_TELEMETRY = frozenset(
+    (
+        "smith.langchain.com",
+        "cloud.langfuse.com",
+        "langfuse.com",
+        "posthog.com",
+        "sentry.io",
+        "datadoghq.com",
+        "datadoghq.eu",
+        "ddog-gov.com",
+        "segment.io",
+        "segment.com",
+        "mixpanel.com",
+        "amplitude.com",
+        "google-analytics.com",
+        "googletagmanager.com",
+        "statsigapi.net",
+        "featureassets.org",
+        "events.launchdarkly.com",
+        "api.helicone.ai",
+        "traceloop.com",
+        "arize.com",
+        "wandb.ai",
+        "comet.com",
+        "opik.com",
+        "agentops.ai",
+        "nr-data.net",
+        "newrelic.com",
+        "honeycomb.io",
+        "grafana.net",
+        "applicationinsights.azure.com",
+        "dc.services.visualstudio.com",
+        "logfire-us.pydantic.dev",
+        "logfire-eu.pydantic.dev",
+        "logfire-api.pydantic.dev",
+        "telemetry.crewai.com",
+        "scarf.sh",
+        "api.gradio.app",
+        "promptlayer.com",
+        "rollbar.com",
+        "bugsnag.com",
+        "logs.amazonaws.com",
+        "cloudtrace.googleapis.com",
+        "telemetry.googleapis.com",
+        "monitoring.googleapis.com",
+        "logging.googleapis.com",
+        "rudderstack.com",
+        "api.humanloop.com",
+        "galileo.ai",
+        "lunary.ai",
+        "axiom.co",
+        "baselime.io",
+        "lightstep.com",
+        "splunk.com",
+        "splunkcloud.com",
+        "signalfx.com",
+    )
+)
+_TELEMETRY_PATH = re.compile(
+    r"(?:/v1(?:development)?/(?:traces|metrics|logs|profiles)|/api/public/(?:ingestion|otel/.*)|/runs/(?:batch|multipart)"
+    r"|/v1/traces/ingest|/api/telemetry(?:/.*)?|/v0\.\d/traces|/api/v2/spans|/telemetry/proxy/.*|/api/\d+/envelope/?)$"
+)
+# Prompts and data sets fetched from a tracing service are input of the program, not telemetry about it.
+_FETCHED = re.compile(r"/(?:commits|repos|prompts|datasets|examples|artifacts|dataset-items)(?:/|$)")
+
+_ASSET_HOSTS = frozenset(
+    (
+        "openaipublic.blob.core.windows.net",
+        "download.pytorch.org",
+        "cdn-lfs.huggingface.co",
+        "cdn-lfs-us-1.hf.co",
+        "cdn-lfs-eu-1.hf.co",
+        "hf.co",
+        "xethub.hf.co",
+        "storage.googleapis.com/download.tensorflow.org",
+        "raw.githubusercontent.com/nltk",
+        "nltk.org",
+        "fbaipublicfiles.com",
+        "public.ukp.informatik.tu-darmstadt.de",
+        "registry.ollama.ai",
+        "ollama.ai",
+    )
+)
+_ASSET_FILE = re.compile(r"\.(?:safetensors|gguf|ggml|onnx|tiktoken|whl|pt|pth|ckpt|tflite|bpe|spm)$")
+_HUB_PATH = re.compile(r"/resolve/[^/]+/|^/api/(?:models|datasets|spaces|resolve-cache|whoami-v2)(?:/|$)")
+_HUB = frozenset({"huggingface.co", "hf.co", "hf-mirror.com"})
+
+_REGIONS = (
+    re.compile(r"^([a-z]+-[a-z]+\d+)-aiplatform\."),  # us-central1-aiplatform.googleapis.com
+    re.compile(r"\.([a-z]{2}(?:-[a-z]+)+-\d)\.(?:amazonaws\.com|api\.aws)"),
+    re.compile(r"^(eu|us|au|in|jp|sg)\.api\."),  # eu.api.openai.com
+    re.compile(r"^([a-z0-9]+)\.api\.cognitive\.microsoft\.com$"),
+)
+_LOCATION = re.compile(r"/locations/([a-z0-9-]+)/")
+
+
+@lru_cache(maxsize=4096)
+def classify(url: str, method: str = "POST", content_type: str = "") -> HostClass:
+    """The class of the host behind `url` (absolute) for a request of this method and content type.
+
+    Never 'tool' or 'retrieval': those are taped functions. An unreadable URL is 'host'.
+    """
+    parts = _split(url)
+    host = _host(parts)
+    if _is_telemetry(host, parts.path, method.upper(), content_type):
+        return "telemetry"
+    if _is_asset(host, parts.path, method.upper()):
+        return "asset"
+    if host_provider(host) or _wire(parts, host):
+        return "model"
+    return "host"
+
+
+@lru_cache(maxsize=4096)
+def provider(url: str) -> str:
+    """Whose model answers: by host ('anthropic', 'bedrock', ...), else the wire its path speaks, else ''."""
+    parts = _split(url)
+    host = _host(parts)
+    return host_provider(host) or _wire(parts, host)
+
+
+@lru_cache(maxsize=4096)
+def region(url: str) -> str:
+    """The region a URL names ('us-east-1', 'europe-west4', 'eu'), or ''."""
+    parts = _split(url)
+    host = _host(parts)
+    for shape in _REGIONS:
+        if found := shape.search(host):
+            return found[1]
+    found = _LOCATION.search(parts.path)
+    return found[1] if found else ""
+
+
+def host_provider(host: str) -> str:
+    """The provider a host name belongs to, or '' (loopback, proxies, unknown hosts)."""
+    if _BEDROCK.search(host):
+        return "bedrock"
+    if host.endswith("aiplatform.googleapis.com"):  # regions are a prefix with a dash, not a sub-domain
+        return "vertex"
+    if host.endswith(".snowflakecomputing.com"):
+        return "snowflake"
+    return next((_BY_SUFFIX[suffix] for suffix in _suffixes(host) if suffix in _BY_SUFFIX), "")
+
+
+def telemetry_host(host: str) -> bool:
+    """True if everything this host is for is telemetry (the guard knows names only, no paths)."""
+    return any(suffix in _TELEMETRY for suffix in _suffixes(host.lower().rstrip(".")))
+
+
+def loopback(host: str) -> bool:
+    """True if the name or address can only be this machine."""
+    if host in ("localhost", "") or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
+    if telemetry_host(host):
+        return not (method == "GET" and _FETCHED.search(path))
+    if method != "POST":
+        return False
+    spans = content_type.startswith("application/x-protobuf") and "trace" in path
+    return spans or _TELEMETRY_PATH.search(path) is not None
+
+
+def _is_asset(host: str, path: str, method: str) -> bool:
+    if method not in ("GET", "HEAD"):
+        return False
+    if host in _HUB:
+        return _HUB_PATH.search(path) is not None
+    if _ASSET_FILE.search(path) and not host_provider(host):
+        return True
+    top = "/".join((host, path.split("/")[1] if "/" in path else ""))
+    return top in _ASSET_HOSTS or any(suffix in _ASSET_HOSTS for suffix in _suffixes(host))
+
+
+def _wire(parts: SplitResult, host: str) -> str:
+    if _OLLAMA.search(parts.path) and (loopback(host) or _port(parts) == 11434 or "ollama" in host):
+        return "ollama"
+    return next((name for name, shape in _WIRES if shape.search(parts.path)), "")
+
+
+def _suffixes(host: str) -> list[str]:
+    """`a.b.c` -> [`a.b.c`, `b.c`, `c`]."""
+    labels = host.split(".")
+    return [".".join(labels[i:]) for i in range(len(labels))]
+
+
+@lru_cache(maxsize=64)
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
+def _host(parts: SplitResult) -> str:
+    return (parts.hostname or "").rstrip(".")
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        return None

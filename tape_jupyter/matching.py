@@ -1,0 +1,206 @@
+"""Store room: when two calls are the same, and how two that are not differ. Pure: reads nothing, decides nothing.
+
+Same means: method, URL (secrets and volatile query keys out) and canonical JSON body; for tools the name and the
+bound arguments. Headers never count: keys, retry counters, idempotency keys and trace ids vary per run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from tape_jupyter.bodies import decode
+from tape_jupyter.calls import FunctionCall, Request
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.frozen import freeze
+from tape_jupyter.secrets import Secrets
+
+VOLATILE_QUERY = frozenset({"key", "api_key", "apikey", "token", "access_token", "sig", "signature", "se", "st"})
+VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
+_BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
+
+
+class IgnorePath:
+    """A JSON path of `--ignore`: `$.metadata.ts`, `messages[*].id`, `input[0].id`."""
+
+    def __init__(self, text: str) -> None:
+        body = text.removeprefix("$")
+        self.steps = [name or index for name, index in _STEP.findall(body)]
+        if not self.steps or _STEP.sub("", body):
+            raise TapeUsageError(f"--ignore {text!r} is not a JSON path; write it like $.metadata.ts or messages[*].id")
+
+    def drop(self, value: Any) -> Any:
+        """The same value without what the path names."""
+        return _without(value, self.steps)
+
+
+def _without(value: Any, steps: Sequence[str]) -> Any:
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, dict):
+        names = list(value) if step == "*" else [step] if step in value else []
+        changed = {name: _without(value[name], rest) for name in names if rest}
+        return {k: changed.get(k, v) for k, v in value.items() if rest or k not in names}
+    if isinstance(value, list) and (step == "*" or step.isdigit()):
+        hit = range(len(value)) if step == "*" else range(int(step), int(step) + 1)
+        return [_without(v, rest) if i in hit and rest else v for i, v in enumerate(value) if rest or i not in hit]
+    return value
+
+
+def match_key(call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
+    """32 hex digits that are equal exactly when two calls are the same."""
+    parts = function_identity(call) if isinstance(call, FunctionCall) else request_identity(call, secrets, ignore)
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def function_identity(call: FunctionCall) -> tuple[str, str]:
+    frozen = {name: frozen_or_type(value) for name, value in call.arguments.items()}
+    return f"{call.kind} {call.name}", canonical(frozen)
+
+
+def frozen_or_type(value: Any) -> Any:
+    """An argument that cannot be frozen (a database handle, a client) counts by its type alone."""
+    try:
+        return freeze(value)
+    except TapeError:
+        return {"<opaque>": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def request_identity(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> tuple[str, str]:
+    url = canonical_url(request.url, secrets)
+    return f"{request.method} {url}", canonical_body(request, secrets, ignore)
+
+
+def canonical_url(url: str, secrets: Secrets) -> str:
+    parts = urlsplit(url)
+    kept = sorted(
+        (k, v)
+        for k, v in parse_qsl(parts.query, keep_blank_values=True)
+        if k.lower() not in VOLATILE_QUERY and not k.lower().startswith("x-amz-")
+    )
+    host = parts.netloc.rpartition("@")[2].lower()
+    plain = f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + urlencode(kept, quote_via=quote) if kept else "")
+    return secrets.scrub(plain)[0] if secrets.suspicious(plain) else plain
+
+
+def canonical_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
+    body = decode(request.body, request.header("content-encoding"))
+    if body is None:
+        return request.body.hex()
+    value, text = json_value(body), body.decode("utf-8", "surrogateescape")
+    if value is None:
+        boundary = _BOUNDARY.search(request.header("content-type"))
+        text = text.replace(boundary[1], "BOUNDARY") if boundary else text
+        return secrets.scrub(text)[0]
+    if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
+        value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
+    for path in ignore:
+        value = path.drop(value)
+    return canonical(secrets.scrub_structure(value)[0] if secrets.suspicious(text) else value)
+
+
+def json_value(body: bytes) -> Any:
+    """The JSON in `body`, whole floats as ints (1.0 and 1 are the same number), or None where there is none."""
+    if body[:1] not in (b"{", b"["):
+        return None
+    try:
+        return json.loads(body, parse_float=_number)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+# ---------------------------------------------------------------- how two calls differ
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, scalar) of each leaf; empty containers are leaves too."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def fields(call: Request | FunctionCall, *, recorded: bool = False) -> dict[str, Any]:
+    """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's arguments are frozen."""
+    if isinstance(call, FunctionCall):
+        arguments = call.arguments if recorded else {k: frozen_or_type(v) for k, v in call.arguments.items()}
+        return {"tool": call.name, **dict(leaves(dict(arguments)))}
+    body = decode(call.body, call.header("content-encoding"))
+    value = json_value(body) if body else None
+    rest = dict(leaves(value)) if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    return {"method": call.method, "url": call.url, **rest}
+
+
+def likeness(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:
+    """Share of fields that are equal, 0 to 1; long texts that begin alike count for half."""
+    if not ours or not theirs:
+        return 0.0
+    score = 0.0
+    for name, value in ours.items():
+        other = theirs.get(name)
+        if other == value:
+            score += 1.0
+        elif isinstance(value, str) and isinstance(other, str) and value[:24] == other[:24]:
+            score += 0.5
+    return score / max(len(ours), len(theirs))
+
+
+def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int = 8) -> list[str]:
+    """Readable lines: each differing field with its recorded and its present value, cut around the difference."""
+    lines: list[str] = []
+    names = [n for n in dict.fromkeys((*recorded, *now)) if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)]
+    for name in names[:limit]:
+        before, after = _around(recorded.get(name, _ABSENT), now.get(name, _ABSENT))
+        lines += [f"  {name}", f"    recorded: {before}", f"    now:      {after}"]
+    if len(names) > limit:
+        lines.append(f"  ... and {len(names) - limit} more fields differ")
+    return lines
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+_ABSENT = _Absent()
+
+
+def _around(before: Any, after: Any, width: int = 100) -> tuple[str, str]:
+    if not (isinstance(before, str) and isinstance(after, str)):
+        return _short(repr(before), width), _short(repr(after), width)
+    same = next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    start = max(0, same - width // 3) if max(len(before), len(after)) > width else 0
+    return tuple(("..." if start else "") + _short(repr(t[start : start + width]), width + 8) for t in (before, after))  # type: ignore[return-value]  # two texts in, two out
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def nearest(ours: Mapping[str, Any], others: Iterable[tuple[Any, Mapping[str, Any]]]) -> tuple[Any, float] | None:
+    """The (thing, likeness) whose fields are most like ours; the first of equals."""
+    best: tuple[Any, float] | None = None
+    for thing, theirs in others:
+        score = likeness(ours, theirs)
+        if best is None or score > best[1]:
+            best = (thing, score)
+    return best

@@ -1,0 +1,45 @@
+"""Store room: numbered steps from older cassette formats to the present one. Records in, records out.
+
+0 -> 1: calls had a number and no run, no match key; replies stood under `reply`. (The format of the prototypes.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.matching import match_key
+from tape_jupyter.records import request_of
+from tape_jupyter.secrets import Secrets
+
+VERSION = 1
+Records = list[dict[str, Any]]
+
+
+def migrated(records: Records, version: int) -> Records:
+    """The records of a cassette of format `version`, as format VERSION."""
+    for step in range(version, VERSION):
+        records = STEPS[step](records)
+    return records
+
+
+def _from_0(records: Records) -> Records:
+    run = "r-0"
+    out: Records = [{**records[0], "tape": 1}, {"run": run, "mode": "record"}]
+    seen: dict[str, int] = {}
+    for record in records[1:]:
+        if "call" not in record:
+            raise CassetteError(f"format 0 holds calls only, not {next(iter(record), '')!r}")
+        request = record.get("request", {})
+        match = match_key(request_of(request), Secrets())
+        seen[match] = seen.get(match, 0) + 1
+        name = match[:8] if seen[match] == 1 else f"{match[:8]}-{seen[match]}"
+        response = record.get("reply", record.get("response", {}))
+        out.append(
+            {"call": name, "run": run, "match": match, "kind": "model", "request": request, "response": response}
+        )
+    return out
+
+
+STEPS: dict[int, Callable[[Records], Records]] = {0: _from_0}

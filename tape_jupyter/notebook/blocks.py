@@ -1,0 +1,100 @@
+"""Notebook room: `tape.recording(path)`, `tape.replaying(path)`: a block of any Python program, taped like a cell."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from tape_jupyter.notebook import deck
+from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Block:
+    """A context manager, also asynchronous, also a decorator of functions and coroutine functions.
+
+    After the block `report` says what happened. A refused call that the block's own code hid is raised at its end.
+    """
+
+    def __init__(self, ask: CellAsk) -> None:
+        self._ask = ask
+        self._cell: Cell | None = None
+        self.report: CellReport | None = None
+
+    def __enter__(self) -> Self:
+        self._cell = deck.get().begin(self._ask)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._cell is None:
+            return
+        cell, self._cell = self._cell, None
+        self.report = deck.get().end(cell, error)
+        if cell.refusals and error is None:
+            raise cell.refusals[0]
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    def __call__(self, function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def taped_async(*args: Any, **kwargs: Any) -> Any:
+                async with Block(self._ask):
+                    return await function(*args, **kwargs)
+
+            return taped_async  # type: ignore[return-value]  # same signature
+
+        @functools.wraps(function)
+        def taped(*args: Any, **kwargs: Any) -> Any:
+            with Block(self._ask):
+                return function(*args, **kwargs)
+
+        return taped  # type: ignore[return-value]  # same signature
+
+
+def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
+    namespace = sys._getframe(2).f_globals  # noqa: SLF001  # the caller's functions are what a request's tools name
+    ask = CellAsk(mode, path=Path(path), source=f"block {Path(path).name}", options=options, namespace=namespace)
+    return Block(ask)
+
+
+def recording(path: str | Path, *, ignore: Sequence[str] = (), tools: Sequence[str] = ()) -> Block:
+    """Record every call of the block into the cassette at `path` (appends a run; nothing is overwritten).
+
+    `ignore`: JSON paths left out of the match; `tools`: names of functions to tape besides those that requests
+    declare. Raises CassetteError before anything is sent where the cassette cannot be written.
+    """
+    return _block("record", path, {"ignore": list(ignore), "tools": list(tools)})
+
+
+def replaying(
+    path: str | Path,
+    *,
+    mode: str = "replay",
+    strict: bool = False,
+    ignore: Sequence[str] = (),
+    tools: Sequence[str] = (),
+    cut_short: bool = False,
+) -> Block:
+    """Play the cassette at `path`: no network, no key, no tool body runs.
+
+    `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand; `cut_short` plays replies that an
+    interrupt cut. Raises TapeUsageError where there is no cassette, UnmatchedCall at a call that is not on the tape.
+    """
+    options = {"ignore": list(ignore), "tools": list(tools), "strict": strict, "cut_short": cut_short}
+    return _block(mode, path, options)

@@ -1,0 +1,374 @@
+"""Notebook room: how a taped cell runs. Takes the `%%tape` line off, begins the tape before the cell and ends it
+after. Knows IPython; decides nothing about calls (the deck does) and draws nothing (summary does).
+
+IPython runs the body as the cell itself: an input transformer blanks our line, so `await`, displays, the last
+expression, line numbers in tracebacks and errors that stop Run All are those of an untaped cell. A cell that may not
+run (bad line, missing cassette) is stopped by an AST transformer, the one hook of IPython that can reject a cell
+after `pre_run_cell`: exceptions of `pre_run_cell` itself are printed and the cell runs on, which would be live.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import re
+import shlex
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from IPython.core.error import InputRejected
+from IPython.core.interactiveshell import InteractiveShell
+
+from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
+from tape_jupyter.notebook import summary
+from tape_jupyter.notebook.paths import MAIN, Ladder, check_name
+from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
+
+if TYPE_CHECKING:
+    from tape_jupyter.notebook.deck import Deck
+
+Lines = list[str]
+
+CELL_MODES = ("record", "replay", "once", "new_episodes")
+SESSION_MODES = (*CELL_MODES, "live", "off")
+USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b]"
+NOT_YET = ("step", "--take", "--live", "--freeze", "--pace", "--on-divergence", "--no-pin", "--stub")
+
+_OPENING = re.compile(r"%%tape(?=\s|$)(.*)", re.DOTALL)
+_QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person said on a `%%tape` line, or for the session with `%tape`: mode, cassette name, options."""
+
+    mode: str
+    name: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise TapeUsageError(f"{message}. Usage: {USAGE}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="%%tape", add_help=False, allow_abbrev=False)
+    parser.add_argument("mode")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
+    return parser
+
+
+def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
+    """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises TapeUsageError."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()!r}: {error}. Usage: {USAGE}") from None
+    if not words:
+        raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
+    for word in words:
+        if word.split("=")[0] in NOT_YET:
+            raise TapeUsageError(f"{word!r} is not in this version of tape-jupyter. Usage: {USAGE}")
+    if not words[0].startswith("-"):
+        check_mode(words[0], modes)
+    said = _parser().parse_args(words)
+    if said.name is not None:
+        check_name(said.name)
+    return Word(said.mode, said.name, {"strict": said.strict, "ignore": said.ignore, "tools": said.tools})
+
+
+def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
+    """The mode itself; TapeUsageError with the nearest word when there is no such mode."""
+    if mode in modes:
+        return mode
+    raise TapeUsageError(f"{where}{mode[:80]!r} is no mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})")
+
+
+def did_you_mean(word: str, words: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word, words, n=1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def is_quiet(source: str) -> bool:
+    """Whether a cell only sets things up (`%tape`, `%load_ext`, comments): the session does not tape it."""
+    return all(_QUIET.fullmatch(line) for line in source.splitlines())
+
+
+def running() -> int:
+    """How many IPython cells are running on this stack: 1 in a cell, 2 in a `run_cell` (or `%%capture`) inside it.
+
+    Awaited coroutines are on the stack of the task that runs them, so this holds in async cells too.
+    """
+    code, count = InteractiveShell.run_cell_async.__code__, 0
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads source files for every frame
+    while frame is not None:
+        count += frame.f_code is code
+        frame = frame.f_back
+    return count
+
+
+class LineTaker:
+    """Input transformer: takes the `%%tape` line off the cell that is about to run. Pure, since IPython may
+    transform a cell twice.
+
+    Inside a running cell the line stays: `%%time` and others transform their body without running it as a cell, so
+    no tape would begin. There the `%%tape` magic is reached, and refuses.
+    """
+
+    has_side_effects = True
+    """IPython then leaves it out of is-complete checks: a console asks for lines until a blank one, as for any %%."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def __call__(self, lines: Lines) -> Lines:
+        if self.opening(lines) is None or running():
+            return lines
+        blank = 1 + next((i for i, line in enumerate(lines[1:]) if not line.isspace()), 0)
+        body = self._cleaned(lines[blank:])
+        magic = bool(body) and body[0].startswith("%%")
+        return body if magic else ["\n"] * blank + body
+
+    def split(self, raw: str) -> tuple[str | None, str]:
+        """What follows `%%tape` in a cell as the front end sent it (None: it has no such line), and the rest."""
+        lines = self._cleaned(raw.splitlines(keepends=True))
+        line = self.opening(lines)
+        return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
+
+    def opening(self, lines: Lines) -> str | None:
+        found = _OPENING.fullmatch(lines[0]) if lines else None
+        return found.group(1) if found else None
+
+    def _cleaned(self, lines: Lines) -> Lines:
+        """The lines after the transformers that come before this one (blank lines, indentation, prompts)."""
+        for transform in self._shell.input_transformers_cleanup:
+            if transform is self:
+                break
+            lines = transform(lines)
+        return lines
+
+
+class Gate(ast.NodeTransformer):
+    """AST transformer: rejects the cell that `pre_run_cell` found not fit to run."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if self._cells.refusal is not None:
+            raise rejection(self._cells.refusal)
+        return node
+
+
+def rejection(error: BaseException) -> InputRejected:
+    """An InputRejected that shows itself by the error's name and in its words, without a traceback."""
+    kind = type(type(error).__name__, (InputRejected,), {"_render_traceback_": lambda _: short(error)})
+    rejected: InputRejected = kind(str(error))
+    rejected.__cause__ = error
+    return rejected
+
+
+def short(error: BaseException) -> list[str]:
+    """An error as IPython shows a traceback, but only what a person needs: its name and its message."""
+    return [f"{type(error).__name__}: {error}"]
+
+
+@dataclass(slots=True)
+class Open:
+    """A taped cell that runs: the deck's cell, and where it runs (stack depth and thread)."""
+
+    cell: Cell
+    depth: int
+    thread: int
+    explicit: bool
+    notes: list[str]
+
+
+class Cells:
+    """The hooks of one shell. Begins, ends and reports taped cells; keeps the reports of this kernel."""
+
+    def __init__(self, shell: InteractiveShell, deck: Deck) -> None:
+        self.shell, self.deck = shell, deck
+        self.ladder = Ladder()
+        self.session = Word("off")
+        self.refusal: BaseException | None = None
+        self.broken: TapeUsageError | None = None
+        self.reports: list[CellReport] = []
+        self._open: Open | None = None
+        self._said_replay_wins = False
+        self.taker, self._gate = LineTaker(shell), Gate(self)
+
+    def install(self) -> None:
+        self.shell.input_transformers_cleanup.append(self.taker)
+        self.shell.ast_transformers.append(self._gate)
+        self.shell.events.register("pre_run_cell", self.pre_run_cell)
+        self.shell.events.register("post_run_cell", self.post_run_cell)
+
+    def uninstall(self) -> None:
+        if self._open is not None:
+            self._close(None)
+        self.shell.input_transformers_cleanup.remove(self.taker)
+        self.shell.ast_transformers.remove(self._gate)
+        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+
+    def pre_run_cell(self, info: Any) -> None:
+        depth = running()
+        if self._elsewhere(depth):
+            return
+        if self._open is not None:  # its post_run_cell never came
+            self._close(None)
+        count = self.shell.execution_count - 1 if info.store_history else None
+        self._begin(info.raw_cell, info.cell_id, count, depth)
+
+    def post_run_cell(self, result: Any) -> None:
+        """`result` is None when an async cell was cancelled. Comes without a pre_run_cell for a blank cell."""
+        if self._elsewhere(running() + 1):
+            return
+        if result is not None and isinstance(result.error_before_exec, InputRejected):
+            result.error_before_exec = self.refusal or result.error_before_exec
+        self.refusal = None
+        if self._open is not None:
+            self._close(result)
+
+    def begin_here(self) -> None:
+        """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
+        depth = running()
+        raw, cell_id = self._current()
+        if depth and self._open is None and not is_quiet(raw):
+            self._begin(raw, cell_id, self.shell.execution_count - 1, depth)
+            if self.refusal is not None:
+                error, self.refusal = self.refusal, None
+                raise error
+
+    def force(self, mode: str) -> None:
+        """Take the session's mode from TAPE_MODE ("" sets none). While it is no mode, no cell runs."""
+        if not mode:
+            return
+        try:
+            check_mode(mode, where="TAPE_MODE: ")
+        except TapeUsageError as error:
+            self.broken = error
+            raise
+        self.deck.forced = True
+        self.deck.set_session(mode)
+        self.session, self.broken = Word(mode), None
+        self.begin_here()
+
+    def set_session(self, word: Word) -> str:
+        """Set the mode of every following cell; what to tell the person ("" if nothing)."""
+        if self.deck.forced and self.deck.session_mode == "replay" and word.mode != "replay":
+            return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
+        self.deck.set_session(word.mode)
+        self.session, self.broken = word, None
+        if word.mode != "off":
+            self.begin_here()
+        return ""
+
+    def notebook(self, raw: str = "", name: str | None = None) -> Path | None:
+        """The notebook of this kernel; None when it is unknown but the cassette is named."""
+        try:
+            return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
+        except NotebookUnknown:
+            if name is None:
+                raise
+            return None
+
+    def _begin(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
+        self.refusal = None
+        try:
+            line, source = self.taker.split(raw)
+            if line is not None and depth > 1:
+                return  # the %%tape magic is about to refuse
+            if self.broken is not None and not is_quiet(raw):
+                raise self.broken  # noqa: TRY301 - one way to refuse a cell
+            word = self._word(line, raw)
+            if word is None:
+                return
+            if not source.strip():
+                self._say(f"tape {word.mode}: the cell is empty, nothing to do")
+                return
+            self._open = self._opened(word, raw, source, cell_id, count, depth, explicit=line is not None)
+        except BaseException as error:  # an interrupt too: IPython would print it and run the cell, live
+            self.refusal = error
+
+    def _word(self, line: str | None, raw: str) -> Word | None:
+        if line is not None:
+            return parse_line(line)
+        if self.deck.session_mode == "off" or is_quiet(raw):
+            return None
+        return Word(self.deck.session_mode, self.session.name, self.session.options)
+
+    def _opened(
+        self, word: Word, raw: str, source: str, cell_id: str | None, count: int | None, depth: int, *, explicit: bool
+    ) -> Open:
+        mode, notes = self._replay_wins(word.mode)
+        notebook = self.notebook(raw, word.name or (MAIN if mode == "live" else None))
+        ask = CellAsk(
+            mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
+            notebook=notebook, options=dict(word.options), explicit=explicit, namespace=self.shell.user_ns,
+        )  # fmt: skip
+        return Open(self.deck.begin(ask), depth, threading.get_ident(), explicit, notes)
+
+    def _replay_wins(self, mode: str) -> tuple[str, list[str]]:
+        if not (self.deck.forced and self.deck.session_mode == "replay") or mode == "replay":
+            return mode, []
+        notes = [] if self._said_replay_wins else [f"TAPE_MODE=replay wins: %%tape {mode} replays here"]
+        self._said_replay_wins = True
+        return "replay", notes
+
+    def _close(self, result: Any) -> None:
+        opened, self._open = self._open, None
+        if opened is None:
+            return
+        report = self.deck.end(opened.cell, self._error(result))
+        report.notes.extend(opened.notes)
+        self.reports.append(report)
+        swallowed = bool(report.misses) and result is not None and result.success
+        if opened.explicit or summary.worth_showing(report):
+            summary.show(report)
+        if swallowed:
+            self._fail(result, report.misses)
+
+    def _error(self, result: Any) -> BaseException | None:
+        if result is None:
+            return KeyboardInterrupt("the cell was interrupted")
+        error: BaseException | None = result.error_in_exec or result.error_before_exec
+        return error
+
+    def _fail(self, result: Any, misses: list[TapeRefusal]) -> None:
+        """Turn a cell whose own code caught a refusal into a failed one: Run All stops, nbclient sees an error."""
+        error = misses[0]
+        result.error_in_exec = error
+        self.shell.last_execution_succeeded = False
+        more = f"\n(and {len(misses) - 1} more)" if len(misses) > 1 else ""
+        lines = [*short(error), f"The cell's own code caught this{more}; the cell fails here, since replay refused it."]
+        self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001 - the hook that front ends override
+
+    def _elsewhere(self, depth: int) -> bool:
+        """Whether an event comes from inside the open cell (nested run), or from another shell thread."""
+        opened = self._open
+        return opened is not None and (depth > opened.depth or threading.get_ident() != opened.thread)
+
+    def _current(self) -> tuple[str, str | None]:
+        """Source and id of the cell that runs now, as the front end sent them."""
+        get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
+        parent = (get_parent() or {}) if get_parent else {}
+        code = parent.get("content", {}).get("code")
+        if code is None:
+            history = self.shell.history_manager
+            code = history.input_hist_raw[-1] if history is not None and history.input_hist_raw else ""
+        return code, (parent.get("metadata") or {}).get("cellId")
+
+    def _say(self, text: str) -> None:
+        print(text)  # noqa: T201 - a note below the cell

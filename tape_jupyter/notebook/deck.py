@@ -1,0 +1,320 @@
+"""Notebook room: the deck: one object per kernel that holds cassettes, mode, taps and cells, and drives them.
+
+No IPython here (cells.py hooks it up), so that `tape.recording(path)` in a script drives the same deck.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets as entropy
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import __version__, kit, taps
+from tape_jupyter.airgap import Guard, Policy, Sighting
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.matching import IgnorePath, match_key
+from tape_jupyter.notebook import keys, paths
+from tape_jupyter.notebook.boundary import Boundary
+from tape_jupyter.notebook.report import report_of
+from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row
+from tape_jupyter.origin import ORIGIN
+from tape_jupyter.player import MODES, CellIdentity, Matching, Mode, Player
+from tape_jupyter.secrets import Secrets
+
+__all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get"]
+
+_decks: list[Deck] = []
+
+
+def get() -> Deck:
+    """The deck of this process; made when first asked for."""
+    if not _decks:
+        _decks.append(Deck())
+    return _decks[0]
+
+
+class Deck:
+    """Cassette, mode, pins, taps and cells of one kernel."""
+
+    def __init__(self) -> None:
+        self.secrets = Secrets()
+        self.session = entropy.token_hex(4)
+        self.session_mode = "off"
+        self.forced = False
+        self.tags: dict[str, Any] = {}
+        self._cells: list[Cell] = []
+        self._shelf: dict[Path, tuple[Cassette, Player]] = {}
+        self._guard = Guard()
+        self._withdraw_keys: Callable[[], None] = _nothing
+        self._boundary = Boundary(self)
+
+    # ------------------------------------------------------------ the session
+
+    @property
+    def active(self) -> Cell | None:
+        """The taped cell that runs now; the innermost where blocks are nested."""
+        return self._cells[-1] if self._cells else None
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the whole session replays: then nothing may leave between cells either."""
+        return self.session_mode == "replay"
+
+    def set_session(self, mode: str) -> None:
+        """The mode of every following cell; 'off' takes the taps off."""
+        if mode != "off" and mode not in MODES:
+            raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
+        self.session_mode = mode
+        self._withdraw_keys()
+        self._withdraw_keys = _nothing
+        if mode == "off":
+            self.unhook()
+            return
+        self._hook()
+        if mode == "replay":
+            self._withdraw_keys = keys.supply(self.secrets, ())
+        self._set_guard()
+
+    def set(self, key: str, value: str) -> None:
+        """`%tape set KEY=VALUE`: a fact stamped on every following run; `redact` adds a pattern to mask."""
+        if key == "redact":
+            self.secrets.pattern(value, "redacted")
+        elif key.isidentifier():
+            self.tags[key] = value
+        else:
+            raise TapeUsageError(f"{key!r} cannot be set; write %tape set user_id=ada or redact=REGEX")
+
+    def _hook(self) -> None:
+        taps.patch_all()
+        taps.install(self._boundary)
+
+    def unhook(self) -> None:
+        """Take every patch off (what was recorded stays)."""
+        taps.remove()
+        taps.unpatch_all()
+        self._guard.disarm()
+
+    # ------------------------------------------------------------ cells
+
+    def check(self, ask: CellAsk) -> None:
+        """Whether the cell can run as asked. Raises TapeUsageError or CassetteError, and changes nothing."""
+        self._checked(ask)
+
+    def _checked(self, ask: CellAsk) -> tuple[Cassette | None, Path | None]:
+        if ask.mode not in MODES:
+            raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
+        active = self.active
+        if active is not None and ask.explicit and active.ask.explicit:
+            raise TapeUsageError(f"a taped cell is running ({active.mode}); %%tape cannot be nested")
+        path = ask.path or self._path(ask)
+        if path is None or ask.mode == "live":
+            return None, path
+        self._require(ask, path)
+        cassette = self.cassette(path)[0]
+        if ask.mode != "replay" and (reason := cassette.writable()):
+            raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path))
+        return cassette, path
+
+    def _path(self, ask: CellAsk) -> Path | None:
+        if ask.mode == "live" and ask.notebook is None:
+            return None
+        if ask.notebook is None and ask.name == paths.MAIN:
+            raise NotebookUnknown(f"the notebook's path is not known here: {paths.HOW_TO_NAME}")
+        return paths.cassette_path(ask.notebook, ask.name)
+
+    def _require(self, ask: CellAsk, path: Path) -> None:
+        """In replay the cassette must be there; never start empty in silence beside a neighbour's recording."""
+        if path.exists() or path.is_symlink():
+            return
+        neighbour = self._neighbour(ask)
+        if neighbour and ask.notebook is not None:
+            raise TapeUsageError(paths.offer(ask.notebook, neighbour))
+        if ask.mode == "replay" and ask.explicit:
+            names = paths.cassette_names(ask.notebook) if ask.path is None else []
+            have = f"There are: {', '.join(names)}" if names else "There is none yet"
+            raise TapeUsageError(f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run")
+
+    def _neighbour(self, ask: CellAsk) -> Path | None:
+        if ask.notebook is None:
+            return None
+        return paths.adoptable(ask.notebook, {source_hash(ask.source)}, _source_hashes)
+
+    def cassette(self, path: Path) -> tuple[Cassette, Player]:
+        """The cassette at a path and its player, read again where the file changed."""
+        key = path.absolute()
+        if key not in self._shelf:
+            cassette = Cassette.open(path)
+            self._shelf[key] = (cassette, Player(cassette.matching, lambda: cassette.runs))
+        cassette, player = self._shelf[key]
+        try:
+            if cassette.refresh():
+                cassette.check_small()
+                player.forget()
+        except CassetteError:
+            del self._shelf[key]
+            raise
+        return cassette, player
+
+    def begin(self, ask: CellAsk) -> Cell:
+        """Start a taped cell: from here on its calls cross the boundary. Raises what `check` raises."""
+        cassette, path = self._checked(ask)
+        player = self._shelf[path.absolute()][1] if cassette and path else Player(lambda _key: (), lambda: ())
+        identity = CellIdentity(ask.cell_id or "", source_hash(ask.source) if ask.source else "", self.session)
+        ignore = self._ignored(ask, player, cassette)
+        matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
+        mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
+        execution = player.start(identity, mode, matching)
+        cell = Cell(ask, execution, player, cassette, path, ignore)
+        self._start(cell)
+        return cell
+
+    def _ignored(self, ask: CellAsk, player: Player, cassette: Cassette | None) -> tuple[IgnorePath, ...]:
+        """Paths out of the match: asked for now, and those the recordings were made with."""
+        current = {run.id for run in player.current()}
+        recorded = [
+            path
+            for run in (cassette.runs if cassette else ())
+            if run["run"] in current
+            for path in run.get("ignore", ())
+        ]
+        return tuple(IgnorePath(text) for text in dict.fromkeys((*ask.options.get("ignore", ()), *recorded)))
+
+    def _start(self, cell: Cell) -> None:
+        self.secrets.learn_environment(os.environ)
+        self._hook()
+        if cell.mode in ("replay", "once"):
+            cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
+        cell.kit = kit.collect_fast()
+        self._cells.append(cell)
+        self._set_guard()
+        ORIGIN.set(cell.origin)
+
+    def end(self, cell: Cell, error: BaseException | None) -> CellReport:
+        """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
+        cell.closed = True
+        if ORIGIN.get() is cell.origin:
+            ORIGIN.set(None)
+        self._cells[:] = [other for other in self._cells if other is not cell]
+        self._set_guard()
+        for undo in reversed(cell.undo):
+            undo()
+        cell.undo.clear()
+        interrupted = isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError"
+        for settle in cell.undecided:
+            settle(interrupted)
+        self._end_run(cell, error, interrupted)
+        return report_of(cell, error)
+
+    def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
+        if not cell.run or cell.cassette is None:
+            return
+        outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
+        told: dict[str, Any] = {
+            "outcome": outcome,
+            "seconds": round(time.perf_counter() - cell.started, 3),
+            "calls": len(cell.rows),
+        }
+        if error is not None:
+            told["error"] = f"{type(error).__name__}: {error}"[:500]
+        if cell.cold:
+            told["cold"] = cell.cold
+        try:
+            cell.cassette.end_run(cell.run, told)
+        except (CassetteError, OSError) as problem:
+            cell.warn(f"the end of the run is not on the tape: {problem}")
+
+    def start_run(self, cell: Cell) -> None:
+        """Commit the run's record, with its kit, before its first call goes out. Raises CassetteError."""
+        if cell.cassette is None:
+            return
+        record = {**self._run_record(cell), "kit": {**cell.kit, **kit.collect(cell.ask.namespace, self.tags)}}
+        header = {
+            "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
+            "cassette": cell.ask.name,
+            "made by": f"tape-jupyter {__version__}",
+        }
+        cell.run = cell.cassette.start_run(record, {k: v for k, v in header.items() if v})
+
+    def _run_record(self, cell: Cell) -> dict[str, Any]:
+        identity = cell.execution.cell
+        told = {
+            "mode": cell.mode,
+            "cell": identity.cell_id,
+            "source": identity.source,
+            "session": identity.session,
+            "count": cell.ask.count,
+            "at": cell.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "ignore": list(cell.ask.options.get("ignore", ())),
+            "parent": self._parent(cell),
+        }
+        return {key: value for key, value in told.items() if value not in ("", None, [])}
+
+    def _parent(self, cell: Cell) -> str:
+        """The recording that a `new_episodes` run adds to."""
+        if cell.mode != "new_episodes":
+            return ""
+        same = [run.id for run in cell.player.current() if run.cell.same_cell(cell.execution.cell) and not run.parent]
+        return same[-1] if same else ""
+
+    def tape_tools(self, cell: Cell, names: list[str]) -> None:
+        """Tape the functions of the notebook that carry these names, for the rest of the cell."""
+        from tape_jupyter.taps.finding import find_functions
+        from tape_jupyter.taps.functions import tape_functions
+
+        wanted = [name for name in (*names, *cell.ask.options.get("tools", ())) if name not in cell.sought_tools]
+        cell.sought_tools.update(wanted)
+        if wanted and (found := find_functions(wanted, cell.ask.namespace)):
+            cell.undo.append(tape_functions(found))
+
+    # ------------------------------------------------------------ the guard
+
+    def _set_guard(self) -> None:
+        mode = "off"
+        if self.sealed or any(cell.replaying for cell in self._cells):
+            mode = "replay"
+        elif any(cell.mode != "live" for cell in self._cells):
+            mode = "record"
+        self._guard.arm(Policy(mode, replays=_replays, on_event=self._unseen))
+
+    def _unseen(self, seen: Sighting) -> None:
+        """A connection or child process that no tap saw: refused, or named at once."""
+        cell = seen.cell if isinstance(seen.cell, Cell) else self.active
+        if cell is None:
+            return
+        if seen.refusal is not None:
+            cell.refuse(seen.refusal)
+        else:
+            cell.warn(str(seen), cold=True)
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""
+
+
+def _replays(cell: Any) -> bool:
+    return isinstance(cell, Cell) and cell.mode == "replay"
+
+
+def source_hash(source: str) -> str:
+    """16 hex digits of a cell's source, blank ends aside."""
+    return hashlib.sha256(source.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _source_hashes(path: Path) -> set[str]:
+    try:
+        return {str(run.get("source", "")) for run in Cassette.open(path, check="marks").runs}
+    except CassetteError:
+        return set()
+
+
+def _ignoring(cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ...]) -> Matching:
+    """Recorded calls by a match key without the ignored paths: every request is read, once for the cell."""
+    found: dict[str, list[Any]] = {}
+    for entry in cassette.calls:
+        found.setdefault(match_key(entry.request(), secrets, ignore), []).append(entry)
+    return lambda key: found.get(key, ())

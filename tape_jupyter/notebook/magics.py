@@ -1,0 +1,212 @@
+"""Notebook room: `%tape` and `%%tape`, and what `%load_ext` does. Magics only parse, ask and print.
+
+Nothing a person types is expanded ({var} and $var stay as they are), nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
+from tape_jupyter.notebook import deck, paths, summary
+from tape_jupyter.notebook.cells import (
+    CELL_MODES, SESSION_MODES, USAGE, Cells, Word, check_mode, did_you_mean, parse_line, short,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from tape_jupyter.cassette import Cassette
+
+LATER = ("view", "frame", "takes", "diff", "plan", "rerun", "override", "export", "verify", "prune")
+ASKS = ("status", "calls", "show", "gaps", "set")
+LINE_USAGE = f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-1])} [NAME], %tape set KEY=VALUE"
+
+_M = TypeVar("_M", bound=Callable[..., Any])
+
+
+@magics_class
+class TapeMagics(Magics):
+    """The magics of one shell; `cells` holds its hooks."""
+
+    def __init__(self, shell: InteractiveShell, cells: Cells) -> None:
+        super().__init__(shell)
+        self.cells = cells
+
+    @line_magic("tape")
+    @no_var_expand
+    def line(self, line: str) -> None:
+        """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
+        with_short_errors(self._ask, line)
+
+    @cell_magic("tape")
+    @no_var_expand
+    def cell(self, line: str, _cell: str) -> None:
+        """Reached only where `%%tape` is not the first line of a cell that IPython runs (cells.LineTaker)."""
+        with_short_errors(self._refuse, line)
+
+    def _refuse(self, line: str) -> None:
+        parse_line(line)
+        raise TapeUsageError(
+            "%%tape tapes the cell that you run, so it stands on that cell's first line: not below another %% magic, "
+            "and not inside a cell that another cell runs (%run, run_cell)"
+        )
+
+    def _ask(self, line: str) -> None:
+        word, _, rest = line.strip().partition(" ")
+        if word in SESSION_MODES:
+            return self._set_mode(parse_line(line, SESSION_MODES))
+        if word in LATER:
+            raise TapeUsageError(f"%tape {word} is not in this version of tape-jupyter. Usage: {LINE_USAGE}")
+        asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
+                "calls": self._calls, "show": self._show, "gaps": self._gaps}  # fmt: skip
+        if word not in asks:
+            known = (*SESSION_MODES, *ASKS, "help")
+            raise TapeUsageError(f"%tape {word[:80]!r} is unknown{did_you_mean(word, known)}. Usage: {LINE_USAGE}")
+        return asks[word](rest.strip())
+
+    def _set_mode(self, word: Word) -> None:
+        said = self.cells.set_session(word)
+        say(said or f"tape {word.mode}: {MEANING[word.mode]}")
+
+    def _help(self, _: str) -> None:
+        say(f"{USAGE}\n{LINE_USAGE}")
+
+    def _status(self, _: str) -> None:
+        say(status(self.cells))
+
+    def _calls(self, name: str) -> None:
+        calls = [row_of(entry) for entry in self._cassette(name).calls]
+        say(summary.plain_table(calls) if calls else "no calls yet")
+
+    def _show(self, name: str) -> None:
+        say("\n".join(shown(self._cassette(name))))
+
+    def _gaps(self, name: str) -> None:
+        say("\n".join(gaps(self._cassette(name))) or "no gaps: nothing is missing for a replay")
+
+    def _set(self, line: str) -> None:
+        for pair in shlex.split(line) or [""]:
+            key, is_pair, value = pair.partition("=")
+            if not is_pair:
+                raise TapeUsageError("usage: %tape set KEY=VALUE")
+            self._set_one(key, value)
+
+    def _set_one(self, key: str, value: str) -> None:
+        if key == "adopt":
+            own = paths.adopt(self.cells.notebook(), value)
+            say(f"tape: {own.name} now holds the cassettes of {value}")
+        else:
+            self.cells.deck.set(key, value)
+
+    def _cassette(self, name: str) -> Cassette:
+        from tape_jupyter.cassette import Cassette
+
+        path = self._path(name)
+        if not path.exists():
+            raise CassetteError(f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path))
+        return Cassette.open(path)
+
+    def _path(self, name: str) -> Any:
+        """The named cassette; without a name the last one used, else the notebook's main one."""
+        used = next((report.path for report in reversed(self.cells.reports) if report.path), None)
+        if not name and used is not None:
+            return used
+        return paths.cassette_path(self.cells.notebook(name=name or None), name or paths.MAIN)
+
+
+MEANING = {
+    "record": "every following cell goes live and is recorded",
+    "replay": "every following cell is replayed; nothing goes out",
+    "once": "every following cell is replayed if it was recorded, else recorded",
+    "new_episodes": "in every following cell known calls are replayed, others recorded",
+    "live": "every following cell goes live, is observed, and is not written",
+    "off": "cells run untaped",
+}
+
+
+def say(text: str) -> None:
+    print(text)  # noqa: T201 - the answer to a magic
+
+
+def with_short_errors(what: Callable[[str], None], line: str) -> None:
+    """Run it; an error that a person can mend shows without a traceback (they typed no code)."""
+    try:
+        what(line)
+    except TapeError as error:
+        lines = short(error)
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # noqa: SLF001 - IPython's protocol
+        raise
+
+
+def status(cells: Cells) -> str:
+    """Mode, notebook, cassettes and this kernel's doings, a line each."""
+    reports = cells.reports
+    lines = {
+        "mode": cells.deck.session_mode + (" (TAPE_MODE)" if cells.deck.forced else ""),
+        "notebook": where(cells),
+        "cassettes": known_names(cells),
+        "taped cells": str(len(reports)),
+        "calls": str(sum(len(report.calls) for report in reports)),
+        "refused": str(sum(len(report.misses) for report in reports)),
+    }
+    return "\n".join(f"{key + ':':13} {value}" for key, value in lines.items())
+
+
+def where(cells: Cells) -> str:
+    try:
+        return str(cells.notebook())
+    except NotebookUnknown as error:
+        return f"unknown ({error})"
+
+
+def known_names(cells: Cells) -> str:
+    return ", ".join(names(cells)) or "none"
+
+
+def names(cells: Cells) -> list[str]:
+    """Names of the cassettes that `%%tape replay NAME` could use here."""
+    return paths.cassette_names(cells.notebook(name=paths.MAIN))
+
+
+def complete(cells: Cells, line: str) -> list[str]:
+    """Words that can stand at the end of a `%tape` or `%%tape` line."""
+    magic, *words = line.split(" ")
+    if len(words) <= 1:
+        return list(CELL_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
+    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools"]  # noqa: PLR2004 - mode, name
+
+
+def load(shell: InteractiveShell) -> None:
+    """Hook into a shell (once), and set the mode that TAPE_MODE asks for. Raises TapeUsageError if it is no mode."""
+    cells = loaded(shell)
+    if cells is None:
+        cells = Cells(shell, deck.get())
+        cells.install()
+        shell.register_magics(TapeMagics(shell, cells))
+        for magic in ("%tape", "%%tape"):
+            shell.set_hook("complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic)
+    with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take every hook out; the magics then say nothing is loaded."""
+    cells = loaded(shell)
+    if cells is None:
+        return
+    cells.deck.set_session("off")
+    cells.uninstall()
+    del shell.magics_manager.registry["TapeMagics"]
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("tape", None)
+
+
+def loaded(shell: InteractiveShell) -> Cells | None:
+    """The hooks of a shell where the extension is loaded."""
+    magics = shell.magics_manager.registry.get("TapeMagics")
+    return magics.cells if magics is not None else None

@@ -1,0 +1,82 @@
+"""Notebook room: what a refused call is told: the call, the nearest recorded one, how they differ, what to do now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.calls import FunctionCall, Request
+from tape_jupyter.cassette import Cassette, Entry
+from tape_jupyter.errors import CassetteError, UnmatchedCall
+from tape_jupyter.matching import field_diff, fields, nearest
+from tape_jupyter.notebook.taped import Cell
+from tape_jupyter.player import Refuse
+
+SEARCH_SECONDS = 0.3  # a miss is told at once, however large the cassette
+
+
+def title(call: Request | FunctionCall) -> str:
+    return (
+        f"{call.kind} {call.name}" if isinstance(call, FunctionCall) else f"{call.method} {call.url.partition('?')[0]}"
+    )
+
+
+def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse) -> UnmatchedCall:
+    """The refusal of one call, ready to raise."""
+    if refused.ended:
+        return UnmatchedCall(
+            f"{title(call)}: its cell has ended; in replay a call from a thread or task that outlives its cell is "
+            "refused. Wait for it inside the cell (join, await, gather)."
+        )
+    where = cell.path.name if cell.path else "the cassette"
+    if refused.times:
+        return UnmatchedCall(
+            f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
+            "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
+        )
+    lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
+    lines += _nearest_lines(cell, call)
+    lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
+    return UnmatchedCall("\n".join(lines))
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _nearest_lines(cell: Cell, call: Request | FunctionCall) -> list[str]:
+    if cell.cassette is None or not cell.cassette.calls:
+        return [
+            "The cassette holds no calls yet."
+            if cell.path and cell.path.exists()
+            else f"There is no cassette {cell.path}."
+        ]
+    ours = fields(call)
+    found = nearest(ours, _recorded(cell.cassette, call))
+    if found is None:
+        return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]
+    entry: Entry = found[0]
+    head = (
+        f"Nearest recorded call: {entry.id} (run {entry.run}, {cell.cassette.path.name}:{entry.line}); it differs in:"
+    )
+    diff = field_diff(dict(_fields(entry) or {}), ours)
+    return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
+
+
+def _recorded(cassette: Cassette, call: Request | FunctionCall) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
+    """Recorded calls of the same sort with their fields, newest first, for as long as a person is ready to wait."""
+    until = time.monotonic() + SEARCH_SECONDS
+    for entry in reversed(cassette.calls):
+        if time.monotonic() > until:
+            return
+        theirs = _fields(entry)
+        if theirs is not None and ("tool" in theirs) == isinstance(call, FunctionCall):
+            yield entry, theirs
+
+
+def _fields(entry: Entry) -> Mapping[str, Any] | None:
+    try:
+        return fields(entry.request(), recorded=True)
+    except CassetteError:
+        return None

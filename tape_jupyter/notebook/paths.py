@@ -1,0 +1,193 @@
+"""Notebook room: which notebook runs here, and where its cassettes lie. No IPython import; reads, never writes,
+except `adopt`, which a person asked for.
+
+A kernel is not told its notebook's name, so a ladder of hints is climbed (each front end gives another one); the
+last rung reads the notebooks of the working directory and looks for the very source that is running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.errors import NotebookUnknown, TapeUsageError
+
+NAME = re.compile(r"[a-z0-9-]{1,64}")
+MAIN = "main"
+SUFFIX = ".tape.yaml"
+HOW_TO_NAME = "name the cassette (%%tape record NAME) or set TAPE_NOTEBOOK to the notebook's path"
+
+Hashes = Callable[[Path], Collection[str]]
+"""Reads the source hashes of the cells that a cassette holds."""
+
+
+def check_name(name: str) -> str:
+    """The name itself when it can be a cassette's; TapeUsageError otherwise. Never a path, never expanded."""
+    if NAME.fullmatch(name):
+        return name
+    raise TapeUsageError(f"{name[:80]!r} cannot name a cassette: use 1 to 64 of a-z, 0-9 and '-'")
+
+
+def folder(notebook: Path) -> Path:
+    """`churn.ipynb` -> `churn.tapes`, beside it."""
+    return notebook.with_suffix(".tapes")
+
+
+def cassette_path(notebook: Path | None, name: str = MAIN) -> Path:
+    """Where the cassette `name` lies: in the notebook's folder, or in a folder of its own when there is no notebook."""
+    check_name(name)
+    if notebook is None:
+        return Path.cwd() / f"{name}.tapes" / f"{MAIN}{SUFFIX}"
+    return folder(notebook) / f"{name}{SUFFIX}"
+
+
+def cassette_names(notebook: Path | None) -> list[str]:
+    """Names of the cassettes that are there, sorted."""
+    if notebook is None:
+        return sorted(path.parent.stem for path in Path.cwd().glob(f"*.tapes/{MAIN}{SUFFIX}"))
+    return sorted(path.name.removesuffix(SUFFIX) for path in folder(notebook).glob(f"*{SUFFIX}"))
+
+
+@dataclass
+class Ladder:
+    """The ways to find the notebook, best first; the answer of the last (slow) rung is kept.
+
+    `start` is the directory the kernel started in: user code may change directory later.
+    """
+
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    start: Path = field(default_factory=Path.cwd)
+    told: Path | None = None
+    found: Path | None = None
+
+    def tell(self, path: str | Path) -> None:
+        """The front end's own word (labextension message)."""
+        self.told = self._real(str(path))
+
+    def find(self, source: str, user_ns: Mapping[str, Any]) -> Path:
+        """The notebook that `source` (a cell as the front end sent it) runs in. Raises NotebookUnknown."""
+        for hint in (self.told, user_ns.get("__vsc_ipynb_file__"), self.env.get("JPY_SESSION_NAME")):
+            if known := self._real(hint):
+                return known
+        if named := self.env.get("TAPE_NOTEBOOK"):
+            return self._named(named)
+        if self.found is None or not self.found.is_file():
+            self.found = self._by_source(source)
+        return self.found
+
+    def _real(self, hint: object) -> Path | None:
+        """The file a hint speaks of: a notebook that exists (a hint is stale once the notebook is renamed)."""
+        if not isinstance(hint, str | Path) or not str(hint).endswith(".ipynb"):
+            return None
+        for path in (self.start / hint, self.start / Path(hint).name):
+            if path.is_file():
+                return path.resolve()
+        return None
+
+    def _named(self, named: str) -> Path:
+        path = self.start / named
+        if path.suffix == ".ipynb" and path.parent.is_dir():
+            return path.resolve()
+        raise NotebookUnknown(f"TAPE_NOTEBOOK={named!r} is no .ipynb path in an existing folder")
+
+    def _by_source(self, source: str) -> Path:
+        holders = notebooks_holding(source, self.start)
+        if len(holders) == 1:
+            return holders[0]
+        if holders:
+            names = ", ".join(path.name for path in holders)
+            raise NotebookUnknown(f"several notebooks hold this cell ({names}): {HOW_TO_NAME}")
+        raise NotebookUnknown(f"no notebook in {self.start} holds this cell: {HOW_TO_NAME}")
+
+
+def notebooks_holding(source: str, where: Path) -> list[Path]:
+    """The notebooks of a directory in which a code cell is `source` (white space around it aside), sorted."""
+    wanted = source.strip()
+    if not wanted:
+        return []
+    holders = {
+        _papermill_input(path, notebook) or path.resolve()
+        for path, notebook in _notebooks(where)
+        if wanted in (text.strip() for text in code_cells(notebook))
+    }
+    return sorted(holders)
+
+
+def code_cells(notebook: Mapping[str, Any]) -> Iterator[str]:
+    """Sources of the code cells of a notebook's JSON (nbformat 4), in order; what is no cell is passed over."""
+    for cell in notebook.get("cells") or ():
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            text = cell.get("source", "")
+            yield "".join(text) if isinstance(text, list) else str(text)
+
+
+def _notebooks(where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in sorted(where.glob("*.ipynb")):
+        try:
+            notebook = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # not a notebook (any more): it cannot be the one that runs
+        if isinstance(notebook, dict):
+            yield path, notebook
+
+
+def _papermill_input(path: Path, notebook: Mapping[str, Any]) -> Path | None:
+    """The notebook a running papermill was started with, when `path` is its half-written output.
+
+    Both hold the source; the cassettes belong beside the one that people edit. Papermill writes its metadata at
+    the start with `end_time: null`.
+    """
+    facts = (notebook.get("metadata") or {}).get("papermill") or {}
+    given, output = facts.get("input_path"), facts.get("output_path")
+    if facts.get("end_time") is not None or not given or not output:
+        return None
+    given = (path.parent / given).resolve()
+    same = (path.parent / output).resolve() == path.resolve()
+    return given if same and given.is_file() else None
+
+
+def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes) -> Path | None:
+    """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook has none itself.
+
+    `wanted` are source hashes of the notebook's cells. A renamed or copied notebook is recognised by it: none is
+    started empty in silence.
+    """
+    own = folder(notebook)
+    if own.exists() or not wanted:
+        return None
+    neighbours = [each for each in sorted(notebook.parent.glob("*.tapes")) if _holds(each, set(wanted), hashes)]
+    return neighbours[0] if len(neighbours) == 1 else None
+
+
+def _holds(neighbour: Path, wanted: set[str], hashes: Hashes) -> bool:
+    return any(wanted <= set(hashes(path)) for path in sorted(neighbour.glob(f"*{SUFFIX}")))
+
+
+def offer(notebook: Path, neighbour: Path) -> str:
+    """What to tell a person whose notebook was renamed or copied."""
+    verb = "copied" if neighbour.with_suffix(".ipynb").exists() else "renamed"
+    return (
+        f"{notebook.name} has no cassettes of its own, but {neighbour.name} was recorded from these cells "
+        f"(was the notebook {verb}?). To go on with them: %tape set adopt={neighbour.name}. "
+        f"To start anew: make an empty folder {folder(notebook).name}."
+    )
+
+
+def adopt(notebook: Path, name: str) -> Path:
+    """Give the notebook a neighbour's cassettes: moved if the neighbour's notebook is gone, copied if it is there."""
+    neighbour, own = notebook.parent / name, folder(notebook)
+    if Path(name).name != name or not name.endswith(".tapes") or not neighbour.is_dir():
+        raise TapeUsageError(f"{name!r} is no .tapes folder beside {notebook.name}")
+    if own.exists():
+        raise TapeUsageError(f"{own.name} exists already: {notebook.name} has cassettes of its own")
+    if neighbour.with_suffix(".ipynb").exists():
+        shutil.copytree(neighbour, own)
+    else:
+        neighbour.rename(own)
+    return own

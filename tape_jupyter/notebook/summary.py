@@ -1,0 +1,149 @@
+"""Notebook room: the short static summary below a taped cell, as text and as HTML. No script, nothing from elsewhere,
+colours of the page around it; every recorded word is escaped. A saved notebook shows it without a kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from tape_jupyter.notebook.taped import CellReport, Row
+
+NONE = "–"
+MAX_ROWS = 100
+"""Rows in the table: an output is saved with its notebook, so it stays below some 64 KB."""
+
+MARK = {"tape": {"summary": True}}
+"""Metadata of the output, so that tools that compare outputs can leave it out."""
+
+_MISS, _WARNING, _NOTE = "✗", "!", "·"
+_STYLE = {
+    _MISS: "color:var(--jp-error-color1,#d33)",
+    _WARNING: "color:var(--jp-warn-color0,#a60)",
+    _NOTE: "color:inherit;opacity:.8",
+}
+_LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
+_CELL = "padding:1px 10px 1px 0;text-align:left;white-space:nowrap;color:inherit;background:none;border:0"
+
+
+def show(report: CellReport) -> None:
+    from IPython.display import publish_display_data
+
+    publish_display_data({"text/plain": text(report), "text/html": html(report)}, metadata=MARK)
+
+
+def worth_showing(report: CellReport) -> bool:
+    """Whether a cell that did not ask for the tape itself has anything to say."""
+    return bool(report.calls or report.misses or report.warnings or report.notes)
+
+
+def text(report: CellReport) -> str:
+    return "\n".join([headline(report), *(f"  {mark} {said}" for mark, said in _remarks(report))])
+
+
+def html(report: CellReport) -> str:
+    """One line, and the calls behind it in a table that unfolds."""
+    head = f"<code>{escape(headline(report))}</code>"
+    remarks = "".join(
+        f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>' for mark, said in _remarks(report)
+    )
+    if report.calls:
+        head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
+    return f'<div class="tape-summary" style="font-size:90%;color:inherit;{_LINE}">{head}{remarks}</div>'
+
+
+def headline(report: CellReport) -> str:
+    """Mode, calls, models, tokens, cost, time: one line of plain text."""
+    parts = [f"tape {report.mode}", _count(report.calls), *_money(report), seconds(report.seconds)]
+    if report.misses:
+        parts.insert(2, f"{len(report.misses)} refused")
+    if report.incomplete:
+        parts.append("incomplete")
+    if report.path is not None:
+        parts.append(f"{report.path.parent.name}/{report.path.name}")
+    return " · ".join(parts)
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2f} s"
+
+
+def money(value: Decimal | None) -> str:
+    """US dollars: cents from a dollar on, else two figures that count."""
+    if value is None:
+        return NONE
+    return f"${value:.2f}" if value >= 1 or not value else f"${value:.{1 - value.adjusted()}f}"
+
+
+def tokens(value: int | None) -> str:
+    return NONE if value is None else f"{value:,}"
+
+
+def rows(calls: Iterable[Row]) -> list[tuple[str, ...]]:
+    """The calls as rows of text: id, kind, name, tokens in, tokens out, cost, time, error."""
+    return [
+        (
+            row.id, row.kind, row.name or NONE, tokens(row.tokens_in), tokens(row.tokens_out),
+            money(row.cost), seconds(row.seconds), row.error or "",
+        )
+        for row in calls
+    ]  # fmt: skip
+
+
+COLUMNS = ("call", "kind", "model or name", "in", "out", "cost", "time", "error")
+
+
+def plain_table(calls: Iterable[Row]) -> str:
+    """The calls as columns of text."""
+    lines = [COLUMNS, *rows(calls)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def _table(calls: Sequence[Row]) -> str:
+    head = "".join(f'<th scope="col" style="{_CELL};{_LINE}">{escape(name)}</th>' for name in COLUMNS)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows(calls[:MAX_ROWS]))
+    more = f"<div>and {len(calls) - MAX_ROWS:,} more: %tape calls</div>" if len(calls) > MAX_ROWS else ""
+    style = "margin:4px 0;border-collapse:collapse"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+
+
+def _cells(row: Sequence[str]) -> str:
+    return "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row)
+
+
+def _remarks(report: CellReport) -> list[tuple[str, str]]:
+    return [
+        *((_MISS, f"{type(miss).__name__}: {miss}") for miss in report.misses),
+        *((_WARNING, warning) for warning in report.warnings),
+        *((_NOTE, note) for note in report.notes),
+    ]
+
+
+def _count(calls: Sequence[Row]) -> str:
+    """`3 calls (2 claude-sonnet-5, 1 lookup)`"""
+    if not calls:
+        return "no calls"
+    names = Counter(row.name or row.kind for row in calls).most_common()
+    listed = ", ".join(f"{count} {name}" if len(calls) > 1 else name for name, count in names[:4])
+    more = f", {len(names) - 4} more names" if len(names) > 4 else ""
+    failed = sum(1 for row in calls if row.error)
+    return f"{len(calls):,} call{'s' * (len(calls) > 1)} ({listed}{more})" + (f", {failed} failed" if failed else "")
+
+
+def _money(report: CellReport) -> list[str]:
+    """Tokens and cost, when any call has a usage."""
+    used = [row for row in report.calls if row.tokens_in is not None or row.tokens_out is not None]
+    if not used:
+        return []
+    into, out = sum(row.tokens_in or 0 for row in used), sum(row.tokens_out or 0 for row in used)
+    known = [row.cost for row in used if row.cost is not None]
+    price = money(sum(known) if known else None) + ("+" if 0 < len(known) < len(used) else "")
+    return [f"{tokens(into)} in + {tokens(out)} out tokens", f"saved {price}" if report.mode == "replay" and known else price]

@@ -1,0 +1,129 @@
+"""Notebook room: a taped cell as values: what was asked, what goes on, what is reported. Decides and draws nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import Cassette, Entry
+from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.matching import IgnorePath
+from tape_jupyter.origin import Origin
+from tape_jupyter.player import Execution, Mode, Player
+
+
+@dataclass
+class CellAsk:
+    """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the session's mode."""
+
+    mode: str
+    name: str = "main"
+    source: str = ""
+    cell_id: str | None = None
+    count: int | None = None
+    notebook: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    explicit: bool = True
+    path: Path | None = None
+    namespace: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call in a cell's report. Tokens are None where nobody told; `cost` in US dollars."""
+
+    id: str
+    kind: str
+    name: str
+    provider: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: Decimal | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass
+class CellReport:
+    """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted."""
+
+    mode: str
+    path: Path | None
+    calls: list[Row]
+    misses: list[TapeRefusal]
+    warnings: list[str]
+    notes: list[str]
+    seconds: float
+    incomplete: bool
+
+
+@dataclass
+class Cell:
+    """One execution of one taped cell, while it runs and after. `run` is "" until its first call is recorded."""
+
+    ask: CellAsk
+    execution: Execution
+    player: Player
+    cassette: Cassette | None
+    path: Path | None
+    ignore: tuple[IgnorePath, ...] = ()
+    run: str = ""
+    closed: bool = False
+    kit: dict[str, Any] = field(default_factory=dict)
+    served: list[Entry] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    refusals: list[TapeRefusal] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    cold: list[str] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
+    undecided: list[Callable[[bool], None]] = field(default_factory=list)
+    undo: list[Callable[[], None]] = field(default_factory=list)
+    asked_tools: dict[str, str] = field(default_factory=dict)
+    taped_tools: set[str] = field(default_factory=set)
+    sought_tools: set[str] = field(default_factory=set)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    started: float = field(default_factory=time.perf_counter)
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    origin: Origin = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origin = Origin(self)
+
+    @property
+    def mode(self) -> Mode:
+        return self.execution.mode
+
+    @property
+    def replaying(self) -> bool:
+        """Whether nothing may leave: fail closed. A `once` cell that has not decided yet replays so far."""
+        return self.mode in ("replay", "once")
+
+    def next_name(self, match: str) -> str:
+        """The id of a call that begins now: 8 hex of its match key, -2, -3 for repeats."""
+        with self.lock:
+            self.names[match] += 1
+            count = self.names[match]
+        return match[:8] if count == 1 else f"{match[:8]}-{count}"
+
+    def warn(self, text: str, *, cold: bool = False) -> None:
+        """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
+        with self.lock:
+            if text not in self.warnings:
+                self.warnings.append(text)
+            if cold and text not in self.cold:
+                self.cold.append(text)
+
+    def refuse(self, refusal: TapeRefusal) -> TapeRefusal:
+        """Remember a refusal, so that it is reported even if the cell's own code hides it; gives it back to raise."""
+        with self.lock:
+            self.refusals.append(refusal)
+        return refusal

@@ -1,0 +1,133 @@
+"""Doors room: drops recordings that no replay can use any more. The file is replaced in one step, under its lock.
+
+Kept: of each cell the newest recording, runs that add to it (new_episodes), and every run that a kept request refers
+to for its history. A cassette that takes are based on is left alone: their base is a byte prefix of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import portalocker
+
+from tape_jupyter import assets, slices, tapetext
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.journal import Journal
+from tape_jupyter.player import current_runs, run_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What went, or would go: run ids, how many calls, bytes of the cassette and of texts beside it."""
+
+    runs: tuple[str, ...]
+    calls: int
+    before: int
+    after: int
+    assets: tuple[str, ...] = ()
+
+
+Record = dict[str, Any]
+
+
+def superseded(records: Iterable[Record]) -> tuple[str, ...]:
+    """Runs that can go, in file order."""
+    runs: list[Record] = []
+    needs: dict[str, set[str]] = {}
+    for record in records:
+        if "run" in record and next(iter(record)) == "run":
+            runs.append(record)
+        elif "call" in record:
+            needs.setdefault(owner(record), set()).update(_referred(record))
+    known = [owner(run) for run in runs]
+    kept = {run.id for run in current_runs([run_of(run) for run in runs])} | (set(needs) - set(known))
+    waiting = list(kept)
+    while waiting:
+        more = needs.get(waiting.pop(), set()) - kept
+        kept |= more
+        waiting += more
+    return tuple(run for run in known if run not in kept)
+
+
+def _referred(call: Record) -> set[str]:
+    """The other runs whose requests this request takes its history from."""
+    request = call.get("request")
+    body = request.get("body") if isinstance(request, dict) else None
+    return {ref.run for ref in slices.references(body) if ref.run}
+
+
+def owner(record: Record) -> str:
+    """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, call, more, end."""
+    return str(record.get("run") or record.get("end") or "")
+
+
+def prune(path: Path, *, dry: bool = False) -> Pruned:
+    """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is then as it was."""
+    with _locked(path):
+        Cassette.open(path, check="whole")
+        if takes := sorted((path.parent / "takes").glob(f"{path.name.partition('.')[0]}.*")):
+            raise CassetteError(f"takes are based on it ({takes[0].name}); prune those first", path=str(path))
+        before = path.stat().st_size
+        texts, torn = _texts(path)
+        records = [tapetext.parse(text.decode("utf-8")) for text in texts]
+        gone = superseded(records)
+        kept = b"".join(text for text, record in zip(texts, records, strict=True) if owner(record) not in gone) + torn
+        if gone and not dry:
+            _replace(path, kept)
+    dropped = [record for record in records if owner(record) in gone]
+    unused = unused_assets(path, kept, dropped)
+    for name in unused if not dry else ():
+        (path.parent / "assets" / name).unlink(missing_ok=True)
+    return Pruned(gone, sum("call" in record for record in dropped), before, len(kept), unused)
+
+
+def _texts(path: Path) -> tuple[list[bytes], bytes]:
+    """The records of a cassette, byte for byte, and its torn tail."""
+    journal = Journal(path)
+    texts = [journal.read(span.offset, span.length) for span in journal.scan()]
+    return texts, journal.read(journal.committed, journal.torn)
+
+
+def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, ...]:
+    """Texts beside the cassette that only the dropped records name: none of the folder's cassettes does."""
+    named = set().union(*map(assets.names, dropped)) if dropped else set()
+    others = [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path] if named else []
+    return tuple(sorted(name for name in named if not any(name.encode() in text for text in (kept, *others))))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The cassette's own lock (journal.py takes it for each append)."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except OSError as error:
+        raise CassetteError(f"cannot be opened: {error.strerror}", path=str(path)) from error
+    try:
+        portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
+        yield
+    finally:
+        os.close(file)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise CassetteError(f"cannot be replaced: {error.strerror or error}", path=str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)

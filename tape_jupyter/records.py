@@ -1,0 +1,235 @@
+"""Store room: calls <-> records. Both directions of what a `call:` record says, in one file; no file is touched here.
+
+The order of the head keys matters: opening a cassette reads `call`, `run`, `match` and `lineage` from a record's
+first lines and parses nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, get_args
+
+from tape_jupyter import bodies
+from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.matching import frozen_or_type
+from tape_jupyter.secrets import Secrets
+
+BODY_KEYS = ("json", "body", "tail", "text", "base64", "events", "lines", "frames", "encoding", "wire", "sha256")
+
+
+@dataclass(slots=True)
+class Head:
+    """What a record says of a call besides its request and its reply."""
+
+    call: str
+    run: str
+    match: str
+    kind: str
+    where: Where
+    at: str
+    seconds: float
+    kit: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    failed: str = ""
+
+    def record(self) -> dict[str, Any]:
+        span = list(self.where.span)
+        optional = {
+            "lineage": self.where.lineage,
+            "kind": self.kind,
+            "name": self.name,
+            "parent": self.where.parent,
+            "span": " / ".join(span),
+            "at": self.at,
+            "seconds": round(self.seconds, 4),
+            "failed": self.failed,
+            "kit": dict(self.kit),
+        }
+        told = {key: value for key, value in optional.items() if value not in ("", [], {})}
+        return {"call": self.call, "run": self.run, "match": self.match, **told}
+
+
+def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
+    """`request:` of a record: what was asked, without what may not be kept."""
+    if isinstance(call, FunctionCall):
+        return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}}
+    body = bodies.fold(call.body, call.header("content-type"), call.header("content-encoding"))
+    headers = headers_record(secrets.safe_request_headers(call.headers))
+    return {call.method.lower(): secrets.scrub_url(call.url), **({"headers": headers} if headers else {}), **body}
+
+
+def response_section(reply: Reply | Value, secrets: Secrets) -> dict[str, Any]:
+    """`response:` of a record: a reply, or a taped function's value or exception."""
+    if isinstance(reply, Value):
+        return {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
+    section: dict[str, Any] = {}
+    if reply.status is not None:
+        section = _head_record(reply, secrets)
+        section |= bodies.fold(reply.body, reply.header("content-type"), reply.header("content-encoding"))
+    if len(reply.chunks) > 1:
+        section["reads"] = [len(chunk) for chunk in reply.chunks]
+    if reply.waits:
+        section["waits"] = [round(wait, 4) for wait in reply.waits]
+    if reply.end != "complete":
+        section["end"] = reply.end
+    if reply.error is not None:
+        section["error"] = dict(reply.error)
+    return section
+
+
+def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
+    headers, masked = secrets.scrub_reply_headers(reply.headers)
+    section: dict[str, Any] = {"status": reply.status}
+    if reply.version != "HTTP/1.1":
+        section["version"] = reply.version
+    if reply.reason != phrase(reply.status):
+        section["reason"] = reply.reason
+    if headers:
+        section["headers"] = headers_record(headers)
+    if masked:
+        section["scrubbed"] = True
+    return section
+
+
+def phrase(status: int | None) -> str:
+    try:
+        return HTTPStatus(status or 0).phrase
+    except ValueError:
+        return ""
+
+
+def headers_record(headers: Headers) -> dict[str, str] | list[dict[str, str]]:
+    names = [name for name, _ in headers]
+    return dict(headers) if len(set(names)) == len(names) else [{name: value} for name, value in headers]
+
+
+def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """A `request:` or `response:` without known secrets; its digest and reads are then of the masked bytes."""
+    masked, changed = secrets.scrub_structure({k: v for k, v in section.items() if k not in ("sha256", "wire")})
+    if not changed or not isinstance(masked, dict):
+        return section
+    if "sha256" in section:
+        raw = bodies.restore(masked)[0]
+        masked["sha256"] = hashlib.sha256(raw).hexdigest()
+        if "reads" in masked:
+            masked["reads"] = [
+                len(chunk) for chunk in bodies.cut(raw, masked["reads"], str(section.get("headers", "")))
+            ]
+    return {**masked, "scrubbed": True}
+
+
+# ---------------------------------------------------------------- back
+
+
+def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
+    """The call that a (resolved) `request:` describes. Function arguments stay frozen."""
+    for kind in ("tool", "retrieval"):
+        if kind in section:
+            return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)  # type: ignore[arg-type]  # one of the two
+    method = next(iter(section), "")
+    url = section.get(method)
+    if not isinstance(url, str) or method in BODY_KEYS:
+        raise CassetteError("a request begins with its method and URL, like `post: https://...`")
+    return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
+
+
+def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
+    """The reply that a (resolved) `response:` describes, and whether its body was edited by hand."""
+    if (
+        "status" not in section
+        and "waits" not in section
+        and ({"value", "error"} & section.keys())
+        and "end" not in section
+    ):
+        return Value(section.get("value"), _error(section)), False
+    if "status" not in section:
+        return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
+    status = section["status"]
+    if type(status) is not int or not 100 <= status <= 599:
+        raise CassetteError(f"status {status!r} is not a number from 100 to 599")
+    raw, edited = bodies.restore(section)
+    chunks = tuple(bodies.cut(raw, _reads(section, len(raw)), str(section.get("headers", ""))))
+    headers = _true_length(headers_of(section.get("headers")), raw, edited)
+    waits = _waits(section)
+    waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
+    version, reason = str(section.get("version", "HTTP/1.1")), str(section.get("reason", phrase(status)))
+    return Reply(status, headers, chunks, waits, _end(section), _error(section), version, reason), edited
+
+
+def _true_length(headers: Headers, raw: bytes, edited: bool) -> Headers:
+    """After a hand edit the declared length follows the body."""
+    if not edited:
+        return headers
+    return tuple((k, str(len(raw)) if k.lower() == "content-length" else v) for k, v in headers)
+
+
+def headers_of(section: Any) -> Headers:
+    """Header pairs from their record. Raises CassetteError for a name or value that would split a response."""
+    if section is None:
+        return ()
+    maps = [section] if isinstance(section, dict) else section
+    if not isinstance(maps, list) or not all(isinstance(one, dict) for one in maps):
+        raise CassetteError("headers are written as `name: value` lines")
+    pairs = tuple((name, value) for one in maps for name, value in one.items())
+    for name, value in pairs:
+        if not isinstance(value, str):
+            raise CassetteError(f'the value of header {name!r} is no text; write it in quotes: "{value}"')
+        if any(c in name + value for c in "\r\n\0"):
+            raise CassetteError(f"header {name!r} holds a line break")
+    return pairs
+
+
+def _reads(section: Mapping[str, Any], length: int) -> list[int]:
+    reads = section.get("reads", [length] if length else [])
+    if not isinstance(reads, list) or not all(type(n) is int and n >= 0 for n in reads):
+        raise CassetteError("reads is a list of byte counts")
+    return reads
+
+
+def _waits(section: Mapping[str, Any]) -> tuple[float, ...]:
+    waits = section.get("waits", [])
+    if not isinstance(waits, list) or not all(isinstance(n, int | float) and n >= 0 for n in waits):
+        raise CassetteError("waits is a list of seconds")
+    return tuple(float(n) for n in waits)
+
+
+def _end(section: Mapping[str, Any]) -> End:
+    end = section.get("end", "complete")
+    if end not in get_args(End):
+        raise CassetteError(f"end is one of {', '.join(get_args(End))}, not {end!r}")
+    return end  # type: ignore[no-any-return]  # just checked
+
+
+def _error(section: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    error = section.get("error")
+    return None if error is None else _mapping(error, "error")
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise CassetteError(f"{name} holds `key: value` lines")
+    return value
+
+
+def merge_more(section: dict[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A response and the `more:` records after it (bytes that came after the terminal event) as one reply record."""
+    reply, edited = reply_of(section)
+    if isinstance(reply, Value):
+        raise CassetteError("a `more:` record follows a function call; only HTTP replies have late bytes")
+    chunks, waits, end, error = list(reply.chunks), list(reply.waits), reply.end, reply.error
+    for part in more:
+        late, late_edited = reply_of({"status": reply.status, **part})
+        if not isinstance(late, Reply):
+            continue
+        chunks, waits, end, error = [*chunks, *late.chunks], [*waits, *late.waits], late.end, late.error
+        edited = edited or late_edited
+    return {
+        "reply": Reply(
+            reply.status, reply.headers, tuple(chunks), tuple(waits), end, error, reply.version, reply.reason
+        ),
+        "edited": edited,
+    }

@@ -1,0 +1,381 @@
+"""Text room: keeps secrets out of cassettes. Learns values, finds them in every encoding, leaves `<secret:NAME>`.
+
+Nothing here reads the environment, a file or the network: values are told, and a learned value is never given back.
+Two steps, because every record passes here: `suspicious` is the quick gate over a whole record, `scrub*` the slow walk
+that is taken only behind it. Token shapes are not guessed at (a detector's list missed 14 of 23 planted kinds and
+raised 1,026 false alarms): known values, fields that can hold nothing else, and people's own patterns are masked.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tape_jupyter import spellings
+from tape_jupyter.calls import Headers, Request
+from tape_jupyter.errors import TapeUsageError
+
+# ---- names
+
+_VARIABLE = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PAT|CREDENTIALS(?:_JSON)?|ACCESS_KEY_ID"
+    r"|BEARER_TOKEN_BEDROCK|AUTH|COOKIE)$|API_?KEY|SECRET_KEY|ACCESS_TOKEN|CLIENT_SECRET",
+    re.IGNORECASE,
+)
+_HARMLESS_VARIABLES = frozenset({"GPG_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "XDG_SESSION_COOKIE"})
+_AUTH_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "xi-api-key"}
+    | {"x-amz-security-token", "x-auth-token", "x-auth-key", "x-access-token", "x-functions-key", "helicone-auth"}
+    | {"ocp-apim-subscription-key", "x-portkey-api-key", "private-token", "x-gitlab-token", "x-subscription-token"}
+    | {"x-rapidapi-key", "x-goog-iam-authorization-token"}
+)
+_KEPT_HEADERS = frozenset(
+    {"accept", "content-type", "content-encoding", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta"}
+    | {"x-amz-target", "x-goog-api-client", "mcp-protocol-version"}
+    | {"x-stainless-lang", "x-stainless-package-version", "x-stainless-retry-count"}
+)
+
+# Fields whose text is a secret whatever it looks like, then those whose text is one only if it looks like one: a story
+# may well tell a tool that the password is "mellon", and a replay without that word would be another story.
+_ALWAYS = r"(?:access|refresh|id)_token|client_secret|[sS]essionToken|[sS]ecretAccessKey"
+_IF_STRONG = r"[pP]assword|api_key"
+_FIELD = rf"(?:[\w-]*[_-])?(?:{_ALWAYS}|{_IF_STRONG})"
+_IS_ALWAYS = re.compile(rf"(?:[\w-]*[_-])?(?:{_ALWAYS})")
+_IS_FIELD = re.compile(_FIELD)
+_NEEDLES = (
+    *(b"cess_token", b"resh_token", b"id_token", b"client_secret", b"essionToken", b"ecretAccessKey"),
+    *(b"assword", b"api_key"),
+)
+_IN_JSON = re.compile(
+    rf'(?P<q>\\*")(?P<name>{_FIELD})(?P=q)(?P<sep>\s*:\s*)(?P=q)(?P<value>(?:(?!(?P=q)).)+)(?P=q)', re.DOTALL
+)
+_IN_FORM = re.compile(rf"(?P<head>(?:^|[?&\s])(?P<name>{_FIELD})=)(?P<value>[^&\s\"'<>\\]+)")
+_IN_XML = re.compile(rf"(?P<head><(?P<name>{_FIELD})>)(?P<value>[^<]+)(?=</)")
+
+# Query keys, likewise. Compared without case, `-` and `_`.
+_QUERY = frozenset(
+    {"accesstoken", "refreshtoken", "idtoken", "clientsecret", "apikey", "sig", "authtoken", "subscriptionkey"}
+    | {"xamzsignature", "xamzsecuritytoken", "xamzcredential", "xgoogsignature", "xgoogcredential", "awsaccesskeyid"}
+)
+_QUERY_IF_STRONG = frozenset({"key", "token", "signature", "password", "secret", "auth", "jwt"})
+
+_OBVIOUS = re.compile(
+    r"(?:your|my|the|some|a)[-_ ].*|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed|not[-_]?required"
+    r"|redacted|<[^>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
+    r"|secret|password|api[-_]?key|token|true|false|default|local|anonymous|bearer)[-_]?(?:key|token)?|(.)\1*|\d{1,12}",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARKER = re.compile(r"<secret:[\w.\-]+>")
+_FIRST = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MISTRAL_API_KEY")
+
+
+def marker(name: str) -> str:
+    """What stands in a cassette for the secret of this name (an environment variable, a header, a field)."""
+    return f"<secret:{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'unnamed'}>"
+
+
+_PREFIXES = (
+    ("ANTHROPIC", "sk-ant-api03-"),
+    ("OPENROUTER", "sk-or-v1-"),
+    ("OPENAI", "sk-proj-"),
+    ("GEMINI", "AIzaSy"),
+    ("GOOGLE", "AIzaSy"),
+    ("GROQ", "gsk_"),
+    ("HF_", "hf_"),
+    ("HUGGINGFACE", "hf_"),
+    ("XAI", "xai-"),
+    ("PERPLEXITY", "pplx-"),
+    ("VOYAGE", "pa-"),
+    ("TAVILY", "tvly-"),
+    ("GITHUB", "ghp_"),
+    ("LANGSMITH", "lsv2_pt_"),
+    ("DEEPSEEK", "sk-"),
+)
+
+
+@lru_cache(maxsize=64)
+def placeholder(name: str) -> str:
+    """A value that SDKs accept where there is no key: the provider's prefix (by variable name), then a digest of it.
+
+    The same for the same name, always. Google's keys have 39 characters, AWS ids `AKIA` + 16, AWS secrets 40.
+    """
+    digest = hashlib.sha256(f"tape-jupyter placeholder {name}".encode()).digest()
+    letters = base64.b32encode(digest).decode().rstrip("=")
+    if name.endswith("SECRET_ACCESS_KEY"):
+        return (letters.lower() + letters)[:40]
+    if name.endswith("ACCESS_KEY_ID"):
+        return "AKIA" + letters[:16]
+    prefix = next((prefix for start, prefix in _PREFIXES if start in name.upper()), "tape-")
+    return (prefix + letters)[: 39 if prefix == "AIzaSy" else None]
+
+
+class Secrets:
+    """The secrets of one deck. Learning and scrubbing may happen in any thread.
+
+    A value learned under two names keeps the better one: a person's own, then an environment variable's, then a
+    header's, then a field's. So a real key and the placeholder of a replay leave the same marker.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[int, str]] = {}  # value -> rank (0 best), name
+        self._seen: set[str] = set()  # header values and URLs looked at: most requests carry nothing new
+        self._finder = spellings.finder({})
+        self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what is held back, never the values."""
+        return tuple(sorted({name for _, name in self._known.values()} | {name for _, name in self._patterns}))
+
+    # -- learning
+
+    def learn(self, name: str, value: str, *, explicit: bool = True) -> bool:
+        """Hold `value` back from now on, as `<secret:NAME>`; False if it is too short, or plainly no secret.
+
+        `explicit`: a person named it, then 3 characters are enough (under 8, whole words only are masked).
+        """
+        return self._learn(0, name, value, least=3 if explicit else spellings.SHORT, obvious=explicit)
+
+    def learn_environment(self, environ: Mapping[str, str]) -> None:
+        """The values of variables named like keys, passwords inside URLs, secret fields of JSON credentials."""
+        for name in sorted(environ, key=lambda n: (n not in _FIRST, n)):
+            value = environ[name]
+            if "://" in value:
+                self._learn(1, name, _password_of(value))
+            elif _VARIABLE.search(name) and name not in _HARMLESS_VARIABLES and not value.startswith(("/", "~")):
+                self._learn(1, name, value, obvious=value == placeholder(name))
+                self._learn_parts(name, value)
+
+    def learn_request(self, request: Request) -> None:
+        """The credentials this request carries: auth headers, cookies, query keys, the URL's user part."""
+        for key, value in request.headers:
+            name = key.lower()
+            if (name in _AUTH_HEADERS or name == "cookie") and value not in self._seen:
+                self._learn_header(name, value)
+                self._seen.add(value)
+        if ("?" in request.url or "@" in request.url) and request.url not in self._seen:
+            self._learn_url(request.url)
+
+    def pattern(self, regex: str, name: str) -> None:
+        """Hold back whatever `regex` finds in any text, as `<secret:NAME>`. Raises TapeUsageError if it is no good."""
+        try:
+            compiled = re.compile(regex)
+        except re.error as error:
+            raise TapeUsageError(f"redact={regex}: not a regular expression ({error})") from error
+        if compiled.search(""):
+            raise TapeUsageError(f"redact={regex}: it matches the empty text, so it would mask everything")
+        with self._lock:
+            self._patterns += ((compiled, name),)
+
+    def _learn(self, rank: int, name: str, value: str, *, least: int = spellings.SHORT, obvious: bool = False) -> bool:
+        value = value.strip()
+        if len(value) < least or (not obvious and _OBVIOUS.fullmatch(value)) or _MARKER.fullmatch(value):
+            return False
+        with self._lock:
+            if value not in self._known or rank < self._known[value][0]:
+                self._known[value] = (rank, name)
+                self._compile()
+        return True
+
+    def _compile(self) -> None:
+        values = sorted(self._known, key=len, reverse=True)  # a value that contains another goes first
+        self._finder = spellings.finder({value: marker(self._known[value][1]) for value in values})
+
+    def _learn_parts(self, name: str, value: str) -> None:
+        """A credentials file in a variable: its secret fields; a key in several lines: each line."""
+        if value.lstrip().startswith("{"):
+            for field, part in _texts(value):
+                if _IS_FIELD.fullmatch(field) or field == "private_key":
+                    self._learn(1, name, part)
+                    self._learn_parts(name, part)
+        elif "\n" in value:
+            for line in value.splitlines():
+                if len(line) >= 24 and not line.startswith("-----"):
+                    self._learn(1, name, line)
+
+    def _learn_header(self, name: str, value: str) -> None:
+        if name == "cookie":
+            for pair in value.split(";"):
+                if _strong(part := pair.partition("=")[2].strip()):
+                    self._learn(3, name, part)
+            return
+        scheme, _, rest = value.strip().partition(" ")
+        if scheme.upper().startswith("AWS4-"):  # the key's id and a signature that is good for this request only
+            return
+        if scheme.lower() == "basic":
+            pair = _decoded(rest)
+            self._learn(2, name, pair)
+            self._learn(2, name, pair.partition(":")[2])
+        self._learn(2, name, rest or scheme)
+
+    def _learn_url(self, url: str) -> None:
+        self._learn(3, "url-password", _password_of(url))
+        for key, value in parse_qsl(urlsplit(url).query):
+            if _secret_query(key, value):
+                self._learn(3, key, value)
+        self._seen.add(url)
+
+    # -- scrubbing
+
+    def suspicious(self, text: str | bytes) -> bool:
+        """The quick gate over a whole record (60 us for 20 KB): False means that a scrub would change nothing."""
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        if self._finder.hits(data, _NEEDLES):
+            return True
+        if not self._patterns:
+            return False
+        plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        return any(pattern.search(plain) for pattern, _ in self._patterns)
+
+    def scrub(self, text: str) -> tuple[str, bool]:
+        """The text with every secret replaced by its marker, and whether that changed anything."""
+        clean = self._without_values(text)
+        if "=" in clean or '"' in clean or "</" in clean:
+            clean = _IN_JSON.sub(_mask_json, clean)
+            clean = _IN_FORM.sub(_mask, clean)
+            clean = _IN_XML.sub(_mask, clean)
+        return clean, clean != text
+
+    def scrub_structure(self, value: Any) -> tuple[Any, bool]:
+        """Dicts, lists, tuples and texts walked; the very same object comes back where nothing was found.
+
+        Fields are masked by name only where they hold a text: counts of tokens and schemas of properties stay.
+        The text of a key `base64` stays base64, scrubbed inside.
+        """
+        if isinstance(value, str):
+            return self.scrub(value)
+        if isinstance(value, Mapping):
+            return self._scrub_mapping(value)
+        if isinstance(value, (list, tuple)):
+            done = [self.scrub_structure(item) for item in value]
+            changed = any(flag for _, flag in done)
+            return (type(value)(item for item, _ in done), True) if changed else (value, False)
+        return value, False
+
+    def _scrub_mapping(self, value: Mapping[Any, Any]) -> tuple[Any, bool]:
+        clean: dict[Any, Any] = {}
+        changed = False
+        for key, item in value.items():
+            kept, key_changed = self.scrub(key) if isinstance(key, str) else (key, False)
+            clean[kept], item_changed = self._scrub_field(key, item)
+            changed = changed or item_changed or key_changed
+        return (clean, True) if changed else (value, False)
+
+    def _scrub_field(self, key: Any, item: Any) -> tuple[Any, bool]:
+        if isinstance(item, str) and isinstance(key, str):
+            if key == "base64":
+                return self._scrub_base64(item)
+            if _masked(key, item):
+                known = self._known.get(item.strip())
+                return marker(known[1] if known else key), True
+        clean, changed = self.scrub_structure(item)
+        if key == "client_secret" and isinstance(clean, dict) and isinstance(clean.get("value"), str):
+            return {**clean, "value": marker(key)}, True  # OpenAI's realtime sessions: {value: ek_..., expires_at: 1}
+        return clean, changed
+
+    def _scrub_base64(self, item: str) -> tuple[str, bool]:
+        try:
+            inside = base64.b64decode(item, validate=True).decode("latin-1")
+        except ValueError:
+            return self.scrub(item)
+        clean, changed = self.scrub(inside)
+        return (base64.b64encode(clean.encode("latin-1", "replace")).decode(), True) if changed else (item, False)
+
+    def _without_values(self, text: str) -> str:
+        text = self._finder.replace(text)
+        for pattern, name in self._patterns:
+            text = pattern.sub(marker(name), text)
+        return text
+
+    def scrub_url(self, url: str) -> str:
+        """The URL with its user part and the values of secret query keys replaced by markers."""
+        if "?" not in url and "@" not in url and not self.suspicious(url):
+            return url
+        url = self._without_values(url)
+        url = re.sub(r"^([a-zA-Z][\w+.-]*://)(?!<secret:[\w.-]+>@)[^/?#@]*@", rf"\1{marker('url-user')}@", url)
+        return re.sub(r"([?&;])([^=&;#]+)=([^&;#]+)", _mask_query, url)
+
+    def safe_request_headers(self, headers: Headers) -> Headers:
+        """The request headers that say what was asked and never who asks, scrubbed; the rest never lands."""
+        return tuple((key, self._scrub_header(value)) for key, value in headers if key.lower() in _KEPT_HEADERS)
+
+    def scrub_reply_headers(self, headers: Headers) -> tuple[Headers, bool]:
+        """All headers of a reply, with the values of cookies and of known secrets masked, and whether any was."""
+        clean = tuple((key, self._scrub_reply_header(key.lower(), value)) for key, value in headers)
+        return (clean, True) if clean != headers else (headers, False)
+
+    def _scrub_reply_header(self, name: str, value: str) -> str:
+        if name == "set-cookie":
+            return re.sub(r"^([^=;]+)=[^;]+", rf"\1={marker(name)}", value)
+        if name in _AUTH_HEADERS:
+            return marker(name)
+        if name in ("location", "content-location", "link"):
+            return self.scrub_url(value)
+        return self._scrub_header(value)
+
+    def _scrub_header(self, value: str) -> str:
+        return self.scrub(value)[0] if self.suspicious(value) else value
+
+
+def _strong(value: str) -> bool:
+    """Looks made by a machine or chosen to be hard: 8 characters or more, with digits and letters, no spaces."""
+    kinds = (r"\d", r"[A-Za-z]", r"^\S{8,}$")
+    return all(re.search(kind, value) for kind in kinds) and not _OBVIOUS.fullmatch(value)
+
+
+def _masked(name: str, value: str) -> bool:
+    if not _IS_FIELD.fullmatch(name) or not value or _MARKER.search(value):
+        return False
+    return _IS_ALWAYS.fullmatch(name) is not None or _strong(value)
+
+
+def _mask_json(found: re.Match[str]) -> str:
+    if not _masked(found["name"], found["value"]):
+        return found[0]
+    return f"{found['q']}{found['name']}{found['q']}{found['sep']}{found['q']}{marker(found['name'])}{found['q']}"
+
+
+def _mask(found: re.Match[str]) -> str:
+    return found["head"] + marker(found["name"]) if _masked(found["name"], unquote(found["value"])) else found[0]
+
+
+def _secret_query(key: str, value: str) -> bool:
+    plain = key.lower().replace("_", "").replace("-", "")
+    return plain in _QUERY or (plain in _QUERY_IF_STRONG and _strong(value))
+
+
+def _mask_query(found: re.Match[str]) -> str:
+    start, key, value = found.groups()
+    if _MARKER.search(value) or not _secret_query(unquote(key), unquote(value)):
+        return found[0]
+    return f"{start}{key}={marker(unquote(key))}"
+
+
+def _password_of(url: str) -> str:
+    """The password in `scheme://user:password@host`, or ''."""
+    found = re.match(r"[a-zA-Z][\w+.-]*://[^/?#@:]*:([^/?#@]+)@", url)
+    return unquote(found[1]) if found else ""
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _texts(text: str) -> Iterable[tuple[str, str]]:
+    try:
+        loaded = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [(k, v) for k, v in loaded.items() if isinstance(v, str)] if isinstance(loaded, dict) else []

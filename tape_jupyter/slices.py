@@ -1,0 +1,183 @@
+"""Store room: a request that repeats history refers to it. Pure: structure in, structure out.
+
+In a folded body a run of list items may stand as {"<from>": "78a670b1 messages[0:17]"}, a long text as
+{"<from>": "78a670b1 system"}; the call named is an earlier one of the same run, or "RUN/78a670b1" of another.
+Only requests refer, and only to requests: editing a reply by hand never changes what was asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tape_jupyter.errors import CassetteError
+
+MARK = "<from>"
+LONG_TEXT = 200
+REMEMBERED = 64  # bodies whose items can be referred to; older ones are stored anew
+_DEPTH = 3  # dictionaries below the body that are looked into: toolConfig.tools, systemInstruction.parts
+_REF = re.compile(r"(?:([^\s/]+)/)?([0-9a-f]{8}(?:-\d+)?) ([^\[\]]+?)(?:\[(\d+):(\d+)\])?\Z")
+
+
+class Ref(NamedTuple):
+    """A parsed reference: `run` is "" for the same run; `start`/`stop` are None for a whole text."""
+
+    run: str
+    call: str
+    path: str
+    start: int | None
+    stop: int | None
+
+
+def parse_ref(text: Any) -> Ref:
+    found = _REF.match(text) if isinstance(text, str) else None
+    if not found:
+        raise CassetteError(f'{text!r} is not a reference; write it like "78a670b1 messages[0:17]"')
+    run, call, path, start, stop = found.groups()
+    return Ref(run or "", call, path, None if start is None else int(start), None if stop is None else int(stop))
+
+
+def _digest(value: Any) -> bytes:
+    text = json.dumps(value, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).digest()
+
+
+def _places(body: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    for key, value in body.items():
+        if not key or not key.replace("_", "").replace("-", "").isalnum():
+            continue
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and depth > 1:
+            yield from _places(value, path + ".", depth - 1)
+        elif (isinstance(value, list) and value) or (isinstance(value, str) and len(value) > LONG_TEXT):
+            yield path, value
+
+
+class Folder:
+    """Remembers what the requests of this session held, and folds later requests against it."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[str, bytes], tuple[str, str, int]] = {}
+        self._texts: dict[tuple[str, bytes], tuple[str, str]] = {}
+        self._bodies: OrderedDict[tuple[str, str], dict[str, list[bytes]]] = OrderedDict()
+
+    def fold(self, run: str, body: Any) -> tuple[Any, Callable[[str], None]]:
+        """The body with references, and `remember(call id)` to be called once the record is committed."""
+        if not isinstance(body, dict):
+            return body, lambda _call: None
+        digests: dict[str, list[bytes]] = {}
+        texts: dict[str, bytes] = {}
+        folded = body
+        for path, value in _places(body):
+            if isinstance(value, list):
+                digests[path] = [_digest(item) for item in value]
+                new = self._fold_list(run, path, value, digests[path])
+            else:
+                texts[path] = _digest(value)
+                new = self._fold_text(run, path, value, texts[path])
+            folded = folded if new is value else _put(folded, path.split("."), new)
+        return folded, lambda call: self._remember(run, call, digests, texts)
+
+    def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
+        held = self._texts.get((path, digest))
+        return {MARK: f"{_name(run, *held)} {path}"} if held else value
+
+    def _fold_list(self, run: str, path: str, value: list[Any], digests: list[bytes]) -> list[Any]:
+        out: list[Any] = []
+        at = 0
+        while at < len(value):
+            held = self._items.get((path, digests[at]))
+            source = self._bodies.get(held[:2], {}).get(path) if held else None
+            if held is None or source is None:
+                out.append(value[at])
+                at += 1
+                continue
+            start = stop = held[2]
+            while at < len(value) and stop < len(source) and source[stop] == digests[at]:
+                stop, at = stop + 1, at + 1
+            out.append({MARK: f"{_name(run, *held[:2])} {path}[{start}:{stop}]"})
+        return out if len(out) < len(value) or any(isinstance(o, dict) and MARK in o for o in out) else value
+
+    def _remember(self, run: str, call: str, digests: dict[str, list[bytes]], texts: dict[str, bytes]) -> None:
+        self._bodies[run, call] = digests
+        for path, items in digests.items():
+            for index, digest in enumerate(items):
+                self._items[path, digest] = (run, call, index)
+        for path, digest in texts.items():
+            self._texts.setdefault((path, digest), (run, call))
+        if len(self._bodies) > REMEMBERED:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest, bodies = self._bodies.popitem(last=False)
+        for path, items in bodies.items():
+            for digest in items:
+                if self._items.get((path, digest), ("", "", 0))[:2] == oldest:
+                    del self._items[path, digest]
+
+
+def _name(run: str, other: str, call: str) -> str:
+    return call if other == run else f"{other}/{call}"
+
+
+def _put(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
+    return {**value, path[0]: new if len(path) == 1 else _put(value[path[0]], path[1:], new)}
+
+
+def _get(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def references(body: Any) -> list[Ref]:
+    """Every reference in a folded body (lists and dictionaries are walked without recursion)."""
+    found: list[Ref] = []
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            if MARK in value:
+                found.append(parse_ref(value[MARK]))
+            else:
+                stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return found
+
+
+def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
+    """The body with every reference replaced; `held(ref)` gives the *unfolded* body of the call it names."""
+    if isinstance(body, list):
+        out: list[Any] = []
+        for item in body:
+            if isinstance(item, dict) and MARK in item:
+                out.extend(_slice(parse_ref(item[MARK]), held))
+            else:
+                out.append(unfold(item, held))
+        return out
+    if isinstance(body, dict):
+        if MARK in body:
+            return _text(parse_ref(body[MARK]), held)
+        return {key: unfold(value, held) for key, value in body.items()}
+    return body
+
+
+def _slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
+    items = _get(held(ref), ref.path)
+    if ref.start is None or ref.stop is None or not isinstance(items, list):
+        raise CassetteError(f"call {ref.call} has no list {ref.path!r} to refer to")
+    if not ref.start < ref.stop <= len(items):
+        raise CassetteError(f"{ref.path}[{ref.start}:{ref.stop}] is outside call {ref.call}, which holds {len(items)}")
+    return items[ref.start : ref.stop]
+
+
+def _text(ref: Ref, held: Callable[[Ref], Any]) -> str:
+    text = _get(held(ref), ref.path)
+    if ref.start is not None or not isinstance(text, str):
+        raise CassetteError(f"call {ref.call} has no text {ref.path!r} to refer to")
+    return text

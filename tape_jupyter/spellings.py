@@ -1,0 +1,151 @@
+"""Text room: how one secret value may be spelled in a text, and how to find many of them in one pass.
+
+Pure: values in, patterns out. `Finder` is what the secrets known at one moment compile to; it is never changed,
+only replaced, so that readers in other threads need no lock.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+SHORT = 8
+"""A value of fewer characters is looked for as a whole word only, in its raw and escaped spelling."""
+
+_PLAIN_RUN = 6  # characters: a shorter stretch of letters and digits is in too many clean texts to be a needle
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Finds values in a text: `hits` is the quick question, `replace` the exact answer."""
+
+    values: re.Pattern[str] | None
+    marks: tuple[str, ...]  # by group number of `values`, from 1
+    odd: re.Pattern[str] | None  # of values that no needle stands for
+    short: tuple[bytes, ...]  # needles looked for one by one
+    words: frozenset[int]  # the 8-byte words of the long needles
+    stride: int
+
+    def hits(self, data: bytes, extra: Sequence[bytes] = ()) -> bool:
+        """May `data` hold a value, or one of `extra`? False is certain."""
+        if any(needle in data for needle in extra) or any(needle in data for needle in self.short):
+            return True
+        if self._words_hit(data):
+            return True
+        return self.odd is not None and self.odd.search(data.decode("utf-8", "surrogatepass")) is not None
+
+    def replace(self, text: str) -> str:
+        """The text with each value, in whatever spelling, replaced by its mark."""
+        if self.values is None:
+            return text
+        return self.values.sub(lambda found: self.marks[(found.lastindex or 1) - 1], text)
+
+    def _words_hit(self, data: bytes) -> bool:
+        """Wherever it lies, a needle of 8 * stride + 7 bytes covers one of every stride aligned words whole."""
+        if not self.words:
+            return False
+        aligned = memoryview(data)[: len(data) & ~7].cast("Q")
+        return not self.words.isdisjoint(aligned[:: self.stride].tolist())
+
+
+def finder(values: Mapping[str, str]) -> Finder:
+    """The finder of these values (value -> what to put in its place). A value that contains another goes first."""
+    odd = [value for value in values if len(_longest_run(value)) < min(_PLAIN_RUN, len(value))]
+    needles = {needle for value in values for needle in _needles(value, raw=value not in odd)}
+    stride = _stride([len(needle) for needle in needles])
+    long = {needle for needle in needles if len(needle) >= 8 * stride + 7}
+    return Finder(
+        values=re.compile("|".join(f"({_every_spelling(value)})" for value in values)) if values else None,
+        marks=tuple(values.values()),
+        odd=re.compile("|".join(_escaped(value) for value in odd)) if odd else None,
+        short=tuple(sorted(needles - long)),
+        words=frozenset(word for needle in long for word in _words(needle)),
+        stride=stride,
+    )
+
+
+def _every_spelling(value: str) -> str:
+    """A pattern that finds a value raw, URL-, JSON- and HTML-encoded (also mixed), in hex and in base64."""
+    if len(value) < SHORT:
+        return rf"(?<![A-Za-z0-9]){_escaped(value)}(?![A-Za-z0-9])"
+    data = value.encode("utf-8", "surrogatepass")
+    return "|".join((_escaped(value), f"(?i:{data.hex()})", *_in_base64(data)))
+
+
+def _escaped(value: str) -> str:
+    return "".join(_character(c) for c in value)
+
+
+_NAMED = {
+    '"': (r'\\+"', "&quot;", "&#34;"),
+    "\\": (r"\\{2,8}",),
+    "/": (r"\\+/",),
+    "\n": (r"\\+n",),
+    "\t": (r"\\+t",),
+    "\r": (r"\\+r",),
+    " ": (r"\+",),
+    "&": ("&amp;",),
+    "<": ("&lt;",),
+    ">": ("&gt;",),
+    "'": ("&#x27;", "&#39;", r"\\+'"),
+}
+
+
+@lru_cache(maxsize=512)
+def _character(c: str) -> str:
+    """One character as JSON (also inside JSON), URLs and HTML spell it; letters and digits have one spelling."""
+    if c.isascii() and c.isalnum():
+        return c
+    octets = "".join(f"%{octet:02x}" for octet in c.encode("utf-8", "surrogatepass"))
+    units = json.dumps("\x7f" + c)[1:] if ord(c) > 0x7F else f"\\u{ord(c):04x}"
+    escapes = "".join(rf"\\+u{unit[:4]}" for unit in units.split("\\u")[1:])
+    return f"(?:{'|'.join((*_NAMED.get(c, ()), f'(?i:%(?:25)?{octets[1:]})', f'(?i:{escapes})', re.escape(c)))})"
+
+
+def _in_base64(data: bytes) -> Iterable[str]:
+    """The three alignments, both alphabets. Characters that the value shares with its neighbours go as well."""
+    for shift in range(3):
+        body = "".join({"+": "[+-]", "/": "[/_]"}.get(c, c) for c in _base64_inner(data, shift))
+        before = "[A-Za-z0-9+/_-]?" if shift else ""
+        after = "[A-Za-z0-9+/_-]?" if (shift + len(data)) % 3 else ""
+        yield before + body + after
+
+
+def _base64_inner(data: bytes, shift: int) -> str:
+    """The characters that `data` alone decides when it begins `shift` bytes (mod 3) into what is encoded."""
+    whole = base64.b64encode(b"\0" * shift + data).decode()
+    return whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+
+
+def _needles(value: str, *, raw: bool) -> Iterable[bytes]:
+    """Byte strings one of which is in every text that holds the value in some spelling (`raw`: also the plain ones)."""
+    if raw:
+        yield _longest_run(value).encode()
+    if len(value) >= SHORT:
+        data = value.encode("utf-8", "surrogatepass")
+        yield data.hex().encode()
+        yield data.hex().upper().encode()
+        for shift in range(3):
+            yield _longest_run(_base64_inner(data, shift)).encode()
+
+
+def _longest_run(text: str) -> str:
+    """The longest stretch of ASCII letters and digits: every encoding of text leaves those alone."""
+    return max(re.findall(r"[A-Za-z0-9]+", text), key=len, default="")
+
+
+def _stride(lengths: Sequence[int]) -> int:
+    """How many words apart to look: the fewer the quicker, as long as few needles are too short for it."""
+    for stride in (3, 2):
+        if sum(length < 8 * stride + 7 for length in lengths) <= 4:
+            return stride
+    return 1
+
+
+def _words(needle: bytes) -> Iterable[int]:
+    return (int.from_bytes(needle[i : i + 8], sys.byteorder) for i in range(len(needle) - 7))

@@ -1,0 +1,115 @@
+"""Taps room: which libraries are tapped, and when: those imported already, at once; the others, as they arrive.
+
+An import hook stands first in `sys.meta_path`. It lets the other finders find a module it watches for, and taps
+the module once it has run. Nothing is imported by it, and nothing else is ever changed by it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter.taps import lineage
+
+Undo = Callable[[], None]
+
+
+def watch() -> None:
+    """Tap what is imported, and watch for the rest. Idempotent; called again, it taps what it had missed."""
+    with _lock:
+        if "lineage" not in _undo:
+            _undo["lineage"] = lineage.patch()
+        for name in _TAPS:
+            module = sys.modules.get(name)
+            if module is not None and not getattr(module.__spec__, "_initializing", False):
+                _tap(name, module)
+        if _arrivals not in sys.meta_path:
+            sys.meta_path.insert(0, _arrivals)
+
+
+def unwatch() -> None:
+    """Take every tap off, the newest first, and stop watching."""
+    with _lock:
+        if _arrivals in sys.meta_path:
+            sys.meta_path.remove(_arrivals)
+        while _undo:
+            _undo.popitem()[1]()
+
+
+def _tap(name: str, module: ModuleType) -> None:
+    key = f"{name} {id(module)}"  # a module imported anew after `del sys.modules[name]` has new classes
+    if key not in _undo:
+        _undo[key] = import_module(f"tape_jupyter.taps.{_TAPS[name]}").patch(module)
+
+
+_TAPS = {"httpx": "httpx", "httpx2": "httpx", "urllib3.connectionpool": "urllib3"}
+"""The tap of each module; a tap is loaded when its library is there."""
+
+_undo: dict[str, Undo] = {}
+_lock = threading.RLock()
+
+
+class _Arrivals(MetaPathFinder):
+    """Finds the modules we tap by asking the other finders, and puts a loader around theirs."""
+
+    def __init__(self) -> None:
+        self._asking = threading.local()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _TAPS or getattr(self._asking, "now", False):
+            return None
+        self._asking.now = True
+        try:
+            spec = _ask_others(fullname, path, target)
+        finally:
+            self._asking.now = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Tapping(spec.loader)
+        return spec
+
+
+def _ask_others(fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None) if finder is not _arrivals else None
+        spec: ModuleSpec | None = find(fullname, path, target) if find else None
+        if spec is not None:
+            return spec
+    return None
+
+
+class _Tapping(Loader):
+    """Loads as the real loader does, gives it its place back, then taps the module."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        spec.loader = self._real
+        try:
+            return self._real.create_module(spec)  # type: ignore[no-any-return]
+        finally:
+            spec.loader = self
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__spec__.name if module.__spec__ else module.__name__
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._real
+        module.__loader__ = self._real
+        self._real.exec_module(module)
+        with _lock:
+            if _arrivals in sys.meta_path:
+                _tap(name, module)
+
+
+_arrivals = _Arrivals()

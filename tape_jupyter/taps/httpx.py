@@ -1,0 +1,216 @@
+"""Taps room: httpx and httpx2, sync and async. The module comes as a value: nothing here imports either.
+
+Both libraries send through two transport classes; their methods are replaced, so clients made before are taped too.
+A reply that is being recorded passes chunk by chunk: each is told to the capture, then handed on, never held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import taps
+from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
+from tape_jupyter.origin import SENDING
+from tape_jupyter.taps import lineage
+from tape_jupyter.taps.endings import class_name, past_the_end, thawed
+from tape_jupyter.taps.swap import sending, swap
+
+PATIENCE = 60.0
+"""Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the two transport classes of `module` (httpx or httpx2). Returns the undo."""
+    tap = _Tap(module)
+    undo_sync = swap(module.HTTPTransport, "handle_request", tap.sync_door)
+    undo_async = swap(module.AsyncHTTPTransport, "handle_async_request", tap.async_door)
+
+    def undo() -> None:
+        undo_sync()
+        undo_async()
+
+    return undo
+
+
+class _Tap:
+    """The doors for one module, and its stream classes (httpx checks that a stream is one of its own)."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        streams = (module.SyncByteStream, module.AsyncByteStream)
+        self.live = type("TapedStream", (_Live, streams[0]), {})
+        self.live_async = type("TapedAsyncStream", (_AsyncLive, streams[1]), {})
+        self.played = type("PlayedStream", (_Played, streams[0]), {})
+        self.played_async = type("PlayedAsyncStream", (_AsyncPlayed, streams[1]), {})
+
+    def sync_door(self, original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """What stands in for `HTTPTransport.handle_request`."""
+
+        @functools.wraps(original)
+        def handle_request(transport: Any, request: Any) -> Any:
+            tape = taps.current()
+            if tape is None or SENDING.get():
+                return original(transport, request)
+            decision = _ask(tape, request, request.read())
+            if decision is None:
+                return original(transport, request)
+            if isinstance(decision, Play):
+                return self._play(decision, request, self.played)
+            with sending(decision):
+                response = original(transport, request)
+            return _observed(response, decision, self.live)
+
+        return handle_request
+
+    def async_door(self, original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Coroutine[Any, Any, Any]]:
+        """What stands in for `AsyncHTTPTransport.handle_async_request`."""
+
+        @functools.wraps(original)
+        async def handle_async_request(transport: Any, request: Any) -> Any:
+            tape = taps.current()
+            if tape is None or SENDING.get():
+                return await original(transport, request)
+            decision = _ask(tape, request, await request.aread())
+            if decision is None:
+                return await original(transport, request)
+            if isinstance(decision, Play):
+                await _await_cancel(cast("Reply", decision.reply), before_head=True)
+                return self._play(decision, request, self.played_async)
+            with sending(decision):
+                response = await original(transport, request)
+            return _observed(response, decision, self.live_async)
+
+        return handle_async_request
+
+    def _play(self, decision: Play, request: Any, stream: type[Any]) -> Any:
+        reply = cast("Reply", decision.reply)
+        if reply.status is None:
+            raise self.error(reply.error, request)
+        extensions = {"http_version": reply.version.encode("ascii")}
+        if reply.version.startswith("HTTP/1"):
+            extensions["reason_phrase"] = reply.reason.encode("latin-1")
+        return self.module.Response(
+            reply.status,
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers],
+            stream=stream(reply, functools.partial(self.error, request=request)),
+            extensions=extensions,
+        )
+
+    def error(self, frozen: Mapping[str, Any] | None, request: Any) -> BaseException:
+        """The recorded error; one of httpx's own comes back in this module's class, with this request."""
+        library, _, name = class_name(frozen).partition(":")
+        if frozen and library in {"httpx", "httpx2"}:
+            frozen = {**frozen, "class": f"{self.module.__name__}:{name}"}
+        error = thawed(frozen)
+        if isinstance(error, self.module.RequestError):
+            error.request = request
+        return error
+
+
+def _ask(tape: Tape, request: Any, body: bytes) -> Play | Capture | None:
+    lineage.settle()
+    return tape.begin(Request(request.method.upper(), str(request.url), _headers(request.headers.raw), body))
+
+
+def _headers(raw: list[tuple[bytes, bytes]]) -> Headers:
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+
+
+def _observed(response: Any, capture: Capture, stream: type[Any]) -> Any:
+    """The live response, its head told, its stream told as it is read."""
+    capture.head(response.status_code, _headers(response.headers.raw), response.http_version, _reason(response))
+    response.stream = stream(response.stream, capture)
+    return response
+
+
+def _reason(response: Any) -> str:
+    return cast("bytes", response.extensions.get("reason_phrase", b"")).decode("latin-1")
+
+
+class _Live:
+    """A live body: each network read is told, then handed on."""
+
+    def __init__(self, inner: Any, capture: Capture) -> None:
+        self.inner, self.capture = inner, capture
+
+    def __iter__(self) -> Iterator[bytes]:
+        pulled = iter(self.inner)
+        while True:
+            with sending(self.capture):
+                chunk = next(pulled, None)
+            if chunk is None:
+                self.capture.finish()
+                return
+            self.capture.chunk(chunk)
+            yield chunk
+
+    def close(self) -> None:
+        self.capture.close()
+        self.inner.close()
+
+
+class _AsyncLive:
+    """The same, awaited. An iterator rather than a generator, so that dropping it adds no task to the event loop."""
+
+    def __init__(self, inner: Any, capture: Capture) -> None:
+        self.inner, self.capture = inner, capture
+        self.pulled: AsyncIterator[bytes] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self.pulled = aiter(self.inner)
+        return self
+
+    async def __anext__(self) -> bytes:
+        assert self.pulled is not None
+        with sending(self.capture):
+            chunk = await anext(self.pulled, None)
+        if chunk is None:
+            self.capture.finish()
+            raise StopAsyncIteration
+        self.capture.chunk(chunk)
+        return chunk
+
+    async def aclose(self) -> None:
+        self.capture.close()
+        await self.inner.aclose()
+
+
+class _Played:
+    """A recorded body: the recorded chunks, then what ended them."""
+
+    def __init__(self, reply: Reply, thaw: Callable[[Mapping[str, Any] | None], BaseException]) -> None:
+        self.reply, self.thaw = reply, thaw
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.reply.chunks
+        self._end()
+
+    def _end(self) -> None:
+        if self.reply.end == "error":
+            raise self.thaw(self.reply.error)
+        if self.reply.end != "complete":
+            raise past_the_end(self.reply)
+
+
+class _AsyncPlayed(_Played):
+    """The same, awaited."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self.reply.chunks:
+            yield chunk
+        await _await_cancel(self.reply)
+        self._end()
+
+
+async def _await_cancel(reply: Reply, *, before_head: bool = False) -> None:
+    """Where the recorded task was cancelled, wait for the program to cancel this one.
+
+    Raising CancelledError ourselves would end the task, but not as the program's timeout or task group does it.
+    """
+    cancelled = class_name(reply.error) == "asyncio.exceptions:CancelledError"
+    if cancelled and (reply.status is None or not before_head):
+        await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)

@@ -1,0 +1,150 @@
+"""Taps room: carries who is calling (origin.py) into threads, executors and tasks. Nothing is decided here.
+
+Threads do not inherit context variables, and a pool's workers outlive the work they were started for: so each
+thread and each work item carries the strand it was started by, numbered in the program's own order. Only our own
+variables travel; the program's keep the rules Python gives them (a copied context would change `decimal`'s).
+
+Tasks of another event loop than asyncio's own (uvloop) take no number: they inherit their parent's strand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from typing import Any
+
+from tape_jupyter.origin import ORIGIN, PARENT, SENDING, SPAN, Origin
+from tape_jupyter.taps.swap import swap
+
+_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING)
+
+
+def patch() -> Callable[[], None]:
+    """Tap thread starts, executor submits and task creation. Returns the undo."""
+    undone = (
+        swap(threading.Thread, "start", _start),
+        swap(ThreadPoolExecutor, "submit", _submit),
+        swap(asyncio.BaseEventLoop, "create_task", _create_task),
+    )
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+def settle() -> None:
+    """Correct ORIGIN where a work item runs in a context copied from its submitter.
+
+    `asyncio.to_thread` and LangChain's executors run each item in a copy of the submitter's context, which hides
+    the item's own strand behind the submitter's. A tap calls this before it asks the tape.
+    """
+    item: _Strand | None = getattr(_running, "strand", None)
+    if item is not None and ORIGIN.get() is item.submitter:
+        ORIGIN.set(item.origin)
+
+
+class _Strand:
+    """What one thread or work item carries, taken where it is started."""
+
+    __slots__ = ("carried", "origin", "submitter")
+
+    def __init__(self, submitter: Origin) -> None:
+        self.submitter, self.origin = submitter, submitter.spawn()
+        self.carried = [(variable, variable.get()) for variable in _CARRIED]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The variables of this strand, in whatever context the worker has; taken back at the end."""
+        tokens = [(ORIGIN, ORIGIN.set(self.origin))]
+        tokens += [(variable, variable.set(value)) for variable, value in self.carried]
+        outer = getattr(_running, "strand", None)
+        _running.strand = self
+        try:
+            yield
+        finally:
+            _running.strand = outer
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
+
+_running = threading.local()
+
+
+def _strand() -> _Strand | None:
+    settle()
+    origin = ORIGIN.get()
+    return None if origin is None else _Strand(origin)
+
+
+def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(original)
+    def start(thread: threading.Thread) -> None:
+        strand = _strand()
+        if strand is None:
+            return original(thread)
+        run = thread.run
+
+        def run_in_strand() -> None:
+            del thread.run  # the instance attribute set below, and with it a cycle
+            with strand.held():
+                run()
+
+        thread.run = run_in_strand  # type: ignore[method-assign]
+        return original(thread)
+
+    return start
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def submit(pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        strand = _strand()
+        if strand is None:
+            return original(pool, fn, *args, **kwargs)
+
+        @functools.wraps(fn, assigned=(), updated=())
+        def item(*args: Any, **kwargs: Any) -> Any:
+            with strand.held():
+                return fn(*args, **kwargs)
+
+        # Without an origin while the pool starts a worker: the worker is nobody's, only its items are.
+        token = ORIGIN.set(None)
+        try:
+            return original(pool, item, *args, **kwargs)
+        finally:
+            ORIGIN.reset(token)
+
+    return submit
+
+
+def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
+        settle()
+        origin = ORIGIN.get()
+        if origin is None or _is_finalizer(coro):
+            return original(loop, coro, **kwargs)
+        context: Context | None = kwargs.get("context")
+        if context is not None:
+            if context.get(ORIGIN) is None:
+                context.run(ORIGIN.set, origin.spawn())
+            return original(loop, coro, **kwargs)
+        token = ORIGIN.set(origin.spawn())  # a task copies the context it is created in
+        try:
+            return original(loop, coro, **kwargs)
+        finally:
+            ORIGIN.reset(token)
+
+    return create_task
+
+
+def _is_finalizer(coro: Any) -> bool:
+    """The loop's own task that closes a dropped async generator: garbage collection decides when, so no number."""
+    return type(coro).__name__ == "async_generator_athrow"

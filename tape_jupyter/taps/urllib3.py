@@ -1,0 +1,201 @@
+"""Taps room: urllib3 2 and all that sends through it: requests, boto3.
+
+The tap lies below the retry loop, at `HTTPConnectionPool._make_request`, so a replayed 429 is retried as a live one
+was. The tunnel through a proxy is the one thing urllib3 opens before that: it waits until the tape has decided.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import taps
+from tape_jupyter.calls import Capture, Headers, Play, Reply, Request
+from tape_jupyter.origin import SENDING
+from tape_jupyter.taps import lineage, wire
+from tape_jupyter.taps.endings import thawed
+from tape_jupyter.taps.swap import sending, swap
+
+_PORTS = {"http": 80, "https": 443}
+_TUNNEL = "_tape_tunnel"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the connection pools of `module` (urllib3.connectionpool). Returns the undo."""
+    undo_request = swap(module.HTTPConnectionPool, "_make_request", _make_request)
+    undo_tunnel = swap(module.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy)
+
+    def undo() -> None:
+        undo_request()
+        undo_tunnel()
+
+    return undo
+
+
+def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    @functools.wraps(original)
+    def prepare_proxy(pool: Any, conn: Any) -> None:
+        if taps.current() is None or SENDING.get():
+            return original(pool, conn)
+        setattr(conn, _TUNNEL, functools.partial(original, pool, conn))
+        return None
+
+    return prepare_proxy
+
+
+def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make_request(
+        pool: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, **options: Any
+    ) -> Any:
+        tape = taps.current()
+        if tape is None or SENDING.get():
+            return original(pool, conn, method, url, body, headers, **options)
+        call = _Call(pool, conn, method, url, headers, options)
+        sent = call.read(body)
+        lineage.settle()
+        decision = tape.begin(call.request(sent))
+        if isinstance(decision, Play):
+            return call.play(cast("Reply", decision.reply))
+        send = functools.partial(original, pool, conn, method, url, sent, headers)
+        if decision is None:
+            call.open_tunnel()
+            return send(**options)
+        return call.record(send, decision)
+
+    return make_request
+
+
+class _Call:
+    """One request as `_make_request` was asked to make it."""
+
+    def __init__(self, pool: Any, conn: Any, method: str, url: str, headers: Any, options: dict[str, Any]) -> None:
+        self.pool, self.conn, self.method, self.url = pool, conn, method, url
+        self.headers: Headers = _headers(headers or {})
+        self.options = options
+
+    def read(self, body: Any) -> bytes | None:
+        """The body as bytes, to be shown to the tape and sent. A body without a length keeps going out chunked."""
+        if body is None or isinstance(body, (bytes, str)):
+            return body.encode() if isinstance(body, str) else body
+        framed = {name.lower() for name, _ in self.headers} & {"content-length", "transfer-encoding"}
+        if isinstance(body, (bytearray, memoryview)):
+            return bytes(body)
+        if not framed:
+            self.options["chunked"] = True
+        return _drained(body)
+
+    def request(self, body: bytes | None) -> Request:
+        return Request(self.method.upper(), self._absolute(), self.headers, body or b"")
+
+    def _absolute(self) -> str:
+        if not self.url.startswith("/"):
+            return self.url  # through a forwarding proxy, urllib3 names the target in full
+        host = f"[{self.pool.host}]" if ":" in self.pool.host else self.pool.host
+        port = "" if self.pool.port in (None, _PORTS.get(self.pool.scheme)) else f":{self.pool.port}"
+        return f"{self.pool.scheme}://{host}{port}{self.url}"
+
+    def open_tunnel(self) -> None:
+        """What `urlopen` asked for and `_prepare_proxy` put off. Errors become what `urlopen` makes of them."""
+        tunnel = vars(self.conn).pop(_TUNNEL, None)
+        if tunnel is None:
+            return
+        try:
+            tunnel()
+        except OSError as error:  # ssl.SSLError and TimeoutError are OSErrors
+            self.pool._raise_timeout(err=error, url=self.pool.proxy.url, timeout_value=self.conn.timeout)  # noqa: SLF001
+            raise
+
+    def record(self, send: Callable[..., Any], capture: Capture) -> Any:
+        """Send, and listen to the reply. urllib3 would read the whole body before we can listen, so we ask later."""
+        preload = self.options.pop("preload_content", True)
+        with sending(capture):
+            self.open_tunnel()
+            response = send(preload_content=False, **self.options)
+        capture.head(response.status, _headers(response.headers), _version(response.version), response.reason or "")
+        source = getattr(response, "_original_response", None)
+        if source is None:  # urllib3's HTTP/2, which has the whole body by now
+            capture.chunk(response.data)
+            capture.finish()
+        else:
+            wire.listen(source, capture)
+        return self._preloaded(response) if preload else response
+
+    def _preloaded(self, response: Any) -> Any:
+        """What HTTPResponse.__init__ does when asked to preload: it knows neither pool nor connection then."""
+        pool, connection = response._pool, response._connection  # noqa: SLF001
+        response._pool = response._connection = None  # noqa: SLF001
+        response._body = response.read(decode_content=self.options.get("decode_content", True))  # noqa: SLF001
+        response._pool, response._connection = pool, connection  # noqa: SLF001
+        return response
+
+    def play(self, reply: Reply) -> Any:
+        """The recorded reply as urllib3 makes one of a connection's, without a connection."""
+        vars(self.conn).pop(_TUNNEL, None)
+        self.pool.num_requests += 1
+        if reply.status is None:
+            raise self._error(reply)
+        from urllib3 import HTTPHeaderDict, HTTPResponse
+
+        source = wire.recorded(reply, self.method, self._error)
+        response = HTTPResponse(
+            body=source,
+            headers=HTTPHeaderDict(source.msg.items()),
+            status=source.status,
+            version=source.version,
+            version_string=_version(source.version),
+            reason=source.reason,
+            preload_content=self.options.get("preload_content", True),
+            decode_content=self.options.get("decode_content", True),
+            original_response=source,
+            enforce_content_length=self.options.get("enforce_content_length", True),
+            request_method=self.method,
+            request_url=self.url,
+        )
+        response.retries = self.options.get("retries")
+        response._connection = self.options.get("response_conn")  # noqa: SLF001
+        response._pool = self.pool  # noqa: SLF001
+        return response
+
+    def _error(self, reply: Reply) -> BaseException:
+        """The recorded error. Those of urllib3 hold the pool or the connection they come from: they get this one."""
+        from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, PoolError
+
+        error = thawed(reply.error)
+        if isinstance(error, PoolError):
+            error.pool = self.pool
+        elif isinstance(error, NewConnectionError):
+            error.conn = self.conn
+        elif isinstance(error, ConnectTimeoutError) and len(error.args) > 1:
+            error.args = (self.conn, *error.args[1:])
+        if not isinstance(error, ConnectTimeoutError):
+            # Else `urlopen`, which sees no connection, would blame the proxy.
+            with suppress(AttributeError):
+                self.conn._has_connected_to_proxy = bool(self.conn.proxy)  # noqa: SLF001
+        return error
+
+
+def _drained(body: Any) -> bytes:
+    """All of a file or an iterable, text as UTF-8, as urllib3's `body_to_chunks` does."""
+    parts = [body.read()] if hasattr(body, "read") else list(body)
+    if len(parts) == 1 and isinstance(body, io.TextIOBase):
+        return str(parts[0]).encode()
+    return b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in parts)
+
+
+def _headers(headers: Mapping[Any, Any]) -> Headers:
+    from urllib3.util import SKIP_HEADER
+
+    return tuple((_text(name), _text(value)) for name, value in headers.items() if value != SKIP_HEADER)
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _version(version: int) -> str:
+    return {10: "HTTP/1.0", 20: "HTTP/2"}.get(version, "HTTP/1.1")

@@ -1,0 +1,275 @@
+"""Taps room: HTTP/1.1 as `http.client` reads it. Listens to a live body, and builds a response that was recorded.
+
+Listening happens where `http.client.HTTPResponse` reads (its `fp`): every byte of body passes there once, before
+the program has it, whatever reads above: `read`, `read1`, `readline`, urllib3's `stream`, botocore's event streams.
+A recorded response is a real HTTPResponse that reads recorded bytes, so everything above behaves as it did live.
+
+One recorded chunk is one HTTP chunk where the body came chunked (that is what programs see), else one network read.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tape_jupyter.calls import Capture, Headers, Reply
+from tape_jupyter.taps.endings import class_name, past_the_end
+from tape_jupyter.taps.swap import live
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+UNFINISHED = "unfinished_chunk"
+"""Set on an error that broke an HTTP chunk off: the last recorded chunk is only the part of it that came."""
+
+
+class Framing(Protocol):
+    """Finds the chunks of one body in the bytes that `http.client` reads."""
+
+    done: bool
+    """The end of the body was seen."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The chunks that these bytes complete."""
+
+    def rest(self) -> bytes:
+        """What has come of an unfinished chunk; forgotten then."""
+
+    def missing(self) -> int | None:
+        """Bytes still to come, where that is known and not none."""
+
+
+class Sized:
+    """A body with a declared length, or with none: then it ends with the connection."""
+
+    def __init__(self, length: int | None) -> None:
+        self.length, self.done = length, length == 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self.length is not None:
+            data = data[: self.length]
+            self.length -= len(data)
+            self.done = not self.length
+        if data:
+            yield data
+
+    def rest(self) -> bytes:
+        return b""
+
+    def missing(self) -> int | None:
+        return self.length
+
+
+class Chunked:
+    """A body in HTTP/1.1 chunks: size line, data, empty line, ...; size 0, trailer lines, empty line."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._expect: Callable[[bytes], None] = self._size
+        self._line, self._left = b"", 0
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data and not self.done:
+            if self._left:
+                part, data = data[: self._left], data[self._left :]
+                self._left -= len(part)
+                self._parts.append(part)
+                if not self._left:
+                    yield self.rest()
+            else:
+                line, end, data = data.partition(b"\n")
+                self._line += line
+                if end:
+                    line, self._line = self._line.strip(), b""
+                    self._expect(line)
+
+    def rest(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+    def missing(self) -> int | None:
+        return self._left or None
+
+    def _size(self, line: bytes) -> None:
+        try:
+            self._left = int(line.split(b";")[0], 16)
+        except ValueError:  # not HTTP: the reader above raises, we only listen
+            self.done = True
+        self._expect = self._gap if self._left else self._trailer
+
+    def _gap(self, _line: bytes) -> None:
+        self._expect = self._size
+
+    def _trailer(self, line: bytes) -> None:
+        self.done = not line
+
+
+def listen(response: http.client.HTTPResponse, capture: Capture) -> None:
+    """Tell `capture` the body of a live response as it is read. The head has been told already."""
+    framing: Framing = Chunked() if response.chunked and response.length != 0 else Sized(response.length)
+    if framing.done or response.fp is None:
+        capture.finish()
+    else:
+        response.fp = io.BufferedReader(_Heard(response.fp, framing, capture))
+
+
+class _Heard(io.RawIOBase):
+    """Stands between `http.client` and the connection: one `readinto` is at most one network read."""
+
+    def __init__(self, source: Any, framing: Framing, capture: Capture) -> None:
+        self._source, self._framing, self._capture = source, framing, capture
+
+    @property
+    def _sock(self) -> Any:
+        return self._source.raw._sock  # noqa: SLF001 - botocore reaches for the socket in this way
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._source.fileno())
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        try:
+            with live():
+                data: bytes = self._source.read1(len(view))
+        except BaseException as error:
+            self._break_off(error)
+            raise
+        self._hear(data)
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._tell_rest()
+            self._capture.close()
+            self._source.close()
+        super().close()
+
+    def _hear(self, data: bytes) -> None:
+        if self._framing.done:
+            return
+        for chunk in self._framing.feed(data):
+            self._capture.chunk(chunk)
+        if self._framing.done or (not data and self._ends_with_connection()):
+            self._capture.finish()
+        elif not data:
+            self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
+
+    def _ends_with_connection(self) -> bool:
+        return isinstance(self._framing, Sized) and self._framing.length is None
+
+    def _break_off(self, error: BaseException) -> None:
+        if self._tell_rest():
+            setattr(error, UNFINISHED, True)
+        self._capture.fail(error)
+
+    def _tell_rest(self) -> bool:
+        rest = self._framing.rest()
+        if rest:
+            self._capture.chunk(rest)
+        return bool(rest)
+
+
+def recorded(reply: Reply, method: str, thaw: Callable[[Reply], BaseException]) -> http.client.HTTPResponse:
+    """A response that reads the recorded bytes. `thaw` gives the error to raise where the recording has one."""
+    ending = None if reply.end == "complete" or _is_end_of_file(reply) else _ending(reply, thaw)
+    response = http.client.HTTPResponse(_Socket(_Wire(_pieces(reply), ending)), method=method)  # type: ignore[arg-type]
+    response.begin()
+    return response
+
+
+def _ending(reply: Reply, thaw: Callable[[Reply], BaseException]) -> Callable[[], BaseException]:
+    return lambda: thaw(reply) if reply.end == "error" else past_the_end(reply)
+
+
+def _is_end_of_file(reply: Reply) -> bool:
+    """The connection ended before the body did: no read failed, so the reader finds out as it did live."""
+    return reply.end == "error" and class_name(reply.error) == "http.client:IncompleteRead"
+
+
+def _pieces(reply: Reply) -> Iterator[bytes]:
+    """What the connection gave, network read by network read."""
+    version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
+    lines = [
+        f"{version} {reply.status} {reply.reason}",
+        *(f"{name}: {value}" for name, value in _headers(reply)),
+        "",
+        "",
+    ]
+    yield "\r\n".join(lines).encode("latin-1")
+    if not _is_chunked(reply):
+        yield from reply.chunks
+        return
+    last = len(reply.chunks) - 1
+    for number, chunk in enumerate(reply.chunks):
+        more = _unfinished(reply) if number == last else 0
+        yield b"%x\r\n%b%b" % (len(chunk) + more, chunk, b"" if more else b"\r\n")
+    if reply.end == "complete":
+        yield b"0\r\n\r\n"
+
+
+def _headers(reply: Reply) -> Headers:
+    """The recorded headers; of a whole body that was edited, the length is that of the body as it is now."""
+    if reply.end != "complete" or not reply.chunks or _is_chunked(reply):
+        return reply.headers
+    length = str(sum(map(len, reply.chunks)))
+    return tuple((name, length if name.lower() == "content-length" else value) for name, value in reply.headers)
+
+
+def _is_chunked(reply: Reply) -> bool:
+    return reply.header("transfer-encoding").lower() == "chunked"
+
+
+def _unfinished(reply: Reply) -> int:
+    """How many bytes the last chunk lacks; where the number is not known, any number reads the same."""
+    attributes = (reply.error or {}).get("attributes", {})
+    if _is_end_of_file(reply):
+        return attributes.get("expected") or 0
+    return 1 if attributes.get(UNFINISHED) else 0
+
+
+class _Wire(io.RawIOBase):
+    """Recorded network reads, then the end of file or what `ending` makes."""
+
+    def __init__(self, pieces: Iterator[bytes], ending: Callable[[], BaseException] | None) -> None:
+        self._pieces, self._ending, self._held = pieces, ending, b""
+        self._sock = _Silent()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._held:
+            piece = next(self._pieces, None)
+            if piece is None:
+                if self._ending is not None:
+                    raise self._ending()
+                return 0
+            self._held = piece
+        data, self._held = self._held[: len(view)], self._held[len(view) :]
+        view[: len(data)] = data
+        return len(data)
+
+
+class _Silent:
+    """The socket that botocore sets a read timeout on: recorded bytes never keep anybody waiting."""
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Nothing to wait for."""
+
+
+class _Socket:
+    """As much of a socket as HTTPResponse asks for."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self._raw)

@@ -1,0 +1,326 @@
+"""A taped cell in real kernels and front ends behaves as the same cell untaped."""
+
+import os
+import textwrap
+
+import pytest
+
+from tests.notebook import Kernel, jupyter_execute, notebook, papermill, run_notebook, terminal, typed_terminal
+
+LOAD = os.environ.get("TAPE_TEST_LOAD", "") + "%load_ext tape_jupyter"
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    where = tmp_path_factory.mktemp("kernel")
+    env = {"TAPE_NOTEBOOK": str(notebook(where / "churn.ipynb", "x"))}
+    with Kernel(where, env) as running:
+        assert running.execute(LOAD).ok
+        yield running
+
+
+def taped(source):
+    return "%%tape record\n" + textwrap.dedent(source).lstrip("\n")
+
+
+def test_a_taped_cell_gives_its_last_expression_and_one_line_of_summary(kernel):
+    ran = kernel.execute(taped("1 + 1"))
+    assert ran.ok
+    assert ran.result == "2"
+    assert ran.summary.startswith("tape record · no calls")
+    assert "churn.tapes/main.tape.yaml" in ran.summary
+
+
+def test_a_taped_cell_can_await(kernel):
+    ran = kernel.execute(taped("""
+        import asyncio
+        await asyncio.sleep(0.01)
+        both = await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2))
+        both"""))
+    assert ran.ok
+    assert ran.result == "[1, 2]"
+    assert ran.summary
+    assert kernel.execute("both").result == "[1, 2]"
+
+
+def test_displays_and_prints_come_in_order(kernel):
+    ran = kernel.execute(taped("""
+        print("a")
+        display("b")
+        print("c")"""))
+    assert [out["output_type"] for out in ran.outputs][:3] == ["stream", "display_data", "stream"]
+    assert ran.displays == ["'b'"]
+
+
+def test_other_magics_below_the_tape_line_work(kernel):
+    assert "Wall time" in kernel.execute("%%tape record\n%%time\n2 + 2").stdout
+    assert kernel.execute("%%tape record\n\n%%capture caught\nprint('hidden')").stdout == ""
+    assert kernel.execute("caught.stdout").result == repr("hidden\n")
+    assert kernel.execute("%%tape record\n!echo from the shell").stdout.strip() == "from the shell"
+    assert kernel.execute("%%tape record\n%%bash\necho bash").stdout.strip() == "bash"
+
+
+def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
+    ran = kernel.execute("%%tape record\n%%capture c\nfrom tape_jupyter.notebook import deck\nseen = deck.get().active is not None")
+    assert ran.summary.count("tape record") == 1
+    assert kernel.execute("seen").result == "True"
+
+
+@pytest.mark.parametrize("lead", ["", "\n\n", "  "])
+def test_tracebacks_show_the_lines_of_the_cell_as_it_is_seen(kernel, lead):
+    lines = ["{}", "a = 1", "b = 1 / 0"]
+    body = lead.strip(" ") + "\n".join(lead.strip("\n") + line for line in lines)
+    plain, ran = kernel.execute(body.format("# a comment")), kernel.execute(body.format("%%tape record"))
+    assert ran.ename == "ZeroDivisionError"
+    arrow = [line for line in ran.traceback.splitlines() if line.startswith("---->")]
+    assert arrow == [line for line in plain.traceback.splitlines() if line.startswith("---->")]
+    assert arrow[0].split()[1] == "3"
+
+
+def test_blank_lines_and_indentation_below_the_tape_line_do_not_matter(kernel):
+    ran = kernel.execute("%%tape record\n\n    x = 5\n    1 / 0")
+    assert "----> 4" in ran.traceback
+    assert kernel.execute("x").result == "5"
+
+
+def test_a_syntax_error_is_shown_as_such(kernel):
+    ran = kernel.execute("%%tape record\nx = (\n")
+    assert ran.ename in ("SyntaxError", "_IncompleteInputError")
+    assert "line 2" in ran.traceback.lower()
+    assert kernel.execute("1").ok
+
+
+def test_an_error_stops_run_all(kernel):
+    ran = kernel.run_all("%%tape record\n1 / 0", "after = 1")
+    assert [each.status for each in ran] == ["error", "aborted"]
+
+
+def test_an_empty_taped_cell_does_nothing_and_says_so(kernel):
+    for body in ("", "\n", "\n\n   \n"):
+        ran = kernel.execute("%%tape record" + body)
+        assert ran.ok
+        assert "nothing to do" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%%tape", "Usage: %%tape record|replay"),
+        ("%%tape recrod", "did you mean record?"),
+        ("%%tape replay ../../etc/passwd", "cannot name a cassette"),
+        ('%%tape record "$(rm -rf ~)"', "cannot name a cassette"),
+        ("%%tape record {line}", "cannot name a cassette"),
+        ("%%tape record a b", "unrecognized arguments: b"),
+        ("%%tape record 'a", "No closing quotation"),
+        ("%%tape record --strct", "unrecognized arguments: --strct"),
+        ("%%tape record --take x", "not in this version"),
+        ("%%tape step", "not in this version"),
+    ],
+)
+def test_a_bad_tape_line_is_explained_and_the_cell_does_not_run(kernel, line, said):
+    ran = kernel.execute(line + "\nprint('it ran')")
+    assert (ran.status, ran.ename, ran.stdout) == ("error", "TapeUsageError", "")
+    assert said in ran.traceback
+    assert "Traceback" not in ran.traceback
+    assert ran.evalue in ran.traceback
+
+
+def test_a_missing_cassette_is_refused_before_the_cell_runs_and_the_others_are_listed(kernel):
+    kernel.execute(taped("1"))
+    for body in ("print('it ran')", "import asyncio; await asyncio.sleep(0); print('it ran')"):
+        ran = kernel.execute("%%tape replay missing\n" + body)
+        assert (ran.status, ran.ename, ran.stdout) == ("error", "CassetteError", "")
+        assert "main" in ran.evalue
+    assert kernel.execute("1").ok
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "get_ipython().run_cell('%%tape record\\nran = 1').raise_error()",
+        "%%time\n%%tape record\nran = 1",
+        "%%capture\n%%tape record\nran = 1",
+        "get_ipython().run_cell_magic('tape', 'record', 'ran = 1')",
+        "await get_ipython().run_cell_async('%%tape record\\nran = 1', transformed_cell=get_ipython().transform_cell('%%tape record\\nran = 1'))\nassert 'ran' not in globals()\nraise KeyError('ran')",
+    ],
+)
+@pytest.mark.parametrize("lead", ["", "%%tape record\n"])
+def test_a_tape_inside_a_running_cell_is_refused(kernel, cell, lead):
+    kernel.execute("globals().pop('ran', None)")
+    kernel.execute(lead + cell)
+    assert kernel.execute("'ran' in globals()").result == "False"
+
+
+def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
+    ran = kernel.execute(taped("""
+        from tape_jupyter.notebook import deck
+        get_ipython().run_cell("y = 1")
+        get_ipython().run_cell("")
+        deck.get().active is not None"""))
+    assert ran.result == "True"
+    assert ran.summary.count("tape record") == 1
+    assert kernel.execute("deck.get().active is None").result == "True"
+
+
+def test_silent_executions_are_left_alone(kernel):
+    assert kernel.execute("z = 1", silent=True).ok
+    assert kernel.execute("%%tape record\nz").result == "1"
+
+
+def test_an_interrupted_cell_is_ended(kernel):
+    for wait in ("import time; time.sleep(30)", "import asyncio; await asyncio.sleep(30)"):
+        asked = kernel.send("%%tape record\nprint('waiting', flush=True)\n" + wait)
+        kernel.wait_for(asked, "waiting")
+        kernel.interrupt()
+        assert kernel.collect(asked).status != "ok"
+        assert kernel.execute("deck.get().active is None").result == "True"
+
+
+SWALLOW = """
+        from tape_jupyter.errors import UnmatchedCall
+        from tape_jupyter.notebook import deck
+        {wait}
+        try:
+            raise UnmatchedCall("no such call: nearest is 78a670b1")
+        except BaseException as error:
+            deck.get().active.misses.append(error)
+        "went on"
+"""
+
+
+@pytest.mark.parametrize("wait", ["", "import asyncio; await asyncio.sleep(0)"])
+def test_a_cell_that_swallows_a_refusal_fails_at_its_end(kernel, wait):
+    ran, after = kernel.run_all(taped(SWALLOW.format(wait=wait)), "1")
+    assert (ran.status, ran.ename) == ("error", "UnmatchedCall")
+    assert "nearest is 78a670b1" in ran.traceback
+    assert "nearest is 78a670b1" in ran.summary
+    assert after.status == "aborted"
+
+
+def test_nbclient_stops_at_a_swallowed_refusal(tmp_path):
+    ran = run_notebook([LOAD, taped(SWALLOW.format(wait="")), "1"], tmp_path)
+    assert [each.status for each in ran] == ["ok", "error", ""]
+
+
+def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
+    assert "recorded" in kernel.execute("%tape record").stdout
+    active = "from tape_jupyter.notebook import deck\ndeck.get().active is not None"
+    assert kernel.execute(active).result == "True"
+    assert kernel.execute("%tape status").stdout.startswith("mode:         record")
+    assert "untaped" in kernel.execute("%tape off").stdout
+    assert kernel.execute(active).result == "False"
+
+
+def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
+    ran = kernel.execute("from tape_jupyter.notebook import deck\n%tape record\ndeck.get().active is not None")
+    assert ran.result == "True"
+    assert kernel.execute("%tape off").ok
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("%tape recrod", "did you mean record?"), ("%tape view", "not in this version"), ("%tape record A", "cannot name")],
+)
+def test_a_bad_tape_word_is_explained(kernel, line, said):
+    ran = kernel.execute(line)
+    assert (ran.status, ran.ename) == ("error", "TapeUsageError")
+    assert said in ran.traceback
+    assert "magics.py" not in ran.traceback
+
+
+def test_tape_words_complete(kernel):
+    assert "record" in kernel.complete("%tape re")
+    assert kernel.is_complete("%%tape record\nx = 1") == "incomplete"
+    assert kernel.is_complete("%%tape record\nx = 1\n\n") == "complete"
+
+
+def test_unloading_takes_everything_out(tmp_path):
+    hooks = "ip = get_ipython(); [len(x) for x in (ip.input_transformers_cleanup, ip.ast_transformers, ip.events.callbacks['pre_run_cell'], ip.events.callbacks['post_run_cell'])]"
+    with Kernel(tmp_path) as kernel:
+        before = kernel.execute(hooks).result
+        for _ in range(2):
+            assert kernel.execute(LOAD).ok
+            assert kernel.execute(hooks).result != before
+            assert kernel.execute("%unload_ext tape_jupyter").ok
+            assert kernel.execute(hooks).result == before
+        assert kernel.execute("%%tape record\n1").status == "error"
+
+
+def test_replay_wins_over_record_and_says_so_once(tmp_path):
+    churn = notebook(tmp_path / "churn.ipynb", LOAD, taped("1"), "%%tape record\n2", "%tape off", "%tape live\n3")
+    run_notebook(churn, tmp_path)
+    ran = run_notebook(churn, tmp_path, {"TAPE_MODE": "replay"})
+    assert [each.status for each in ran] == ["ok"] * 5
+    assert ran[1].summary.startswith("tape replay")
+    assert "TAPE_MODE=replay wins" in ran[1].summary
+    assert ran[2].summary.startswith("tape replay")
+    assert "wins" not in ran[2].summary
+    assert "%tape off is ignored" in ran[3].stdout
+
+
+def test_an_unknown_tape_mode_is_an_error_at_load_and_nothing_runs_after(tmp_path):
+    with Kernel(tmp_path, {"TAPE_MODE": "replya"}) as kernel:
+        ran = kernel.execute(LOAD)
+        assert (ran.status, ran.ename) == ("error", "TapeUsageError")
+        assert "did you mean replay?" in ran.traceback
+        assert kernel.execute("print('live')").stdout == ""
+        assert kernel.execute("%%tape record\nprint('live')").stdout == ""
+        assert kernel.execute("%tape off").ok
+        assert kernel.execute("print('live')").stdout == "live\n"
+
+
+def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
+    source = LOAD + "\nfrom tape_jupyter.notebook import deck\ncell = deck.get().active\ncell.ask"
+    ran = run_notebook([source], tmp_path, {"TAPE_MODE": "record"})[0]
+    assert ran.ok
+    assert "nb.ipynb" in ran.result
+
+
+def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
+    notebook(tmp_path / "nb.ipynb")
+    ask = "\nfrom tape_jupyter.notebook import deck\ndeck.get().active.ask.cell_id, deck.get().active.ask.count"
+    with Kernel(tmp_path, {"TAPE_MODE": "record", "JPY_SESSION_NAME": str(tmp_path / "nb.ipynb")}) as kernel:
+        assert kernel.execute(LOAD + ask, cell_id="first").result == "('first', 1)"
+        assert kernel.execute("%%tape record" + ask, cell_id="second").result == "('second', 2)"
+
+
+ASK = taped("from tape_jupyter.notebook import deck\nprint('notebook', deck.get().active.ask.notebook)")
+
+
+@pytest.mark.parametrize("app", [run_notebook, jupyter_execute, papermill])
+def test_the_notebook_is_found_in_headless_front_ends(tmp_path, app):
+    churn = notebook(tmp_path / "churn.ipynb", LOAD, ASK)
+    args = {run_notebook: (churn, tmp_path), papermill: (churn, tmp_path / "out.ipynb"), jupyter_execute: (churn,)}
+    ran = app(*args[app])[1]
+    assert ran.stdout.strip() == f"notebook {churn.resolve()}", ran.traceback
+    assert (tmp_path / "churn.tapes").is_dir()
+
+
+def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
+    churn = notebook(tmp_path / "deep" / "churn.ipynb", LOAD, ASK)
+    assert str(churn.resolve()) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
+
+
+def test_jupyterlabs_variable_names_the_notebook(tmp_path):
+    churn = notebook(tmp_path / "churn.ipynb", "nothing like it")
+    with Kernel(tmp_path, {"JPY_SESSION_NAME": str(churn)}) as kernel:
+        kernel.execute(LOAD)
+        assert str(churn.resolve()) in kernel.execute(ASK).stdout
+
+
+def test_a_console_is_told_how_to_name_the_cassette(tmp_path):
+    said = terminal(f"{LOAD}\n%%tape record\nprint('it ran')\n\n\n%%tape record demo\nprint('named')\n\n\n", tmp_path)
+    assert "name the cassette (%%tape record NAME)" in said
+    assert "it ran" not in said
+    assert "named" in said
+    assert (tmp_path / "demo.tapes").is_dir()
+
+
+def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
+    with typed_terminal(tmp_path) as child:
+        child.send(LOAD.split("\n")[-1] + "\r" if "\n" not in LOAD else LOAD.replace("\n", "; ").replace("; %", "\r%") + "\r")
+        child.expect(r"In \[\d\]:")
+        for line in ("%%tape record demo", "x = 40", "print('sum', x + 2)", "", ""):
+            child.send(line + "\r")
+        child.expect("sum 42")
+        child.expect("tape record")

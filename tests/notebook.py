@@ -1,0 +1,311 @@
+"""Harness: real kernels, real front ends. No mocks of the kernel.
+
+`Kernel` is one long-lived kernel that cells are sent to as a front end does; `run_notebook` runs a notebook file in
+a fresh kernel with nbclient; `papermill`, `jupyter_execute` and `terminal` run the other front ends as processes.
+Every one starts from `clean_env`: no keys, no proxies, no TAPE_ or session variables of the surrounding process.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PROXY|^TAPE_|^JPY_|^AWS_|^GOOGLE_|^PYTEST_", re.IGNORECASE)
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TIMEOUT = 30
+
+
+def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a newcomer's kernel: this process's without its secrets, with a home of its own."""
+    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    where = home / ".home"
+    where.mkdir(exist_ok=True)
+    own = {
+        "HOME": str(where),
+        "IPYTHONDIR": str(where / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(where / "config"),
+        "JUPYTER_DATA_DIR": str(where / "data"),
+        "JUPYTER_RUNTIME_DIR": str(where / "runtime"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("TAPE_TEST_PATH")])]),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    return {**kept, **own, **(env or {})}
+
+
+def notebook(path: Path, *sources: str) -> Path:
+    """Write a notebook with these code cells."""
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, path)
+    return path
+
+
+@dataclass
+class Ran:
+    """What a cell gave, as a front end sees it. `outputs` are nbformat-like dicts, streams merged."""
+
+    status: str = ""
+    ename: str = ""
+    evalue: str = ""
+    count: int | None = None
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    @property
+    def stdout(self) -> str:
+        return self.stream("stdout")
+
+    def stream(self, name: str) -> str:
+        return "".join(out["text"] for out in self.outputs if out["output_type"] == "stream" and out["name"] == name)
+
+    @property
+    def result(self) -> str | None:
+        """text/plain of the last expression."""
+        found = [out for out in self.outputs if out["output_type"] == "execute_result"]
+        return found[-1]["data"]["text/plain"] if found else None
+
+    @property
+    def displays(self) -> list[str]:
+        """text/plain of what was displayed, the tape's own summary left out."""
+        return [_plain(out) for out in self.outputs if out["output_type"] == "display_data" and not is_summary(out)]
+
+    @property
+    def summary(self) -> str:
+        """text/plain of the tape's summary ("" when none was shown)."""
+        return "\n".join(_plain(out) for out in self.outputs if is_summary(out))
+
+    @property
+    def traceback(self) -> str:
+        """The error as shown, without colours."""
+        shown = ["\n".join(out["traceback"]) for out in self.outputs if out["output_type"] == "error"]
+        return _ANSI.sub("", "\n".join(shown))
+
+
+def is_summary(output: Mapping[str, Any]) -> bool:
+    return bool(output.get("metadata", {}).get("tape", {}).get("summary"))
+
+
+def _plain(output: Mapping[str, Any]) -> str:
+    text = output["data"].get("text/plain", "")
+    return "".join(text) if isinstance(text, list) else text
+
+
+class Kernel:
+    """One real ipykernel, in a process of its own, started in `cwd`. A context manager."""
+
+    def __init__(self, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        from jupyter_client.manager import KernelManager
+
+        self.cwd = cwd
+        self._env = clean_env(cwd, env)
+        self._manager = KernelManager(kernel_name="python3")
+        self._start()
+
+    def _start(self) -> None:
+        # The spec's own argv may name another python; -Xfrozen_modules keeps debugpy from warning.
+        self._manager.start_kernel(cwd=str(self.cwd), env=self._env, extra_arguments=["--HistoryManager.enabled=False"])
+        self._client = self._manager.blocking_client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=TIMEOUT)
+
+    @property
+    def pid(self) -> int:
+        return self._manager.provisioner.pid
+
+    def send(self, code: str, cell_id: str | None = None, **content: Any) -> str:
+        """Ask the kernel to run a cell, do not wait; the message's id."""
+        asked = {
+            "code": code, "silent": False, "store_history": True, "user_expressions": {},
+            "allow_stdin": False, "stop_on_error": True, **content,
+        }  # fmt: skip
+        metadata = {"cellId": cell_id} if cell_id else {}
+        message = self._client.session.msg("execute_request", asked, metadata=metadata)
+        self._client.shell_channel.send(message)
+        return message["header"]["msg_id"]
+
+    def collect(self, asked: str, timeout: float = TIMEOUT) -> Ran:
+        """Everything a sent cell gives, until the kernel is idle again."""
+        ran, deadline = Ran(), time.monotonic() + timeout
+        while True:
+            message = self._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
+            if message["parent_header"].get("msg_id") != asked:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "status" and content["execution_state"] == "idle":
+                break
+            _put(ran, message["msg_type"], content)
+        reply = self._reply(asked, deadline)["content"]
+        ran.status, ran.count = reply["status"], reply.get("execution_count")
+        ran.ename, ran.evalue = reply.get("ename", ""), reply.get("evalue", "")
+        return ran
+
+    def _reply(self, asked: str, deadline: float) -> dict[str, Any]:
+        while True:
+            message = self._client.get_shell_msg(timeout=max(0.01, deadline - time.monotonic()))
+            if message["parent_header"].get("msg_id") == asked:
+                return message
+
+    def execute(self, code: str, cell_id: str | None = None, timeout: float = TIMEOUT, **content: Any) -> Ran:
+        return self.collect(self.send(code, cell_id, **content), timeout)
+
+    def run_all(self, *cells: str) -> list[Ran]:
+        """Send all cells at once, as Run All does; after an error the kernel aborts the rest."""
+        return [self.collect(asked) for asked in [self.send(cell) for cell in cells]]
+
+    def is_complete(self, code: str) -> str:
+        """The kernel's word on unfinished input: complete, incomplete or invalid."""
+        asked = self._client.is_complete(code)
+        return self._reply(asked, time.monotonic() + TIMEOUT)["content"]["status"]
+
+    def complete(self, code: str) -> list[str]:
+        """The kernel's completions at the end of `code`."""
+        asked = self._client.complete(code, len(code))
+        return self._reply(asked, time.monotonic() + TIMEOUT)["content"]["matches"]
+
+    def wait_for(self, asked: str, text: str, timeout: float = TIMEOUT) -> None:
+        """Until a running cell has printed `text` (what was printed before is then gone from `collect`)."""
+        seen, deadline = "", time.monotonic() + timeout
+        while text not in seen:
+            message = self._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
+            if message["parent_header"].get("msg_id") == asked and message["msg_type"] == "stream":
+                seen += message["content"]["text"]
+
+    def interrupt(self) -> None:
+        self._manager.interrupt_kernel()
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone. `restart` brings a new one."""
+        os.kill(self.pid, signal.SIGKILL)
+        while self._manager.is_alive():
+            time.sleep(0.01)
+
+    def restart(self) -> None:
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=True)
+        self._start()
+
+    def close(self) -> None:
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=True)
+        self._manager.context.destroy(linger=0)
+
+    def __enter__(self) -> Kernel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
+    last = ran.outputs[-1] if ran.outputs else {}
+    if kind == "stream" and last.get("output_type") == "stream" and last["name"] == content["name"]:
+        last["text"] += content["text"]
+    elif kind in ("stream", "display_data", "execute_result", "error"):
+        ran.outputs.append({"output_type": kind, **content})
+
+
+def run_notebook(
+    cells: Sequence[str] | Path, tmp_path: Path, env: Mapping[str, str] | None = None, name: str = "nb.ipynb"
+) -> list[Ran]:
+    """Run a notebook in a fresh kernel with nbclient, in the notebook's folder; what each code cell gave.
+
+    `cells` are sources (written to `tmp_path/name` first), or the path of a notebook that is there. Cells after a
+    failed one were not run: their status is "".
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    path = cells if isinstance(cells, Path) else notebook(tmp_path / name, *cells)
+    nb = nbformat.read(path, as_version=4)
+    client = NotebookClient(nb, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}, kernel_name="python3")
+    try:
+        client.execute(env=clean_env(tmp_path, env))
+    except CellExecutionError:
+        pass
+    return [_ran(cell) for cell in nb.cells if cell.cell_type == "code"]
+
+
+def _ran(cell: Mapping[str, Any]) -> Ran:
+    """A cell of an executed notebook; not run: status ""."""
+    outputs = [dict(out) for out in cell["outputs"]]
+    error = next((out for out in outputs if out["output_type"] == "error"), {})
+    timing = cell["metadata"].get("execution", {})
+    status = "error" if error else "ok" if cell["execution_count"] is not None or timing else ""
+    return Ran(status, error.get("ename", ""), error.get("evalue", ""), cell["execution_count"], outputs)
+
+
+def executed(path: Path) -> list[Ran]:
+    """What each code cell of an executed notebook file gave."""
+    return [_ran(cell) for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def process(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A program of the test's environment, run to its end."""
+    return subprocess.run(
+        [sys.executable, *words], cwd=cwd, env=clean_env(cwd, env), input=stdin,
+        capture_output=True, text=True, timeout=TIMEOUT, check=False,
+    )  # fmt: skip
+
+
+def papermill(path: Path, out: Path, env: Mapping[str, str] | None = None, *options: str) -> list[Ran]:
+    """`papermill NB OUT` in the notebook's folder."""
+    words = ["-m", "papermill", path.name, str(out), "--no-progress-bar", *options]
+    done = process(words, path.parent, env)
+    assert out.exists(), done.stderr
+    return executed(out)
+
+
+def jupyter_execute(path: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> list[Ran]:
+    """`jupyter execute --inplace NB`, from another folder if `cwd` is given."""
+    done = process(["-m", "jupyter", "execute", "--inplace", "--allow-errors", str(path)], cwd or path.parent, env)
+    assert done.returncode == 0, done.stderr
+    return executed(path)
+
+
+def terminal(lines: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    """What a terminal IPython prints when these lines come in on its standard input (no prompt toolkit)."""
+    words = ["-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=NoColor"]
+    done = process(words, cwd, env, stdin=lines)
+    return _ANSI.sub("", done.stdout + done.stderr)
+
+
+@contextmanager
+def typed_terminal(cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A terminal IPython on a pty, as a person has it: a pexpect child that is at its first prompt."""
+    import pexpect
+
+    child = pexpect.spawn(
+        sys.executable, ["-m", "IPython", "--no-banner", "--no-confirm-exit", "--colors=NoColor"],
+        cwd=str(cwd), env={**clean_env(cwd, env), "TERM": "dumb"}, encoding="utf-8", timeout=TIMEOUT, dimensions=(50, 200),
+    )  # fmt: skip
+    try:
+        child.expect(r"In \[1\]:")
+        yield child
+    finally:
+        child.close(force=True)
+
+
+__all__ = [
+    "Kernel", "Ran", "clean_env", "executed", "is_summary", "jupyter_execute", "notebook", "papermill", "process",
+    "queue", "run_notebook", "terminal", "typed_terminal",
+]  # fmt: skip
