@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
+import secrets as entropy
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,11 @@ _NAME = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def put_away(value: Any, folder: Path) -> Any:
-    """The structure with every text over LIMIT replaced by {"<asset>": sha256}, its file written and synced."""
+    """The structure with every text over LIMIT replaced by {"<asset>": sha256}, its file written and synced.
+
+    Keys of recorded data never begin with "<" (bodies and frozen see to it), so no mark is mistaken for data.
+    Raises OSError.
+    """
     if isinstance(value, str):
         return {MARK: _write(value, folder)} if len(value) > LIMIT else value
     if isinstance(value, dict):
@@ -30,13 +34,37 @@ def put_away(value: Any, folder: Path) -> Any:
 
 def bring_back(value: Any, folder: Path) -> Any:
     """The inverse of put_away. Raises CassetteError naming an asset that is missing, changed or outside."""
-    if isinstance(value, dict):
-        if MARK in value:
-            return _read(value[MARK], folder)
-        return {key: bring_back(item, folder) for key, item in value.items()}
-    if isinstance(value, list):
-        return [bring_back(item, folder) for item in value]
-    return value
+    return _Reading(folder).whole(value)
+
+
+class _Reading:
+    """The assets of one structure: each is read once, and together they may not be larger than CAP."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._texts: dict[str, str] = {}
+        self._left = CAP
+
+    def whole(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if MARK in value:
+                return self._text(value)
+            return {key: self.whole(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.whole(item) for item in value]
+        return value
+
+    def _text(self, mark: dict[str, Any]) -> str:
+        name = mark[MARK]
+        if len(mark) > 1:
+            raise CassetteError(f"beside the asset {str(name)[:80]!r} stand other keys; take them out")
+        text = self._texts.get(name) if isinstance(name, str) else None
+        if text is None:
+            text = self._texts[name] = _read(name, self._folder)
+        self._left -= len(text)
+        if self._left < 0:
+            raise CassetteError(f"the assets of this record are larger than {CAP // 1024 // 1024} MiB together")
+        return text
 
 
 def names(value: Any) -> set[str]:
@@ -50,19 +78,26 @@ def _write(text: str, folder: Path) -> str:
     data = text.encode("utf-8", "surrogatepass")
     name = hashlib.sha256(data).hexdigest()
     target = folder / name
-    if target.is_symlink() or not target.exists() or target.stat().st_size != len(data):
+    if not _holds(target, data):
         folder.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=folder, prefix=".draft-")
+        draft = folder / f".draft-{os.getpid()}-{entropy.token_hex(4)}"
         try:
-            with os.fdopen(handle, "wb") as file:
+            with draft.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(draft).replace(target)
+            draft.replace(target)
         except BaseException:
-            Path(draft).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
     return name
+
+
+def _holds(target: Path, data: bytes) -> bool:
+    try:
+        return not target.is_symlink() and target.stat().st_size == len(data) and target.read_bytes() == data
+    except OSError:
+        return False
 
 
 def _read(name: Any, folder: Path) -> str:
@@ -71,9 +106,15 @@ def _read(name: Any, folder: Path) -> str:
     target = folder / name
     if target.is_symlink() or not target.is_file():
         raise CassetteError(f"asset {name} is not a file of {folder}; restore it, or record again")
-    if target.stat().st_size > CAP:
-        raise CassetteError(f"asset {name} is larger than {CAP // 1024 // 1024} MiB")
-    data = target.read_bytes()
+    try:
+        if target.stat().st_size > CAP:
+            raise CassetteError(f"asset {name} is larger than {CAP // 1024 // 1024} MiB")
+        data = target.read_bytes()
+    except OSError as error:
+        raise CassetteError(f"asset {name} cannot be read: {error.strerror or error}") from error
     if hashlib.sha256(data).hexdigest() != name:
         raise CassetteError(f"asset {name} has other bytes than its name says; restore it, or record again")
-    return data.decode("utf-8", "surrogatepass")
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise CassetteError(f"asset {name} is not UTF-8; restore it, or record again") from None

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import secrets as entropy
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +29,7 @@ _BODIES_KEPT = 256
 _HEAD = re.compile(rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n')
 _CALL = re.compile(
     rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
+    rb'(?:exact: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?'
     rb'(?:lineage: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
 )
 
@@ -80,6 +83,7 @@ class Cassette:
         self.runs: list[dict[str, Any]] = []
         self.ended: dict[str, dict[str, Any]] = {}
         self._by_match: dict[str, list[Entry]] = {}
+        self._by_exact: dict[str, str] = {}
         self._by_name: dict[tuple[str, str], Entry] = {}
         self._journal = Journal(path)
         self._memory: bytes | None = None
@@ -120,6 +124,7 @@ class Cassette:
 
     def _forget(self) -> None:
         self.calls, self.runs, self.ended, self._by_match, self._by_name = [], [], {}, {}, {}
+        self._by_exact = {}
         self._resolved.clear()
         self.notes, self._memory = [], None
 
@@ -129,9 +134,8 @@ class Cassette:
         if not self.calls and not self.runs and kind != "tape":
             self._require_header(span, kind)
         if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
-            self._add_call(
-                Entry(self, span[:2], tuple(_either(m, n) for m, n in ((found, 2), (names, 1), (names, 3), (names, 5))))
-            )  # type: ignore[arg-type]  # four texts
+            call, run, match = _either(found, 2), sys.intern(_either(names, 1)), _either(names, 3)
+            self._add_call(Entry(self, span[:2], (call, run, match, _either(names, 7))), _either(names, 5))
         elif kind == "tape" and found:
             self._header(span)
         else:
@@ -185,7 +189,7 @@ class Cassette:
                 raise self.at(
                     CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)", line=2), span.offset
                 )
-            self._add_call(Entry(self, span[:2], names))  # type: ignore[arg-type]  # four texts
+            self._add_call(Entry(self, span[:2], names), str(record.get("exact", "")))  # type: ignore[arg-type]  # four
         elif kind == "more":
             self._add_more(record, span)
         else:
@@ -194,13 +198,15 @@ class Cassette:
                 span.offset,
             )
 
-    def _add_call(self, entry: Entry) -> None:
+    def _add_call(self, entry: Entry, exact: str = "") -> None:
         name = (entry.run, entry.id)
         if name in self._by_name:
             raise self.at(CassetteError(f"call {entry.id} stands twice in run {entry.run}", line=2), entry.offset)
         self._by_name[name] = entry
         self.calls.append(entry)
         self._by_match.setdefault(entry.match, []).append(entry)
+        if exact:
+            self._by_exact[exact] = entry.match
 
     def _add_more(self, record: Mapping[str, Any], span: Span) -> None:
         entry = self._by_name.get((str(record.get("run", "")), str(record["more"])))
@@ -211,6 +217,10 @@ class Cassette:
     def matching(self, key: str) -> Sequence[Entry]:
         """Every recorded call with that match key, in file order (the order of completion)."""
         return self._by_match.get(key, ())
+
+    def match_of(self, exact: str) -> str:
+        """The match key of the recorded requests with that exact digest (matching.exact_digest), or ""."""
+        return self._by_exact.get(exact, "")
 
     def call(self, run: str, name: str) -> Entry | None:
         return self._by_name.get((run, name))
@@ -285,10 +295,11 @@ class Cassette:
             raise self.at(error, entry.offset) from error
 
     def _section(self, entry: Entry, name: str) -> dict[str, Any]:
-        section = tapetext.top(self.text(entry.offset, entry.length), name)
+        text = self.text(entry.offset, entry.length)
+        section = tapetext.top(text, name)
         if not isinstance(section, dict):
             raise CassetteError(f"call {entry.id} has no {name}", line=2)
-        return self._with_assets(section)
+        return self._with_assets(section) if assets.MARK in text else section
 
     def _with_assets(self, section: dict[str, Any]) -> dict[str, Any]:
         found = assets.bring_back(section, self.path.parent / "assets")
@@ -374,7 +385,7 @@ class Cassette:
             data = self._prove(record, text)
             offset = self._journal_append(data)
             entry = Entry(self, (offset, len(data)), (head.call, head.run, head.match, head.where.lineage))
-            self._add_call(entry)
+            self._add_call(entry, head.exact)
             remember(head.call)
             return entry
 
@@ -384,6 +395,7 @@ class Cassette:
         """The record of a call, and what to do once it is committed."""
         request, response = records.request_section(call, secrets), records.response_section(reply, secrets)
         if scrub:
+            head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
             request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:

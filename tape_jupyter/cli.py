@@ -83,9 +83,10 @@ cell_timeout = click.option("--timeout", type=float, metavar="SECONDS", help="Fo
 @as_json
 @handled
 def record(notebook: Path, timeout: float | None, *, as_json: bool) -> int:
-    """Run a notebook live in a fresh kernel and record every call.
+    """Run a notebook live and record every call.
 
-    Outputs are written into the notebook, those of a run that raised as well. A cell that says %%tape replay replays.
+    It runs in a fresh kernel. Outputs are written into the notebook, those of a run that raised as well. A cell that
+    says %%tape replay replays.
     """
     from tape_jupyter import headless
 
@@ -107,9 +108,10 @@ def record(notebook: Path, timeout: float | None, *, as_json: bool) -> int:
 @as_json
 @handled
 def replay(notebook: Path, timeout: float | None, *, strict: bool, as_json: bool) -> int:
-    """Replay a notebook in a fresh kernel and compare its outputs with those saved in it.
+    """Replay a notebook and compare its outputs.
 
-    Nothing leaves the machine and nothing is written. Where cells differ, the difference is shown.
+    It runs in a fresh kernel, in memory: nothing leaves the machine and nothing is written. Where a cell's outputs
+    differ from those saved in the notebook, the difference is shown.
     """
     from tape_jupyter import headless, listing
 
@@ -134,7 +136,7 @@ def replay(notebook: Path, timeout: float | None, *, strict: bool, as_json: bool
 @as_json
 @handled
 def show(where: Path, call: str | None, name: str | None, *, as_json: bool) -> None:
-    """Show the runs of a cassette, or one CALL of it in full."""
+    """Show a cassette's runs, or one CALL in full."""
     from tape_jupyter import listing
 
     tapes = [_open(path) for path in listing.cassettes_of(where, name)]
@@ -153,7 +155,7 @@ def show(where: Path, call: str | None, name: str | None, *, as_json: bool) -> N
 @as_json
 @handled
 def calls(where: Path, name: str | None, *, as_json: bool) -> None:
-    """List the calls of a cassette: model or tool, tokens, cost at list price, time, errors."""
+    """List calls: tokens, cost at list price, time."""
     from tape_jupyter import listing
 
     tapes = [_open(path) for path in listing.cassettes_of(where, name)]
@@ -173,7 +175,10 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
 @as_json
 @handled
 def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Drop recordings that a newer one of the same cell replaced. Never what a replay can still use."""
+    """Drop recordings that newer ones replaced.
+
+    Never what a replay can still use: of each cell the newest recording stays, what adds to it, and what it refers to.
+    """
     from dataclasses import asdict
 
     from tape_jupyter import listing, prune
@@ -193,7 +198,7 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 @as_json
 @handled
 def doctor(where: Path | None, *, as_json: bool) -> int:
-    """Check the environment, and that a cassette can be read to the last byte."""
+    """Check the environment and cassettes."""
     from tape_jupyter import doctor, listing
 
     cassettes = listing.cassettes_of(where) if where else []
@@ -215,7 +220,10 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
 @as_json
 @handled
 def demo(*, real_model: bool, as_json: bool) -> int:
-    """Record a small pipeline, cut the network, replay it, edit a reply, show a miss."""
+    """Show it all in two minutes, offline.
+
+    Records a small pipeline, cuts the network, replays it, edits a reply, shows a miss.
+    """
     from tape_jupyter import demo
 
     return int(demo.main(real_model=real_model, as_json=as_json) or 0)

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from tape_jupyter import __version__
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 
@@ -73,7 +74,8 @@ def packages() -> Finding:
     missing = [name for name in NEEDED if version(name) is None]
     if missing:
         return Finding("packages", "wrong", f"missing: {', '.join(missing)}; install tape-jupyter again")
-    return Finding("packages", "ok", ", ".join(f"{name} {version(name)}" for name in ("tape-jupyter", *NEEDED)))
+    said = [f"{name} {version(name)}" for name in NEEDED]
+    return Finding("packages", "ok", ", ".join([f"tape-jupyter {__version__}", *said]))
 
 
 def version(distribution: str) -> str | None:

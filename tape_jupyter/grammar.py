@@ -103,7 +103,7 @@ _FLAWS = [
             _START + r"[-+]?\.?(?i:nan|inf|infinity)$",
             'NaN and infinity are not part of a tape: write them as a text, as "NaN"',
         ),
-        (_START + r" ", "two spaces where one belongs: `key: value`, `- item`"),
+        (_START + r" ", "two spaces where one belongs: write `key: value`, `- item`"),
         (_START + r"-?$", 'a list item without a value: write "", null, {} or [] behind the dash'),
         (_START + r"-", "a dash without a space: write `- item`, or a text in double quotes"),
         (_START + '"', r"a text in double quotes ends on its line, with nothing behind it; a tab in it is \t"),

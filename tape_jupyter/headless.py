@@ -154,7 +154,8 @@ def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode:
     name, value = outputs.failure_of(new)
     tape = outputs.summary_of(new)
     if name in REFUSALS:
-        return CellRun(number, "missed", title, seconds, (f"{name}: {value.rstrip()}",), tape)
+        said = tuple(f"{name}: {value}".rstrip().split("\n"))
+        return CellRun(number, "missed", title, seconds, said, tape)
     if mode == "record":
         said = (f"{name}: {value}",) if name else ()
         return CellRun(number, "failed" if name else "ok", title, seconds, said, tape)
@@ -176,10 +177,11 @@ def kernel(notebook: NotebookNode, path: Path, mode: Mode, timeout: float | None
         timeout=timeout,
         record_timing=False,
         coalesce_streams=False,
-        extra_arguments=["--InteractiveShellApp.extra_extensions=tape_jupyter"],
+        extra_arguments=["--InteractiveShellApp.extra_extensions=tape_jupyter", "--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     env = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve())}
+    env.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
         with client.setup_kernel(env=env):
             _require_taping(client, mode)

@@ -1,17 +1,18 @@
 """Store room: the cassette as bytes: an append-only file of records `---` ... `...`, one write per record.
 
 `...` at column 0 is the commit mark. A tail without it was torn by a crash: it is never read, and kept aside in
-`NAME.torn` before the next append. Knows nothing of what a record means.
+`NAME.torn` before the next append. Several processes may append at once. Knows nothing of what a record means.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import portalocker
 
@@ -21,6 +22,24 @@ RECORD_CAP = 64 * 1024 * 1024
 HEAD_BYTES = 600
 _MARK = b"\n..."
 _BLOCK = 4 * 1024 * 1024
+_TORN = re.compile(rb"-{1,3}\r?\Z|---\r?\n")  # how a record's first bytes may look, however few arrived
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+class Replaced(CassetteError):
+    """The file is no longer the one that was read: edited, cut or replaced by somebody else. Nothing was written."""
+
+
+class _Seen(NamedTuple):
+    """How the file looked when we last read it or wrote to it."""
+
+    changed: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> _Seen:
+        return cls(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 class Span(NamedTuple):
@@ -32,13 +51,17 @@ class Span(NamedTuple):
 
 
 class Journal:
-    """One file of records. Holds no descriptor: every read and append opens, works and closes."""
+    """One file of records. Holds no descriptor: every read and append opens, works and closes.
+
+    `committed` is the byte up to which records were read or written, `torn` how many bytes of an unfinished one follow.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.committed = 0
         self.torn = 0
-        self._seen: tuple[int, int, int] | None = None
+        self._known = False
+        self._seen: _Seen | None = None
 
     # ------------------------------------------------------------ reading
 
@@ -46,8 +69,10 @@ class Journal:
         """Whether there is a file to read. Raises CassetteError for what is no plain file of this folder."""
         try:
             mode = self.path.lstat().st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:
+            raise self._failed("read", error) from error
         if stat.S_ISLNK(mode):
             self._refuse_foreign_link()
             mode = self.path.stat().st_mode
@@ -62,34 +87,67 @@ class Journal:
         if not target.exists():
             raise CassetteError("is a link to a file that is not there", path=str(self.path))
 
-    def changed(self) -> bool:
-        """Whether the file is another than at the last scan or append of ours."""
-        return self._signature() != self._seen
+    def _failed(self, what: str, error: Exception) -> CassetteError:
+        return CassetteError(f"cannot be {what}: {getattr(error, 'strerror', None) or error}", path=str(self.path))
 
-    def _signature(self) -> tuple[int, int, int] | None:
+    def changed(self) -> bool:
+        """Whether the file is another than at the last whole scan or append of ours."""
+        return not self._known or self._look() != self._seen
+
+    def grown(self) -> bool:
+        """Whether all that was read is still there, and what changed was appended by others."""
+        if not self._known or self._seen is None or not self.exists():
+            return False
+        with self._open() as file:
+            return self._continues(file.fileno())
+
+    def distrust(self) -> None:
+        """What is known of the file no longer holds; `changed` until the next whole scan."""
+        self.committed, self.torn, self._known = 0, 0, False
+
+    def _look(self) -> _Seen | None:
         try:
-            found = self.path.stat()
-        except FileNotFoundError:
+            return _Seen.of(self.path.stat())
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        except OSError as error:
+            raise self._failed("read", error) from error
+
+    def _continues(self, file: int) -> bool:
+        """Whether the open file still begins with what is known to be committed.
+
+        Records that others append leave the inode, and a commit mark where we stopped. An edit that does both and
+        makes the file longer goes unseen here: its records are then found to be no records when they are read.
+        """
+        found = _Seen.of(os.fstat(file))
+        if not self._known or found == self._seen or not self.committed:
+            return True
+        same = self._seen is not None and found.inode == self._seen.inode
+        return same and found.size > self.committed and _is_mark(_read_at(file, max(0, self.committed - 6), 6))
 
     def scan(self, start: int = 0) -> Iterator[Span]:
-        """Every committed record from byte `start` on; afterwards `committed` and `torn` are known."""
-        self._seen = self._signature()
+        """Every committed record from byte `start` (0, or `committed`) on; then `committed` and `torn` are known."""
+        self._known, self._seen = False, self._look()
         self.committed, self.torn = start, 0
-        if not self.exists():
-            return
-        with self.path.open("rb") as file:
-            file.seek(start)
-            held, base = b"", start
-            while block := file.read(_BLOCK):
-                held += block
-                done = yield from self._records(held, base)
-                held, base = held[done:], base + done
-                if len(held) > RECORD_CAP + _BLOCK:
-                    raise self._error("a record larger than 64 MiB", base)
-            done = yield from self._records(held, base, at_end=True)
-        self.committed, self.torn = base + done, len(held) - done
+        if self.exists():
+            with self._open() as file:
+                file.seek(start)
+                base = start + _skipped(file.read(2)) if start else 0
+                file.seek(base)
+                yield from self._blocks(file, base)
+        self._known = True
+
+    def _blocks(self, file: BinaryIO, base: int) -> Iterator[Span]:
+        held = b""
+        while block := file.read(_BLOCK):
+            held += block
+            done = yield from self._records(held, base)
+            held, base = held[done:], base + done
+            if len(held) > RECORD_CAP:
+                raise self._error("a record larger than 64 MiB", base)
+        done = yield from self._records(held, base, at_end=True)
+        rest = held[done:]
+        self.committed, self.torn = base + done, len(rest) if rest.strip() else 0
 
     def _records(self, data: bytes, base: int, *, at_end: bool = False) -> Generator[Span, None, int]:
         """The whole records of a block; returns how many of its bytes they take."""
@@ -99,26 +157,27 @@ class Journal:
         while mark >= 0:
             end = _line_end(data, mark + 4)
             if end < 0:
-                if data[mark + 4 : mark + 6] in (b"", b"\r"):
-                    break  # the rest of this line is in the next block, or torn
-                raise self._error("a line begins with `...` and goes on; `...` alone ends a record", base + mark + 1)
+                if data[mark + 4 : mark + 6] not in (b"", b"\r"):
+                    reason = "a line begins with `...` and goes on; `...` alone ends a record"
+                    raise self._error(reason, base + mark + 1)
+                if not at_end:
+                    break  # the rest of this line is in the next block
+                end = len(data)  # an editor that leaves out the last line end
             if not data.startswith((b"---\n", b"---\r\n"), start):
                 raise self._stray(data[start : start + 80], base + start)
+            if end - start > RECORD_CAP:
+                raise self._error("a record larger than 64 MiB", base + start)
             yield Span(base + start, end - start, data[start : start + HEAD_BYTES])
             start = end
             mark = find(_MARK, start)
-        if (
-            at_end
-            and data[start : start + 4].strip()
-            and not b"---\n".startswith(data[start : start + 4].replace(b"\r", b""))
-        ):
-            raise self._stray(data[start : start + 80], base + start)
+        if at_end and (rest := data[start:].strip(b"\0 \t\r\n")) and not _TORN.match(data, start):
+            raise self._stray(data[start : start + 80] if data[start : start + 80].strip() else rest[:80], base + start)
         return start
 
     def _stray(self, text: bytes, offset: int) -> CassetteError:
         if text.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
             return self._error("begins with a byte order mark; save the file without BOM, as UTF-8", offset)
-        if text.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+        if text.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
             return self._error("a merge conflict is left in the file; resolve it (keep both sides' records)", offset)
         first = text.splitlines()[0].decode("utf-8", "backslashreplace") if text.strip() else "an empty line"
         return self._error(f"expected `---`, the start of a record, found {first[:60]!r}", offset)
@@ -129,47 +188,71 @@ class Journal:
     def line(self, offset: int) -> int:
         """The 1-based line that byte `offset` lies on."""
         count, left = 1, offset
-        with self.path.open("rb") as file:
+        with self._open() as file:
             while left > 0 and (block := file.read(min(_BLOCK, left))):
                 count, left = count + block.count(b"\n"), left - len(block)
         return count
 
     def read(self, offset: int, length: int) -> bytes:
-        with self.path.open("rb") as file:
+        with self._open() as file:
             file.seek(offset)
             return file.read(length)
+
+    def between(self, start: int, stop: int) -> Iterator[Span]:
+        """The records that others appended between two offsets of whole records."""
+        data = self.read(start, stop - start)
+        skipped = _skipped(data) if start else 0
+        return self._records(data[skipped:], start + skipped, at_end=True)
+
+    def _open(self) -> BinaryIO:
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise self._failed("read", error) from error
 
     # ------------------------------------------------------------ writing
 
     def append(self, data: bytes, header: bytes = b"") -> int:
         """Commit one or more whole records with one write, and give the byte offset at which `data` begins.
 
-        `header` goes before it when the file is new. Raises CassetteError if nothing could be written (the file is
-        then as it was), OSError never.
+        `header` goes before it when the file is new. Raises Replaced where the file is not the one that was read, and
+        CassetteError if nothing could be written (the file is then as it was), OSError never.
         """
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
         self.exists()
         try:
             with self._locked() as file:
+                if not self._continues(file):
+                    raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
                 size = self._mend(file)
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
-                self.committed = size + len(whole)
-                self._seen = self._signature()
+                self.committed, self.torn = size + len(whole), 0
+                self._seen = _Seen.of(os.fstat(file))
                 return self.committed - len(data)
-        except OSError as error:
-            raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(self.path)) from error
+        except (OSError, portalocker.LockException) as error:
+            raise self._failed("written", error) from error
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
+        """The file, open, with its lock held; opened anew where it was replaced while we waited for the lock."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        while True:
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+            try:
+                portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
+                if self._is_at_path(file):
+                    yield file
+                    return
+            finally:
+                os.close(file)
+
+    def _is_at_path(self, file: int) -> bool:
         try:
-            portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
-            yield file
-        finally:
-            os.close(file)
+            return os.path.samestat(os.fstat(file), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def _write_all(self, file: int, data: bytes, size: int) -> None:
         try:
@@ -181,17 +264,25 @@ class Journal:
             raise
 
     def _mend(self, file: int) -> int:
-        """Keep a torn tail aside and cut it off; gives the size of what is committed."""
+        """Keep a torn tail aside and cut it off, close an open last line; gives the size of what is committed."""
         size = os.fstat(file).st_size
         tail = _tail(file, size)
-        if not tail:
-            return size
-        with self.path.with_name(self.path.name + ".torn").open("ab") as aside:
-            aside.write(tail if tail.endswith(b"\n") else tail + b"\n")
-            aside.flush()
-            os.fsync(aside.fileno())
-        os.ftruncate(file, size - len(tail))
-        return size - len(tail)
+        if tail.strip():
+            self._keep_aside(tail if tail.endswith(b"\n") else tail + b"\n")
+        if tail:
+            os.ftruncate(file, size - len(tail))
+        size -= len(tail)
+        if size and _read_at(file, size - 1, 1) != b"\n":
+            size += os.write(file, b"\n")
+        return size
+
+    def _keep_aside(self, tail: bytes) -> None:
+        name = self.path.with_name(self.path.name + ".torn")
+        aside = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NOFOLLOW, 0o644)
+        with os.fdopen(aside, "ab") as file:
+            file.write(tail)
+            file.flush()
+            os.fsync(aside)
 
     def sync(self) -> None:
         """Ask the disk to hold what is committed (power loss; a killed process loses nothing without it)."""
@@ -201,6 +292,8 @@ class Journal:
             return
         try:
             os.fsync(file)
+        except OSError as error:
+            raise self._failed("brought to the disk", error) from error
         finally:
             os.close(file)
 
@@ -229,9 +322,19 @@ def _line_end(data: bytes, at: int) -> int:
     return at + 2 if data.startswith(b"\r\n", at) else -1
 
 
+def _skipped(data: bytes) -> int:
+    """The line end that the last record lacked when it was read, and has by now: 0 to 2 bytes."""
+    return max(0, _line_end(data, 0))
+
+
+def _is_mark(text: bytes) -> bool:
+    """Whether bytes end with a commit mark: the line `...`, with or without its line end."""
+    return text.removesuffix(b"\n").removesuffix(b"\r").endswith(_MARK)
+
+
 def _tail(file: int, size: int) -> bytes:
     """The bytes after the last commit mark."""
-    if _read_at(file, max(0, size - 6), 6).endswith((b"\n...\n", b"\n...\r\n")) or not size:
+    if not size or _is_mark(_read_at(file, max(0, size - 6), 6)):
         return b""
     held, at = b"", size
     while at > 0:

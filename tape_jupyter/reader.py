@@ -82,7 +82,7 @@ class Reader:
             raise self.error(twice, f"the key {name!r} a second time in one record: keep one of the two")
         return start, end
 
-    def read(self, pos: int, end: int) -> dict[str, Any]:  # noqa: C901, PLR0912, PLR0915 - a call a line costs a third
+    def read(self, pos: int, end: int) -> dict[str, Any]:  # noqa: C901, PLR0912, PLR0915 - two calls for each line cost a tenth
         """The map whose lines are text[pos:end]: the one hard loop, a microsecond for each line."""
         self.check_characters(pos, end)
         text, line = self.text, _LINE.match
@@ -124,8 +124,10 @@ class Reader:
                     outer.append((column, here))
                     here.append({})
                     here, column = here[-1], inner
-            elif name is None or type(here) is list:
+            elif name is None:
                 raise self.error(pos, explain(text, pos))
+            elif type(here) is list:
+                raise self.error(pos, f"the key {name[:40]} among list items: write `- {name[:40]}: ...`, or indent it")
 
             value: Any = None
             if kind == _BARE:

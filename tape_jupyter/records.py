@@ -1,7 +1,7 @@
 """Store room: calls <-> records. Both directions of what a `call:` record says, in one file; no file is touched here.
 
-The order of the head keys matters: opening a cassette reads `call`, `run`, `match` and `lineage` from a record's
-first lines and parses nothing else.
+The order of the head keys matters: opening a cassette reads `call`, `run`, `match`, `exact` and `lineage` from a
+record's first lines and parses nothing else.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ class Head:
     kit: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     failed: str = ""
+    exact: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
         optional = {
+            "exact": self.exact,
             "lineage": self.where.lineage,
             "kind": self.kind,
             "name": self.name,

@@ -18,9 +18,13 @@ from tape_jupyter.errors import CassetteError
 
 MARK = "<from>"
 LONG_TEXT = 200
+WORTH = 80  # characters of JSON that a reference must save: below, the items themselves read better
 REMEMBERED = 64  # bodies whose items can be referred to; older ones are stored anew
+_TEXTS_KEPT = 4096
+_MOST_NODES = 2_000_000  # of an unfolded body; a few hostile lines could ask for any number
+_MOST_TEXT = 128 * 1024 * 1024
 _DEPTH = 3  # dictionaries below the body that are looked into: toolConfig.tools, systemInstruction.parts
-_REF = re.compile(r"(?:([^\s/]+)/)?([0-9a-f]{8}(?:-\d+)?) ([^\[\]]+?)(?:\[(\d+):(\d+)\])?\Z")
+_REF = re.compile(r"(?:([^\s/]+)/)?([0-9a-f]{8}(?:-\d+)?) ([^\[\]]+?)(?:\[(\d{1,9}):(\d{1,9})\])?\Z")
 
 
 class Ref(NamedTuple):
@@ -41,9 +45,22 @@ def parse_ref(text: Any) -> Ref:
     return Ref(run or "", call, path, None if start is None else int(start), None if stop is None else int(stop))
 
 
-def _digest(value: Any) -> bytes:
+class _Item(NamedTuple):
+    """A list's item or a text, as the folder remembers it; `size` in characters of JSON."""
+
+    digest: bytes
+    size: int
+
+
+def _item(value: Any) -> _Item:
+    if isinstance(value, int | float) or value is None:
+        return _SCALAR
     text = json.dumps(value, separators=(",", ":"))
-    return hashlib.blake2b(text.encode("ascii"), digest_size=16).digest()
+    return _Item(hashlib.blake2b(text.encode("ascii"), digest_size=16).digest(), len(text))
+
+
+_SCALAR = _Item(b"", 0)
+"""Numbers and words like true are not referred to: lists of numbers stay on one line."""
 
 
 def _places(body: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
@@ -63,61 +80,71 @@ class Folder:
     def __init__(self) -> None:
         self._items: dict[tuple[str, bytes], tuple[str, str, int]] = {}
         self._texts: dict[tuple[str, bytes], tuple[str, str]] = {}
-        self._bodies: OrderedDict[tuple[str, str], dict[str, list[bytes]]] = OrderedDict()
+        self._bodies: OrderedDict[tuple[str, str], dict[str, list[_Item]]] = OrderedDict()
 
     def fold(self, run: str, body: Any) -> tuple[Any, Callable[[str], None]]:
         """The body with references, and `remember(call id)` to be called once the record is committed."""
         if not isinstance(body, dict):
             return body, lambda _call: None
-        digests: dict[str, list[bytes]] = {}
+        lists: dict[str, list[_Item]] = {}
         texts: dict[str, bytes] = {}
         folded = body
         for path, value in _places(body):
             if isinstance(value, list):
-                digests[path] = [_digest(item) for item in value]
-                new = self._fold_list(run, path, value, digests[path])
+                lists[path] = [_item(item) for item in value]
+                new = self._fold_list(run, path, value, lists[path])
             else:
-                texts[path] = _digest(value)
+                texts[path] = _item(value).digest
                 new = self._fold_text(run, path, value, texts[path])
             folded = folded if new is value else _put(folded, path.split("."), new)
-        return folded, lambda call: self._remember(run, call, digests, texts)
+        return folded, lambda call: self._remember(run, call, lists, texts)
 
     def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
         held = self._texts.get((path, digest))
         return {MARK: f"{_name(run, *held)} {path}"} if held else value
 
-    def _fold_list(self, run: str, path: str, value: list[Any], digests: list[bytes]) -> list[Any]:
+    def _fold_list(self, run: str, path: str, value: list[Any], items: list[_Item]) -> list[Any]:
         out: list[Any] = []
         at = 0
         while at < len(value):
-            held = self._items.get((path, digests[at]))
-            source = self._bodies.get(held[:2], {}).get(path) if held else None
-            if held is None or source is None:
-                out.append(value[at])
-                at += 1
-                continue
-            start = stop = held[2]
-            while at < len(value) and stop < len(source) and source[stop] == digests[at]:
-                stop, at = stop + 1, at + 1
-            out.append({MARK: f"{_name(run, *held[:2])} {path}[{start}:{stop}]"})
-        return out if len(out) < len(value) or any(isinstance(o, dict) and MARK in o for o in out) else value
+            length, name, start = self._same(run, path, items, at)
+            if sum(item.size for item in items[at : at + length]) >= WORTH:
+                out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
+            else:
+                out += value[at : at + length]
+            at += length
+        return value if out == value else out
 
-    def _remember(self, run: str, call: str, digests: dict[str, list[bytes]], texts: dict[str, bytes]) -> None:
-        self._bodies[run, call] = digests
-        for path, items in digests.items():
-            for index, digest in enumerate(items):
-                self._items[path, digest] = (run, call, index)
+    def _same(self, run: str, path: str, items: list[_Item], at: int) -> tuple[int, str, int]:
+        """How many items from `at` on stand in one remembered list (at least 1: itself), in which call, and where."""
+        held = self._items.get((path, items[at].digest)) if items[at].size else None
+        source = self._bodies.get(held[:2], {}).get(path) if held else None
+        if held is None or source is None:
+            return 1, "", 0
+        start = held[2]
+        most = min(len(items) - at, len(source) - start)
+        length = next((i for i in range(most) if items[at + i] != source[start + i]), most)
+        return length, _name(run, *held[:2]), start
+
+    def _remember(self, run: str, call: str, lists: dict[str, list[_Item]], texts: dict[str, bytes]) -> None:
+        self._bodies[run, call] = lists
+        for path, items in lists.items():
+            for index, item in enumerate(items):
+                if item.size:
+                    self._items[path, item.digest] = (run, call, index)
         for path, digest in texts.items():
             self._texts.setdefault((path, digest), (run, call))
         if len(self._bodies) > REMEMBERED:
             self._drop_oldest()
+        while len(self._texts) > _TEXTS_KEPT:
+            del self._texts[next(iter(self._texts))]
 
     def _drop_oldest(self) -> None:
         oldest, bodies = self._bodies.popitem(last=False)
         for path, items in bodies.items():
-            for digest in items:
-                if self._items.get((path, digest), ("", "", 0))[:2] == oldest:
-                    del self._items[path, digest]
+            for item in items:
+                if self._items.get((path, item.digest), ("", "", 0))[:2] == oldest:
+                    del self._items[path, item.digest]
 
 
 def _name(run: str, other: str, call: str) -> str:
@@ -159,6 +186,8 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
                 out.extend(_slice(parse_ref(item[MARK]), held))
             else:
                 out.append(unfold(item, held))
+            if len(out) > _MOST_NODES:
+                raise CassetteError(_TOO_MUCH)
         return out
     if isinstance(body, dict):
         if MARK in body:
@@ -181,3 +210,24 @@ def _text(ref: Ref, held: Callable[[Ref], Any]) -> str:
     if ref.start is not None or not isinstance(text, str):
         raise CassetteError(f"call {ref.call} has no text {ref.path!r} to refer to")
     return text
+
+
+_TOO_MUCH = "its references unfold to more than any request holds; restore the file, or record again"
+
+
+def bounded(body: Any) -> Any:
+    """The unfolded body itself. Raises CassetteError where it is larger than any request: references that multiply."""
+    nodes, text, stack = 0, 0, [body]
+    while stack:
+        value = stack.pop()
+        nodes += 1
+        if isinstance(value, str):
+            text += len(value)
+        elif isinstance(value, list):
+            nodes += len(value)
+            stack.extend(value if nodes <= _MOST_NODES else ())
+        elif isinstance(value, dict):
+            stack.extend(value.values())
+        if nodes > 2 * _MOST_NODES or text > _MOST_TEXT:
+            raise CassetteError(_TOO_MUCH)
+    return body

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 SHORT = 8
 """A value of fewer characters is looked for as a whole word only, in its raw and escaped spelling."""
@@ -20,30 +20,34 @@ SHORT = 8
 _PLAIN_RUN = 6  # characters: a shorter stretch of letters and digits is in too many clean texts to be a needle
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finder:
-    """Finds values in a text: `hits` is the quick question, `replace` the exact answer."""
+    """Finds values (value -> what to put in its place) in a text: `hits` is the quick question, `replace` the answer.
 
-    values: re.Pattern[str] | None
-    marks: tuple[str, ...]  # by group number of `values`, from 1
+    A value that contains another goes before it.
+    """
+
+    values: Mapping[str, str]
     odd: re.Pattern[str] | None  # of values that no needle stands for
     short: tuple[bytes, ...]  # needles looked for one by one
     words: frozenset[int]  # the 8-byte words of the long needles
     stride: int
 
-    def hits(self, data: bytes, extra: Sequence[bytes] = ()) -> bool:
-        """May `data` hold a value, or one of `extra`? False is certain."""
-        if any(needle in data for needle in extra) or any(needle in data for needle in self.short):
-            return True
-        if self._words_hit(data):
+    def hits(self, data: bytes) -> bool:
+        """May `data` (UTF-8) hold one of the values? False is certain."""
+        if any(needle in data for needle in self.short) or self._words_hit(data):
             return True
         return self.odd is not None and self.odd.search(data.decode("utf-8", "surrogatepass")) is not None
 
     def replace(self, text: str) -> str:
-        """The text with each value, in whatever spelling, replaced by its mark."""
-        if self.values is None:
-            return text
-        return self.values.sub(lambda found: self.marks[(found.lastindex or 1) - 1], text)
+        """The text with each value, in whatever spelling, replaced."""
+        marks = tuple(self.values.values())
+        return self._pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text) if marks else text
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Compiled when first needed: it takes about 1 ms a value, and most runs never meet one."""
+        return re.compile("|".join(f"({_every_spelling(value)})" for value in self.values))
 
     def _words_hit(self, data: bytes) -> bool:
         """Wherever it lies, a needle of 8 * stride + 7 bytes covers one of every stride aligned words whole."""
@@ -54,14 +58,12 @@ class Finder:
 
 
 def finder(values: Mapping[str, str]) -> Finder:
-    """The finder of these values (value -> what to put in its place). A value that contains another goes first."""
     odd = [value for value in values if len(_longest_run(value)) < min(_PLAIN_RUN, len(value))]
     needles = {needle for value in values for needle in _needles(value, raw=value not in odd)}
     stride = _stride([len(needle) for needle in needles])
     long = {needle for needle in needles if len(needle) >= 8 * stride + 7}
     return Finder(
-        values=re.compile("|".join(f"({_every_spelling(value)})" for value in values)) if values else None,
-        marks=tuple(values.values()),
+        values=values,
         odd=re.compile("|".join(_escaped(value) for value in odd)) if odd else None,
         short=tuple(sorted(needles - long)),
         words=frozenset(word for needle in long for word in _words(needle)),
@@ -88,6 +90,8 @@ _NAMED = {
     "\n": (r"\\+n",),
     "\t": (r"\\+t",),
     "\r": (r"\\+r",),
+    "\b": (r"\\+b",),
+    "\f": (r"\\+f",),
     " ": (r"\+",),
     "&": ("&amp;",),
     "<": ("&lt;",),
@@ -102,8 +106,8 @@ def _character(c: str) -> str:
     if c.isascii() and c.isalnum():
         return c
     octets = "".join(f"%{octet:02x}" for octet in c.encode("utf-8", "surrogatepass"))
-    units = json.dumps("\x7f" + c)[1:] if ord(c) > 0x7F else f"\\u{ord(c):04x}"
-    escapes = "".join(rf"\\+u{unit[:4]}" for unit in units.split("\\u")[1:])
+    units = json.dumps(c)[1:-1].split("\\u")[1:] if ord(c) > 0x7E else [f"{ord(c):04x}"]
+    escapes = "".join(rf"\\+u{unit}" for unit in units)
     return f"(?:{'|'.join((*_NAMED.get(c, ()), f'(?i:%(?:25)?{octets[1:]})', f'(?i:{escapes})', re.escape(c)))})"
 
 

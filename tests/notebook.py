@@ -189,7 +189,9 @@ class Kernel:
                 seen += message["content"]["text"]
 
     def interrupt(self) -> None:
+        """As the stop button. ipykernel 7.4 cancels an awaiting cell only when the next message wakes its loop."""
         self._manager.interrupt_kernel()
+        self._client.kernel_info()
 
     def kill(self) -> None:
         """kill -9, and wait until it is gone. `restart` brings a new one."""
@@ -235,7 +237,9 @@ def run_notebook(
 
     path = cells if isinstance(cells, Path) else notebook(tmp_path / name, *cells)
     nb = nbformat.read(path, as_version=4)
-    client = NotebookClient(nb, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}, kernel_name="python3")
+    client = NotebookClient(
+        nb, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}, kernel_name="python3"
+    )
     try:
         client.execute(env=clean_env(tmp_path, env))
     except CellExecutionError:

@@ -27,6 +27,8 @@ from typing import Any, Final
 
 from tape_jupyter.bodies import streams
 from tape_jupyter.bodies.dialects import candidates, dialect, load
+from tape_jupyter.bodies.frames import split_frames
+from tape_jupyter.bodies.streams import lines_of_base64
 from tape_jupyter.bodies.terminal import TerminalWatch
 from tape_jupyter.encodings import CAP, Decoder, TooLarge, codings, decoder, opened, sealed
 from tape_jupyter.errors import CassetteError
@@ -35,7 +37,6 @@ __all__ = ["CAP", "Decoder", "TerminalWatch", "cut", "decode", "decoder", "fold"
 
 Section = dict[str, Any]
 
-_WIDTH: Final = 100
 _SPACE: Final = " \t\r\n"
 _SSE_START: Final = re.compile(r"(?:data|event|id|retry)?:")
 _UNREADABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -55,13 +56,13 @@ def fold(raw: bytes, content_type: str = "", content_encoding: str = "") -> Sect
     try:
         plain = opened(raw, content_encoding)
     except TooLarge:
-        return {**section, "too large to open": True, "base64": _base64(raw)}
+        return {**section, "too large to open": True, "base64": lines_of_base64(raw)}
     except ValueError:
         return section | _folded(raw, content_type)
     if not plain:
-        return section | {"base64": _base64(raw)}
+        return section | {"base64": lines_of_base64(raw)}
     folded = _folded(plain, content_type)
-    return {**section, "encoding": content_encoding, **folded, "plain": _digest(plain), "wire": _base64(raw)}
+    return {**section, "encoding": content_encoding, **folded, "plain": _digest(plain), "wire": lines_of_base64(raw)}
 
 
 def _folded(plain: bytes, content_type: str) -> Section:
@@ -72,11 +73,11 @@ def _folded(plain: bytes, content_type: str) -> Section:
                 return section
         except (CassetteError, *_MALFORMED):
             continue
-    return {"base64": _base64(plain)}
+    return {"base64": lines_of_base64(plain)}
 
 
 def _attempts(plain: bytes, content_type: str) -> Iterator[Section]:
-    if "amazon.eventstream" in content_type or next(streams.split_frames(plain[: 2**20]), b""):
+    if "amazon.eventstream" in content_type or next(split_frames(plain[: 2**20]), b""):
         yield from streams.frames(plain)
     text, rest = _as_text(plain)
     if _SSE_START.match(text) or "event-stream" in content_type:
@@ -116,12 +117,7 @@ def _worthy(attempts: Iterator[Section], kind: str, rest: bytes) -> Iterator[Sec
     """Streams of which something could be read. One that was cut in the middle of a character ends in its bytes."""
     for section in attempts:
         if any("data" in entry for entry in section[kind]):
-            yield {**section, kind: [*section[kind], {"base64": _base64(rest)}]} if rest else section
-
-
-def _base64(raw: bytes) -> str:
-    text = base64.b64encode(raw).decode("ascii")
-    return "\n".join(text[i : i + _WIDTH] for i in range(0, len(text), _WIDTH))
+            yield {**section, kind: [*section[kind], {"base64": lines_of_base64(rest)}]} if rest else section
 
 
 def _digest(raw: bytes) -> str:
@@ -158,7 +154,7 @@ def renewed(section: Mapping[str, Any]) -> tuple[Section, bytes]:
     kept = {key: value for key, value in section.items() if key not in ("sha256", "plain", "wire")}
     raw, _ = restore(kept)
     if "encoding" in kept:
-        kept |= {"plain": _digest(_plain(kept)), "wire": _base64(raw)}
+        kept |= {"plain": _digest(_plain(kept)), "wire": lines_of_base64(raw)}
     return ({"sha256": _digest(raw), **kept} if raw else kept), raw
 
 

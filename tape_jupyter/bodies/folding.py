@@ -33,7 +33,8 @@ Entry = dict[str, Any]
 
 _MAX_COLUMNS: Final = 8
 _MAX_PAD: Final = 1_000
-_MAX_CHARS: Final = 2**27  # of one entry when unfolded; a hand-written `times` must not fill the memory
+_MAX_TIMES: Final = 2**20  # a hand-written `times` must not fill the memory
+_MAX_CHARS: Final = 2**27  # of one entry when unfolded
 _LISTS: Final = ("cuts", "upto", "numbers")
 _IDENTITY: Final = re.compile(r"(?:\w+_)?(?:type|object|id|name|role|model|index)|\w+(?:Id|Index|Name|Type)")
 _FILLER: Final = frozenset({"obfuscation", "p", "signature", "system_fingerprint"})
@@ -268,6 +269,8 @@ def pieces_of(entry: Entry, columns: Iterable[Entry] = ()) -> int:
     if "times" in entry:
         told.add(entry["times"])
     times = told.pop() if told else 1
+    if type(times) is int and times > _MAX_TIMES:
+        raise CassetteError(f"times: {times} makes this event too large")
     if told or type(times) is not int or times < 1:
         raise CassetteError("the lists of a folded event (cuts, upto, numbers, pad, times) are not equally long")
     return times
@@ -276,6 +279,10 @@ def pieces_of(entry: Entry, columns: Iterable[Entry] = ()) -> int:
 def _columns(entry: Entry) -> Iterator[Entry]:
     if "at" in entry:
         yield entry
+    elif "text" in entry:
+        raise CassetteError(
+            "an event has data or text; both only with `at`, which says where in the data the text goes"
+        )
     yield from entry.get("vary", ())
 
 
@@ -292,8 +299,8 @@ def _fill(data: Any, columns: list[Entry], spelling: Dialect, times: int) -> lis
     if sorted(order) != list(range(len(columns))):
         raise CassetteError("two lists of a folded event have the same address")
     form = "%s".join(part.replace("%", "%%") for part in parts[::2])
-    leaves = [_leaves(columns[i], spelling, times) for i in order]
     repeated(form, times)
+    leaves = [_leaves(columns[i], spelling, times) for i in order]
     return [form % row for row in zip(*leaves, strict=True)]
 
 

@@ -8,18 +8,34 @@ keep their order. What does not fit is kept as it is: data that is no JSON as `t
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tape_jupyter.bodies.dialects import Dialect, dialect, load, spelled
 from tape_jupyter.bodies.folding import Entry, Piece, fold, payloads, pieces_of, repeated
+from tape_jupyter.bodies.frames import STANDARD, frame, frame_headers, frame_payload, split_frames
 from tape_jupyter.errors import CassetteError
 
 _FIELDS: Final = ("event", "id", "retry", "comment")
-_STANDARD: Final = (":event-type", ":content-type", ":message-type")
-_LONGEST_FRAME: Final = 2**25  # a frame is at most 24 MiB (smithy event stream specification: 16 MiB payload)
+_KEYS: Final = frozenset(
+    {
+        *_FIELDS,
+        "data",
+        "text",
+        "json",
+        "at",
+        "cuts",
+        "upto",
+        "vary",
+        "pad",
+        "times",
+        "raw",
+        "base64",
+        "headers",
+        "opened",
+    }
+)
+_WIDTH: Final = 100
 
 Section = dict[str, Any]
 Attempts = Iterator[Section]
@@ -70,7 +86,7 @@ class _Reader:
 
     def __init__(self, spelling: Dialect, careful: bool) -> None:
         self._spelling, self._careful = spelling, careful
-        self._colon = spelling.encode({"a": 0})[-2:-1] == " "
+        self._colon = '": ' in spelling.encode({"a": 0})
 
     def piece(self, fields: Entry, text: str) -> Piece:
         """`fields` has `data: None` where the data stands."""
@@ -178,8 +194,7 @@ def _fields(block: str, style: _Style) -> dict[str, Any] | None:
 
 def _unfold_sse(section: Mapping[str, Any]) -> bytes:
     style, spelling = _Style(section.get("sse", "")), dialect(section.get("json", "compact"))
-    entries = _list(section, "events")
-    return b"".join(_kept(entry) or _sse_text(entry, style, spelling).encode("utf-8") for entry in entries)
+    return _joined(section, "events", lambda entry: _sse_text(entry, style, spelling))
 
 
 def _sse_text(entry: Entry, style: _Style, spelling: Dialect) -> str:
@@ -218,9 +233,7 @@ def lines(text: str) -> Attempts:
 
 def _unfold_lines(section: Mapping[str, Any]) -> bytes:
     end, spelling = _Style(section.get("newline", "")).end, dialect(section.get("json", "compact"))
-    return b"".join(
-        _kept(entry) or _line_text(entry, end, spelling).encode("utf-8") for entry in _list(section, "lines")
-    )
+    return _joined(section, "lines", lambda entry: _line_text(entry, end, spelling))
 
 
 def _line_text(entry: Entry, end: str, spelling: Dialect) -> str:
@@ -248,7 +261,13 @@ def frames(raw: bytes) -> Attempts:
 
 
 def _raw(data: bytes) -> Entry:
-    return {"base64": base64.b64encode(data).decode("ascii")}
+    return {"base64": lines_of_base64(data)}
+
+
+def lines_of_base64(raw: bytes) -> str:
+    """Base64 in lines that a diff can show."""
+    text = base64.b64encode(raw).decode("ascii")
+    return "\n".join(text[i : i + _WIDTH] for i in range(0, len(text), _WIDTH))
 
 
 def _frame_piece(frame: bytes, headers: dict[str, str] | None, payload: bytes, reader: _Reader) -> Piece:
@@ -259,7 +278,7 @@ def _frame_piece(frame: bytes, headers: dict[str, str] | None, payload: bytes, r
     except UnicodeDecodeError:
         return Piece(_raw(frame))
     piece = reader.piece({**_shorthand(headers), "data": None}, text)
-    return _opened(piece) if headers.get(_STANDARD[0]) == "chunk" else piece
+    return _opened(piece) if headers.get(STANDARD[0]) == "chunk" else piece
 
 
 def _opened(piece: Piece) -> Piece:
@@ -283,65 +302,12 @@ def _closed(text: str, inner: Dialect, spelling: Dialect) -> str:
 
 def _shorthand(headers: dict[str, str]) -> Entry:
     """The three headers that nearly every frame has are told by the first."""
-    usual = (headers.get(_STANDARD[0]), "application/json", "event")
+    usual = (headers.get(STANDARD[0]), "application/json", "event")
     return (
         {"event": usual[0]}
-        if tuple(headers.items()) == tuple(zip(_STANDARD, usual, strict=True))
+        if tuple(headers.items()) == tuple(zip(STANDARD, usual, strict=True))
         else {"headers": headers}
     )
-
-
-def split_frames(raw: bytes) -> Iterator[bytes]:
-    """Whole frames with right checksums, up to the first that is not."""
-    start = 0
-    while start + 16 <= len(raw):
-        (total,) = struct.unpack_from(">I", raw, start)
-        frame = raw[start : start + total]
-        if not 16 <= total <= _LONGEST_FRAME or len(frame) != total:
-            return
-        prelude, check = struct.unpack_from(">I", frame, 8)[0], struct.unpack_from(">I", frame, total - 4)[0]
-        headers = struct.unpack_from(">I", frame, 4)[0]
-        if zlib.crc32(frame[:8]) != prelude or zlib.crc32(frame[:-4]) != check or headers > total - 16:
-            return
-        yield frame
-        start += total
-
-
-def frame_payload(frame: bytes) -> bytes:
-    (length,) = struct.unpack_from(">I", frame, 4)
-    return frame[12 + length : -4]
-
-
-def frame_headers(frame: bytes) -> dict[str, str] | None:
-    """The headers of a frame; None if one is no text, or there twice."""
-    (length,) = struct.unpack_from(">I", frame, 4)
-    block, at = frame[12 : 12 + length], 0
-    headers: dict[str, str] = {}
-    try:
-        while at < len(block):
-            name = block[at + 1 : at + 1 + block[at]].decode("utf-8")
-            at += 1 + block[at]
-            kind, size = struct.unpack_from(">BH", block, at)
-            value = block[at + 3 : at + 3 + size]
-            if kind != 7 or name in headers or len(value) != size:
-                return None
-            headers[name] = value.decode("utf-8")
-            at += 3 + size
-    except (IndexError, struct.error, UnicodeDecodeError):
-        return None
-    return headers
-
-
-def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """One frame with text headers."""
-    block = b"".join(_header(name.encode("utf-8"), value.encode("utf-8")) for name, value in headers.items())
-    prelude = struct.pack(">II", 16 + len(block) + len(payload), len(block))
-    head = prelude + struct.pack(">I", zlib.crc32(prelude)) + block + payload
-    return head + struct.pack(">I", zlib.crc32(head))
-
-
-def _header(name: bytes, value: bytes) -> bytes:
-    return bytes([len(name)]) + name + struct.pack(">BH", 7, len(value)) + value
 
 
 def _unfold_frames(section: Mapping[str, Any]) -> bytes:
@@ -355,7 +321,7 @@ def _frame_bytes(entry: Entry, spelling: Dialect) -> list[bytes]:
         return [kept]
     headers = entry.get("headers")
     if headers is None:
-        headers = dict(zip(_STANDARD, (_text(entry, "event"), "application/json", "event"), strict=True))
+        headers = dict(zip(STANDARD, (_text(entry, "event"), "application/json", "event"), strict=True))
     texts = payloads(entry, spelling) if "data" in entry else repeated(_text(entry, "text"), pieces_of(entry))
     if "opened" in entry:
         texts = [_closed(text, dialect(entry["opened"]), spelling) for text in texts]
@@ -377,12 +343,21 @@ def unfold(section: Mapping[str, Any]) -> bytes:
     return _UNFOLD[next(kind for kind in _UNFOLD if kind in section)](section)
 
 
+def _joined(section: Mapping[str, Any], kind: str, text_of: Callable[[Entry], str]) -> bytes:
+    out: list[bytes] = []
+    for entry in _list(section, kind):
+        kept = _kept(entry)
+        out.append(text_of(entry).encode("utf-8") if kept is None else kept)
+    return b"".join(out)
+
+
 def _kept(entry: Entry) -> bytes | None:
     """The bytes of an entry that was kept as it was; None for any other."""
     if "raw" in entry:
         return "".join(repeated(_text(entry, "raw"), pieces_of(entry))).encode("utf-8")
     if "base64" in entry:
-        return b"".join([base64.b64decode(_text(entry, "base64"), validate=True)] * pieces_of(entry))
+        texts = repeated(_text(entry, "base64").replace("\n", ""), pieces_of(entry))
+        return b"".join(base64.b64decode(text, validate=True) for text in texts)
     return None
 
 
@@ -390,6 +365,10 @@ def _list(section: Mapping[str, Any], kind: str) -> list[Entry]:
     entries = section[kind]
     if type(entries) is not list or not all(type(entry) is dict for entry in entries):
         raise CassetteError(f"{kind} is a list of `key: value` entries")
+    for entry in entries:
+        unknown = entry.keys() - _KEYS
+        if unknown:
+            raise CassetteError(f"{kind}: an entry has no {' and no '.join(sorted(map(repr, unknown)))}")
     return entries
 
 

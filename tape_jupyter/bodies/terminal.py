@@ -11,11 +11,10 @@ import base64
 import json
 import re
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from tape_jupyter.bodies.streams import frame_headers, frame_payload
+from tape_jupyter.bodies.frames import PRELUDE, frame_headers, frame_payload, is_prelude
 from tape_jupyter.encodings import Decoder, codings
 
 _NAMES: Final = frozenset(
@@ -25,17 +24,15 @@ _NAMES: Final = frozenset(
         *("message-end", "interaction.completed", "interaction.complete", "done"),  # Cohere, Gemini interactions
     }
 )
-_HINTS: Final = (
-    *(b"[DONE]", b"message_stop", b"message-end", b"finishReason", b"error", b"jsonrpc"),
+_HINTS: Final = (b"[DONE]", b"finishReason", b"error", b"jsonrpc")
+_TYPE_HINTS: Final = (
+    *(b"message_stop", b"message-end", b"interaction.complete", b"event: done", b"event:done"),
     *(b"response.completed", b"response.failed", b"response.incomplete", b"response.cancelled"),
-    *(b"interaction.complete", b"event: done", b"event:done"),
 )
 _LINE_HINTS: Final = (b'"done"', b'"error"', b'"is_finished"')
 _HEADER_HINTS: Final = (b"messageStop", b"metadata", b"exception", b"error")
 _FRAME_ENDS: Final = frozenset({"messageStop", "metadata"})
 _SSE: Final = re.compile(rb"(?:data|event|id|retry)?:")
-_PRELUDE: Final = 12
-_LONGEST_FRAME: Final = 2**25
 
 
 class TerminalWatch:
@@ -63,10 +60,10 @@ class TerminalWatch:
     def _sniff(self, data: bytes) -> bool:
         """Without a telling content-type the first bytes tell."""
         self._first += data
-        if len(self._first) < _PRELUDE:
+        if len(self._first) < PRELUDE:
             return False
         first, self._first = self._first, b""
-        self._look = _Frames().look if _is_prelude(first) else _Events().look if _SSE.match(first) else _never
+        self._look = _Frames().look if is_prelude(first) else _Events().look if _SSE.match(first) else _never
         return self._look(first)
 
 
@@ -140,7 +137,8 @@ class _Events(_Parts):
     def _is_last(self, event: bytes) -> bool:
         if event.startswith(b"event:") and event.endswith(b"delta", 0, event.find(b"\n")):
             return False  # nine of ten events, told by their name
-        for hint in _HINTS:  # a loop, since any() would cost twice as much, on every token
+        typed = b'type"' in event or event.startswith(b"event")
+        for hint in (*_HINTS, *_TYPE_HINTS) if typed else _HINTS:  # any() would cost twice as much, on every token
             if hint in event:
                 return _ends_stream(event)
         return False
@@ -203,7 +201,7 @@ class _Frames:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self._size, self._need = 0, _PRELUDE
+        self._size, self._need = 0, PRELUDE
 
     def look(self, data: bytes) -> bool:
         self._parts.append(data)
@@ -211,9 +209,9 @@ class _Frames:
         if self._size < self._need:
             return False
         buffer, start, ended = b"".join(self._parts), 0, False
-        self._need = _PRELUDE
-        while len(buffer) - start >= _PRELUDE:
-            if not _is_prelude(buffer[start : start + _PRELUDE]):
+        self._need = PRELUDE
+        while len(buffer) - start >= PRELUDE:
+            if not is_prelude(buffer[start : start + PRELUDE]):
                 return ended  # no event stream after all: the bytes are kept by the recorder, nothing is looked for
             (total,) = struct.unpack_from(">I", buffer, start)
             if len(buffer) - start < total:
@@ -225,14 +223,9 @@ class _Frames:
         return ended
 
 
-def _is_prelude(data: bytes) -> bool:
-    total, headers, check = struct.unpack_from(">III", data)
-    return 16 <= total <= _LONGEST_FRAME and headers <= total - 16 and zlib.crc32(data[:8]) == check
-
-
 def _ends_frames(frame: bytes) -> bool:
     (length,) = struct.unpack_from(">I", frame, 4)
-    head = frame[_PRELUDE : _PRELUDE + length]
+    head = frame[PRELUDE : PRELUDE + length]
     if any(hint in head for hint in _HEADER_HINTS):
         headers = frame_headers(frame) or {}
         return headers.get(":event-type") in _FRAME_ENDS or headers.get(":message-type") in ("exception", "error")
@@ -251,4 +244,4 @@ def _ends_chunk(payload: bytes) -> bool:
     event = _loads(inner)
     if not isinstance(event, dict):
         return False
-    return bool(event.get("type") == "message_stop") or "amazon-bedrock-invocationMetrics" in event
+    return event.get("type") == "message_stop" or "amazon-bedrock-invocationMetrics" in event

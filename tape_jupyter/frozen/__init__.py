@@ -6,15 +6,17 @@
     thaw_error(structure) -> exception
 
 What round-trips is what the codecs name: scalars (standard library), classes (Enum, namedtuple, dataclass, pydantic),
-errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (httpx and requests responses held by errors).
+errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (responses and requests of httpx and requests).
 Their libraries are imported only to thaw a value of theirs.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import classes, errors, scalars
@@ -22,10 +24,13 @@ from tape_jupyter.frozen.walk import MAX_DEPTH, CannotFreeze, Codec, Freezer, Th
 
 __all__ = ["Awaited", "CannotFreeze", "freeze", "freeze_error", "thaw", "thaw_error"]
 
-_LIBRARIES = {"numpy": "arrays", "PIL": "images", "pandas": "tables"}
+_LIBRARIES = {"numpy": "arrays", "PIL": "images", "pandas": "tables"} | dict.fromkeys(
+    ("httpx", "httpx2", "requests"), "replies"
+)
 _MARKS = {
     "arrays": {"ndarray", "numpy"},
     "images": {"Image"},
+    "replies": {"http response", "http request"},
     "tables": {
         "DataFrame",
         "Series",
@@ -40,15 +45,6 @@ _MARKS = {
     },
 }
 """Marks by the file that reads them: a library is imported when a value of its is met."""
-
-
-class _Codecs(Protocol):
-    """A file of codecs."""
-
-    BY_NAME: dict[str, Codec]
-
-    @staticmethod
-    def codec_for(kind: type) -> Codec | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +109,10 @@ def _codec_of(kind: type) -> Codec | None:
 
 def _codec_of_library(kind: type) -> Codec | None:
     library = kind.__module__.partition(".")[0]
-    if library in _LIBRARIES:
-        return _load(_LIBRARIES[library]).codec_for(kind)
     if kind.__module__ == "dateutil.tz.tz" and kind.__name__ in {"tzutc", "tzoffset"}:
         return scalars.DATEUTIL
-    return None
+    codec: Codec | None = _codecs(_LIBRARIES[library]).codec_for(kind) if library in _LIBRARIES else None
+    return codec
 
 
 def _codec_named(name: str) -> Codec | None:
@@ -125,27 +120,17 @@ def _codec_named(name: str) -> Codec | None:
     for known in _ALWAYS:
         if name in known:
             return known[name]
-    for file, marks in _MARKS.items():
-        if name in marks:
-            return _load(file).BY_NAME[name]
-    return None
+    file = next((file for file, marks in _MARKS.items() if name in marks), None)
+    codec: Codec | None = _codecs(file).BY_NAME[name] if file else None
+    return codec
 
 
-def _load(file: str) -> _Codecs:
-    """The codecs of numpy, PIL or pandas. Raises CassetteError where that is not installed."""
+def _codecs(file: str) -> ModuleType:
+    """The codecs of a library: one of four files of this package, never a name from a recording."""
     try:
-        if file == "arrays":
-            from tape_jupyter.frozen import arrays
-
-            return arrays
-        if file == "images":
-            from tape_jupyter.frozen import images
-
-            return images
-        from tape_jupyter.frozen import tables
+        return importlib.import_module(f"tape_jupyter.frozen.{file}")
     except ImportError as missing:
         raise CassetteError(f"a recorded value needs {missing.name}: install it") from missing
-    return tables
 
 
 _ALWAYS = (scalars.BY_NAME, classes.BY_NAME, errors.BY_NAME, {_AWAITED.name: _AWAITED})

@@ -18,7 +18,7 @@ from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, n
 _READABLE = 4096
 """Elements up to which an array is written as a list."""
 
-_LISTED_KINDS = "biufUO"
+_LISTED_KINDS = "biufUMO"
 
 
 def freeze_array(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
@@ -33,20 +33,29 @@ def freeze_array(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 def _freeze_elements(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
     flat = array.reshape(-1)
-    if array.dtype.kind in _LISTED_KINDS and (array.size <= _READABLE or array.dtype.kind == "O"):
-        values = flat.tolist()
-        if array.dtype.kind == "O":
-            return {"values": walk.sequence(values, (at, "values"))}
-        if _is_plain(values) and np.array(values, array.dtype).tobytes() == flat.tobytes():
-            return {"values": values}
+    if array.dtype.kind == "O":
+        return {"values": walk.sequence(flat.tolist(), (at, "values"))}
     if array.dtype.hasobject:
         raise CannotFreeze(at, array, f"its elements ({array.dtype}) hold references")
+    if array.size <= _READABLE and array.dtype.kind in _LISTED_KINDS:
+        values = _listed(flat)
+        if values is not None and _unlisted(values, array.dtype).tobytes() == flat.tobytes():
+            return {"values": values}
     return {"base64": base64.b64encode(flat.tobytes()).decode()}
 
 
-def _is_plain(values: list[Any]) -> bool:
-    """Whether they are of types that a structure holds (a long double is not)."""
-    return all(type(v) in (bool, int, str) or (type(v) is float and math.isfinite(v)) for v in values)
+def _listed(flat: Any) -> list[Any] | None:
+    """Elements as a structure holds them: dates as ISO text, nan and inf as these words. None: a long double."""
+    values = (np.datetime_as_string(flat) if flat.dtype.kind == "M" else flat).tolist()
+    if flat.dtype.kind == "f" and all(type(v) is float for v in values):
+        return [v if math.isfinite(v) else repr(v) for v in values]
+    return values if all(type(v) in (bool, int, str) for v in values) else None
+
+
+def _unlisted(values: list[Any], dtype: Any) -> Any:
+    if dtype.kind == "f":
+        values = [float(v) for v in values]
+    return np.array(values, dtype).reshape(len(values))
 
 
 def _freeze_dtype(dtype: Any, at: At) -> Any:
@@ -64,7 +73,7 @@ def _lists(descr: Any) -> Any:
 
 
 def _tuples(fields: Any) -> Any:
-    """numpy wants a list of tuples; a nested type is a list again, a shape a tuple."""
+    """What numpy asks for: a list of tuples; a nested type is a list again, a shape a tuple."""
     if not isinstance(fields, list):
         return fields
     return [(f[0], _tuples(f[1]), *(tuple(shape) for shape in f[2:])) for f in fields]
@@ -84,7 +93,7 @@ def thaw_array(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 def _thaw_values(s: dict[str, Any], dtype: Any, walk: Thawer, at: At) -> Any:
     values = walk.sequence(s["values"], (at, "values"))
     if dtype.kind != "O":
-        return np.array(values, dtype).reshape(len(values))
+        return _unlisted(values, dtype)
     array = np.empty(len(values), dtype)
     for i, value in enumerate(values):  # one by one: as a whole, lists would become dimensions
         array[i] = value

@@ -82,7 +82,7 @@ def slots_of(kind: type) -> dict[str, MemberDescriptorType]:
 
 
 def fill(instance: Any, values: dict[str, Any], at: At) -> Any:
-    """Set attributes in the instance's own slots and dict: no `__setattr__`, property, descriptor of the user's runs."""
+    """Set attributes in the instance's own slots and dict: no `__setattr__`, no property of the user's runs."""
     slots = slots_of(type(instance))
     for name, value in values.items():
         if name.startswith("__") and name.endswith("__"):

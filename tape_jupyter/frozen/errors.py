@@ -215,6 +215,7 @@ def _class(s: dict[str, Any], at: At) -> type[BaseException]:
 
 
 def _subclasses(kind: type) -> Iterator[type]:
+    below: type
     for below in type.__subclasses__(kind):
         yield below
         yield from _subclasses(below)

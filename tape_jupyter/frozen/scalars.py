@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import pathlib
 import re
@@ -233,7 +234,7 @@ BY_NAME: dict[str, Codec] = {codec.name: codec for codec in (*BY_TYPE.values(), 
 
 
 def _thaw_dateutil(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    from dateutil import tz
+    tz: Any = importlib.import_module("dateutil.tz")
 
     return tz.tzoffset(s["name"], walk.thaw(s["offset"], (at, "offset"))) if "offset" in s else tz.tzutc()
 

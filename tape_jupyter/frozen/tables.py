@@ -21,14 +21,14 @@ from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, n
 
 
 def _freeze_column(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    dtype = array.dtype
-    if isinstance(dtype, np.dtype):
-        return freeze_array(np.asarray(array), walk, at)
-    for kind, (name, write, _read) in _COLUMNS.items():
-        if type(dtype) is kind:
-            return {"column": name, **write(array, walk, at)}
-    if isinstance(dtype, tuple(_MASKED)):
+    dtype: Any = array.dtype
+    if type(dtype) in _COLUMNS:
+        name, write, _read = _COLUMNS[type(dtype)]
+        return {"column": name, **write(array, walk, at)}
+    if type(dtype) in _MASKED:
         return {"column": dtype.name, **_freeze_masked(array, walk, at)}
+    if isinstance(dtype, np.dtype) or isinstance(array, pd.arrays.NumpyExtensionArray):
+        return freeze_array(np.asarray(array), walk, at)
     raise CannotFreeze(at, array, f"a column of dtype {dtype}")
 
 
@@ -105,12 +105,13 @@ def _thaw_category(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 
 def _freeze_periods(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    return {"freq": array.dtype.freq.freqstr, "values": freeze_array(array.asi8, walk, (at, "values"))}
+    return {"freq": array.dtype.name[len("period[") : -1], "values": freeze_array(array.asi8, walk, (at, "values"))}
 
 
 def _thaw_periods(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     values = thaw_array(s["values"], walk, (at, "values"))
-    return pd.PeriodIndex.from_ordinals(values, freq=need(s["freq"], str, at)).array
+    index: Any = pd.PeriodIndex
+    return index.from_ordinals(values, freq=need(s["freq"], str, at)).array
 
 
 def _freeze_intervals(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
@@ -134,7 +135,7 @@ _COLUMNS: dict[Any, tuple[str, _Write, _Read]] = {
 }
 _MASKED: list[Any] = [getattr(pd, f"{u}Int{bits}Dtype") for u in ("", "U") for bits in (8, 16, 32, 64)]
 _MASKED += [pd.Float32Dtype, pd.Float64Dtype, pd.BooleanDtype]
-_MASKED_BY_NAME = {kind.name: kind for kind in _MASKED}
+_MASKED_BY_NAME: dict[str, Any] = {kind.name: kind for kind in _MASKED}
 
 
 # Index
@@ -156,15 +157,15 @@ def _freeze_index(index: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 def _thaw_index(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if "range" in s:
-        bounds = [need(s["range"][n], int, (at, "range")) for n in ("start", "stop", "step")]
-        return pd.RangeIndex(*bounds, name=_thaw_name(s, walk, at))
+        start, stop, step = (need(s["range"][n], int, (at, "range")) for n in ("start", "stop", "step"))
+        return pd.RangeIndex(start, stop, step, name=_thaw_name(s, walk, at))
     if "levels" in s:
         levels = walk.sequence(s["levels"], (at, "levels"))
         return pd.MultiIndex(levels, s["codes"], names=walk.sequence(s["names"], (at, "names")))
     column = _thaw_column(s["values"], walk, (at, "values"))
-    index = pd.Index(column, dtype=column.dtype, name=_thaw_name(s, walk, at))
+    index: Any = pd.Index(column, dtype=column.dtype, name=_thaw_name(s, walk, at))
     if "freq" in s:
-        index.freq = need(s["freq"], str, (at, "freq"))  # type: ignore[attr-defined]
+        index.freq = need(s["freq"], str, (at, "freq"))
     return index
 
 
@@ -255,7 +256,8 @@ def _freeze_interval(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 
 def _thaw_interval(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    return pd.Interval(*(walk.thaw(s[n], (at, n)) for n in ("left", "right")), closed=s["closed"])
+    left, right = (walk.thaw(s[n], (at, n)) for n in ("left", "right"))
+    return pd.Interval(left, right, closed=s["closed"])
 
 
 _INDEX = Codec("Index", _freeze_index, _thaw_index)
@@ -263,7 +265,9 @@ _BY_TYPE: dict[Any, Codec] = {
     pd.DataFrame: Codec("DataFrame", _freeze_frame, _thaw_frame, shared=True),
     pd.Series: Codec("Series", _freeze_series, _thaw_series, shared=True),
     pd.Timestamp: Codec("Timestamp", _freeze_timestamp, _thaw_timestamp),
-    pd.Timedelta: Codec("Timedelta", lambda v, _w, _a: {"value": v._value, "unit": v.unit}, _thaw_timedelta),
+    pd.Timedelta: Codec(
+        "Timedelta", lambda v, _w, _a: {"value": int(v.asm8.view("i8")), "unit": v.unit}, _thaw_timedelta
+    ),
     pd.Period: Codec(
         "Period",
         lambda v, _w, _a: {"value": v.ordinal, "freq": v.freqstr},

@@ -14,7 +14,7 @@ from tape_jupyter.calls import FunctionCall, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.frozen import freeze_error
-from tape_jupyter.matching import json_value, match_key
+from tape_jupyter.matching import exact_digest, json_value, match_key
 from tape_jupyter.notebook.capture import FunctionCapture, HttpCapture
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.taped import Cell
@@ -72,15 +72,20 @@ class Boundary:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
             return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else None
-        self.desk.secrets.learn_request(request)
+        match = self._match(cell, request)
         self._tools(cell, request)
-        match = match_key(request, self.desk.secrets, cell.ignore)
         entry = self._decide(cell, origin, match, request)
         if entry is not None:
             return Play(self._reply(cell, entry, request))
         where = self._where(cell, origin)
         self._open_run(cell, request)
         return HttpCapture(cell, self.desk.secrets, match, kind, where, request)
+
+    def _match(self, cell: Cell, request: Request) -> str:
+        if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact_digest(request))):
+            return known
+        self.desk.secrets.learn_request(request)
+        return match_key(request, self.desk.secrets, cell.ignore)
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | FunctionCapture | None:
         cell.taped_tools.add(call.name)

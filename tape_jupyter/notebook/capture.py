@@ -18,6 +18,7 @@ from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
+from tape_jupyter.matching import exact_digest
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets
@@ -32,6 +33,7 @@ class Taking:
         self.at = datetime.now(UTC)
         self.started = time.perf_counter()
         self.entry: Entry | None = None
+        self.exact = ""
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.started
@@ -47,7 +49,8 @@ class Taking:
         at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         name = "" if kit.get("model") else row.name
         head = Head(
-            self.id, self.cell.run, self.match, self.kind, self.where, at, self._elapsed(), kit, name, row.error
+            self.id, self.cell.run, self.match, self.kind, self.where, at, self._elapsed(), kit, name, row.error,
+            self.exact,
         )  # fmt: skip
         try:
             self.entry = self.cell.cassette.append_call(head, call, reply, self.secrets)
@@ -64,6 +67,7 @@ class HttpCapture(Taking):
 
     def __init__(self, cell: Cell, secrets: Secrets, match: str, kind: str, where: Where, request: Request) -> None:
         super().__init__(cell, secrets, match, kind, where)
+        self.exact = exact_digest(request)
         self.request = request
         self._head: tuple[int, Headers, str, str] | None = None
         self._chunks: list[bytes] = []

@@ -9,99 +9,32 @@ after `pre_run_cell`: exceptions of `pre_run_cell` itself are printed and the ce
 
 from __future__ import annotations
 
-import argparse
 import ast
-import difflib
 import re
-import shlex
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import InputRejected
 from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
 from tape_jupyter.notebook import summary
-from tape_jupyter.notebook.paths import MAIN, Ladder, check_name
+from tape_jupyter.notebook.paths import MAIN, Ladder
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
+from tape_jupyter.notebook.tracebacks import short
+from tape_jupyter.notebook.words import Word, check_mode, is_quiet, parse_line
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.deck import Deck
 
 Lines = list[str]
 
-CELL_MODES = ("record", "replay", "once", "new_episodes")
-SESSION_MODES = (*CELL_MODES, "live", "off")
-USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b]"
-NOT_YET = ("step", "--take", "--live", "--freeze", "--pace", "--on-divergence", "--no-pin", "--stub")
-
 _OPENING = re.compile(r"%%tape(?=\s|$)(.*)", re.DOTALL)
-_QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """What a person said on a `%%tape` line, or for the session with `%tape`: mode, cassette name, options."""
-
-    mode: str
-    name: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise TapeUsageError(f"{message}. Usage: {USAGE}")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="%%tape", add_help=False, allow_abbrev=False)
-    parser.add_argument("mode")
-    parser.add_argument("name", nargs="?")
-    parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--ignore", action="append", default=[])
-    parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
-    return parser
-
-
-def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
-    """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises TapeUsageError."""
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise TapeUsageError(f"{line.strip()!r}: {error}. Usage: {USAGE}") from None
-    if not words:
-        raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
-    for word in words:
-        if word.split("=")[0] in NOT_YET:
-            raise TapeUsageError(f"{word!r} is not in this version of tape-jupyter. Usage: {USAGE}")
-    if not words[0].startswith("-"):
-        check_mode(words[0], modes)
-    said = _parser().parse_args(words)
-    if said.name is not None:
-        check_name(said.name)
-    return Word(said.mode, said.name, {"strict": said.strict, "ignore": said.ignore, "tools": said.tools})
-
-
-def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
-    """The mode itself; TapeUsageError with the nearest word when there is no such mode."""
-    if mode in modes:
-        return mode
-    raise TapeUsageError(f"{where}{mode[:80]!r} is no mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})")
-
-
-def did_you_mean(word: str, words: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word, words, n=1)
-    return f": did you mean {near[0]}?" if near else ""
-
-
-def is_quiet(source: str) -> bool:
-    """Whether a cell only sets things up (`%tape`, `%load_ext`, comments): the session does not tape it."""
-    return all(_QUIET.fullmatch(line) for line in source.splitlines())
 
 
 def running() -> int:
@@ -176,11 +109,6 @@ def rejection(error: BaseException) -> InputRejected:
     rejected: InputRejected = kind(str(error))
     rejected.__cause__ = error
     return rejected
-
-
-def short(error: BaseException) -> list[str]:
-    """An error as IPython shows a traceback, but only what a person needs: its name and its message."""
-    return [f"{type(error).__name__}: {error}"]
 
 
 @dataclass(slots=True)
@@ -275,13 +203,15 @@ class Cells:
             self.begin_here()
         return ""
 
-    def notebook(self, raw: str = "", name: str | None = None) -> Path | None:
-        """The notebook of this kernel; None when it is unknown but the cassette is named."""
+    def notebook(self, raw: str = "") -> Path:
+        """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises NotebookUnknown."""
+        return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
+
+    def notebook_or_none(self, raw: str = "") -> Path | None:
+        """The same; None where it is unknown (a named cassette then lies in the working directory)."""
         try:
-            return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
+            return self.notebook(raw)
         except NotebookUnknown:
-            if name is None:
-                raise
             return None
 
     def _begin(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
@@ -313,7 +243,8 @@ class Cells:
         self, word: Word, raw: str, source: str, cell_id: str | None, count: int | None, depth: int, *, explicit: bool
     ) -> Open:
         mode, notes = self._replay_wins(word.mode)
-        notebook = self.notebook(raw, word.name or (MAIN if mode == "live" else None))
+        unnamed = word.name is None and mode != "live"
+        notebook = self.notebook(raw) if unnamed else self.notebook_or_none(raw)
         ask = CellAsk(
             mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
             notebook=notebook, options=dict(word.options), explicit=explicit, namespace=self.shell.user_ns,
@@ -334,11 +265,12 @@ class Cells:
         report = self.deck.end(opened.cell, self._error(result))
         report.notes.extend(opened.notes)
         self.reports.append(report)
-        swallowed = bool(report.misses) and result is not None and result.success
-        if opened.explicit or summary.worth_showing(report):
-            summary.show(report)
-        if swallowed:
+        shown = self._error(result)
+        if report.misses and result is not None and result.success:
+            shown = report.misses[0]
             self._fail(result, report.misses)
+        if opened.explicit or summary.worth_showing(report):
+            summary.show(report, shown)
 
     def _error(self, result: Any) -> BaseException | None:
         if result is None:

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
 from tape_jupyter.notebook import deck, paths, summary
 from tape_jupyter.notebook.cells import (
-    CELL_MODES, SESSION_MODES, USAGE, Cells, Word, check_mode, did_you_mean, parse_line, short,
+    CELL_MODES,
+    SESSION_MODES,
+    USAGE,
+    Cells,
+    Word,
+    did_you_mean,
+    parse_line,
+    short,
 )  # fmt: skip
+from tape_jupyter.notebook.report import row_of_entry
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -27,8 +37,6 @@ LATER = ("view", "frame", "takes", "diff", "plan", "rerun", "override", "export"
 ASKS = ("status", "calls", "show", "gaps", "set")
 LINE_USAGE = f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-1])} [NAME], %tape set KEY=VALUE"
 
-_M = TypeVar("_M", bound=Callable[..., Any])
-
 
 @magics_class
 class TapeMagics(Magics):
@@ -38,13 +46,13 @@ class TapeMagics(Magics):
         super().__init__(shell)
         self.cells = cells
 
-    @line_magic("tape")
+    @line_magic("tape")  # type: ignore[arg-type]  # no_var_expand is annotated for functions without arguments
     @no_var_expand
     def line(self, line: str) -> None:
         """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
         with_short_errors(self._ask, line)
 
-    @cell_magic("tape")
+    @cell_magic("tape")  # type: ignore[arg-type]  # the same
     @no_var_expand
     def cell(self, line: str, _cell: str) -> None:
         """Reached only where `%%tape` is not the first line of a cell that IPython runs (cells.LineTaker)."""
@@ -81,7 +89,7 @@ class TapeMagics(Magics):
         say(status(self.cells))
 
     def _calls(self, name: str) -> None:
-        calls = [row_of(entry) for entry in self._cassette(name).calls]
+        calls = [row_of_entry(entry) for entry in self._cassette(name).calls]
         say(summary.plain_table(calls) if calls else "no calls yet")
 
     def _show(self, name: str) -> None:
@@ -112,12 +120,13 @@ class TapeMagics(Magics):
             raise CassetteError(f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path))
         return Cassette.open(path)
 
-    def _path(self, name: str) -> Any:
+    def _path(self, name: str) -> Path:
         """The named cassette; without a name the last one used, else the notebook's main one."""
         used = next((report.path for report in reversed(self.cells.reports) if report.path), None)
         if not name and used is not None:
             return used
-        return paths.cassette_path(self.cells.notebook(name=name or None), name or paths.MAIN)
+        notebook = self.cells.notebook_or_none() if name else self.cells.notebook()
+        return paths.cassette_path(notebook, name or paths.MAIN)
 
 
 MEANING = {
@@ -140,8 +149,32 @@ def with_short_errors(what: Callable[[str], None], line: str) -> None:
         what(line)
     except TapeError as error:
         lines = short(error)
-        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # noqa: SLF001 - IPython's protocol
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol
         raise
+
+
+def shown(cassette: Cassette) -> list[str]:
+    """A cassette run by run: which cell, when, how many calls, how it ended."""
+    counts = Counter(entry.run for entry in cassette.calls)
+    lines = [f"{cassette.path}: {len(cassette.runs)} runs, {len(cassette.calls):,} calls"]
+    for run in cassette.runs:
+        end = cassette.ended.get(run["run"], {})
+        cell = f"In [{run['count']}]" if "count" in run else ""
+        at = str(run.get("at", ""))[:19].replace("T", " ")
+        outcome = str(end.get("outcome", "incomplete"))
+        lines.append(
+            f"  {run['run']:12} {run.get('mode', ''):12} {cell:8} {at:19} {counts[run['run']]:6,} calls  {outcome}"
+        )
+    return [*lines, *cassette.notes]
+
+
+def gaps(cassette: Cassette) -> list[str]:
+    """What a replay of each run lacks: the gaps of its kit, and what could not be taped (cold)."""
+    lines = []
+    for run in cassette.runs:
+        missing = [*run.get("kit", {}).get("gaps", ()), *cassette.ended.get(run["run"], {}).get("cold", ())]
+        lines += [f"{run['run']}: {gap}" for gap in missing]
+    return lines
 
 
 def status(cells: Cells) -> str:
@@ -171,7 +204,7 @@ def known_names(cells: Cells) -> str:
 
 def names(cells: Cells) -> list[str]:
     """Names of the cassettes that `%%tape replay NAME` could use here."""
-    return paths.cassette_names(cells.notebook(name=paths.MAIN))
+    return paths.cassette_names(cells.notebook_or_none())
 
 
 def complete(cells: Cells, line: str) -> list[str]:
@@ -179,7 +212,7 @@ def complete(cells: Cells, line: str) -> list[str]:
     magic, *words = line.split(" ")
     if len(words) <= 1:
         return list(CELL_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools"]  # noqa: PLR2004 - mode, name
+    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools"]
 
 
 def load(shell: InteractiveShell) -> None:
@@ -190,7 +223,9 @@ def load(shell: InteractiveShell) -> None:
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
         for magic in ("%tape", "%%tape"):
-            shell.set_hook("complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic)
+            shell.set_hook(  # type: ignore[no-untyped-call]
+                "complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic
+            )
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
 
 

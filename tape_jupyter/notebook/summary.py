@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from tape_jupyter.notebook.taped import CellReport, Row
 
-NONE = "–"
+NONE = "–"  # noqa: RUF001 - as in a printed table
 MAX_ROWS = 100
 """Rows in the table: an output is saved with its notebook, so it stays below some 64 KB."""
 
@@ -28,13 +27,14 @@ _STYLE = {
     _NOTE: "color:inherit;opacity:.8",
 }
 _LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
-_CELL = "padding:1px 10px 1px 0;text-align:left;white-space:nowrap;color:inherit;background:none;border:0"
+_CELL = "text-align:left"  # Jupyter aligns the cells of every table to the right
 
 
-def show(report: CellReport) -> None:
+def show(report: CellReport, shown: BaseException | None = None) -> None:
+    """Display it. `shown` is the error that stands above already: it is named, not told again."""
     from IPython.display import publish_display_data
 
-    publish_display_data({"text/plain": text(report), "text/html": html(report)}, metadata=MARK)
+    publish_display_data({"text/plain": text(report, shown), "text/html": html(report, shown)}, metadata=MARK)  # type: ignore[no-untyped-call]
 
 
 def worth_showing(report: CellReport) -> bool:
@@ -42,15 +42,16 @@ def worth_showing(report: CellReport) -> bool:
     return bool(report.calls or report.misses or report.warnings or report.notes)
 
 
-def text(report: CellReport) -> str:
-    return "\n".join([headline(report), *(f"  {mark} {said}" for mark, said in _remarks(report))])
+def text(report: CellReport, shown: BaseException | None = None) -> str:
+    return "\n".join([headline(report), *(f"  {mark} {said}" for mark, said in _remarks(report, shown))])
 
 
-def html(report: CellReport) -> str:
+def html(report: CellReport, shown: BaseException | None = None) -> str:
     """One line, and the calls behind it in a table that unfolds."""
     head = f"<code>{escape(headline(report))}</code>"
     remarks = "".join(
-        f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>' for mark, said in _remarks(report)
+        f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>'
+        for mark, said in _remarks(report, shown)
     )
     if report.calls:
         head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
@@ -104,14 +105,16 @@ def plain_table(calls: Iterable[Row]) -> str:
     """The calls as columns of text."""
     lines = [COLUMNS, *rows(calls)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def _table(calls: Sequence[Row]) -> str:
     head = "".join(f'<th scope="col" style="{_CELL};{_LINE}">{escape(name)}</th>' for name in COLUMNS)
     body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows(calls[:MAX_ROWS]))
     more = f"<div>and {len(calls) - MAX_ROWS:,} more: %tape calls</div>" if len(calls) > MAX_ROWS else ""
-    style = "margin:4px 0;border-collapse:collapse"
+    style = "margin:4px 0;border-collapse:collapse;white-space:nowrap"
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
 
@@ -119,12 +122,17 @@ def _cells(row: Sequence[str]) -> str:
     return "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row)
 
 
-def _remarks(report: CellReport) -> list[tuple[str, str]]:
+def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
     return [
-        *((_MISS, f"{type(miss).__name__}: {miss}") for miss in report.misses),
+        *((_MISS, _told(miss, whole=miss is not shown)) for miss in report.misses),
         *((_WARNING, warning) for warning in report.warnings),
         *((_NOTE, note) for note in report.notes),
     ]
+
+
+def _told(miss: BaseException, *, whole: bool) -> str:
+    said = f"{type(miss).__name__}: {miss}"
+    return said if whole else said.partition("\n")[0]
 
 
 def _count(calls: Sequence[Row]) -> str:
@@ -145,5 +153,8 @@ def _money(report: CellReport) -> list[str]:
         return []
     into, out = sum(row.tokens_in or 0 for row in used), sum(row.tokens_out or 0 for row in used)
     known = [row.cost for row in used if row.cost is not None]
-    price = money(sum(known) if known else None) + ("+" if 0 < len(known) < len(used) else "")
-    return [f"{tokens(into)} in + {tokens(out)} out tokens", f"saved {price}" if report.mode == "replay" and known else price]
+    price = money(sum(known, start=Decimal()) if known else None) + ("+" if 0 < len(known) < len(used) else "")
+    return [
+        f"{tokens(into)} in + {tokens(out)} out tokens",
+        f"saved {price}" if report.mode == "replay" and known else price,
+    ]

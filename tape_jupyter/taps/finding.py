@@ -63,10 +63,11 @@ def unwrap(value: Any) -> list[FunctionType]:
 
 
 def _unwrap(value: Any, functions: list[FunctionType], depth: int) -> None:
-    if depth > _DEEPEST * 2 or value is None or isinstance(value, (type, ModuleType)):
+    taped = MARK in getattr(value, "__dict__", {})
+    if depth > _DEEPEST * 2 or value is None or taped or isinstance(value, (type, ModuleType)):
         return
     if isinstance(value, FunctionType) and not (_is_library_file(value.__code__) and hasattr(value, "__wrapped__")):
-        if value not in functions and not hasattr(value, MARK):
+        if value not in functions:
             functions.append(value)
         return
     for inner in _inside(value):

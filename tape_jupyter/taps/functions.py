@@ -22,6 +22,7 @@ from tape_jupyter.calls import Capture, FunctionCall, Play, Value
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.taps.finding import MARK, find_functions, is_method, unwrap
+from tape_jupyter.taps.trampoline import clone, trampoline
 
 __all__ = ["TapedFunctions", "find_functions", "retrieval", "span", "tape_functions", "tool"]
 
@@ -169,10 +170,9 @@ def _decorate(function: Any, name: str | None, kind: Kind) -> Any:
         return lambda function: _decorate(function, name, kind)
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorate(function.__func__, name, kind))
-    if not isinstance(function, type) and hasattr(function, "__name__") and callable(function):
-        return _wrap(function, name, kind)
-    if found := unwrap(function):  # a tool object: its own function is taped where it stands
-        tape_functions({str(name or getattr(function, "name", found[0].__name__)): found}, kind=kind)
+    named = getattr(function, "name", None)
+    if isinstance(named, str) and (found := unwrap(function)):  # a tool object: its function is taped where it stands
+        tape_functions({name or named: found}, kind=kind)
         return function
     if callable(function) and not isinstance(function, type):
         return _wrap(function, name, kind)
@@ -253,14 +253,34 @@ class TapedFunctions:
 
 @dataclass(slots=True)
 class _Swap:
-    """The code a function had, and how often it is taped. The trampoline holds the function: hence weak."""
+    """The code a function had, and how often it is taped. Lives in the function's own `__dict__`."""
 
     original: CodeType
-    trampoline: weakref.ref[CodeType]
+    trampoline: CodeType
+    taped: _Taped
     count: int = 1
 
 
-_SWAPS: weakref.WeakKeyDictionary[FunctionType, _Swap] = weakref.WeakKeyDictionary()
+class _Door:
+    """The constant that a trampoline calls. Weak: the garbage collector does not look into code objects, so a code
+    that held its own function (as a recursive closure's does, by way of the cell) would never be freed.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = weakref.ref(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.function()
+        swap = vars(function).get(_SWAP)
+        if swap is None:  # untaped between the call and this line
+            return cast("Any", function)(*args, **kwargs)
+        taped = swap.taped
+        return (taped.call_async if inspect.iscoroutinefunction(taped.body) else taped.call)(*args, **kwargs)
+
+
+_SWAP = "__tape_swap__"
 _LOCK = threading.Lock()
 
 
@@ -295,87 +315,25 @@ def _tape(function: Any, name: str, kind: Kind) -> str:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return "generator functions are not taped yet"
     with _LOCK:
-        swap = _SWAPS.get(function)
-        if swap is not None and function.__code__ is swap.trampoline():
+        swap = vars(function).get(_SWAP)
+        if swap is not None and function.__code__ is swap.trampoline:
             swap.count += 1
             return ""
-        taped = _taped(function, _clone(function), name, kind)
-        is_async = inspect.iscoroutinefunction(function)
-        trampoline = _trampoline(function.__code__, taped.call_async if is_async else taped.call, is_async=is_async)
-        if trampoline is None:
+        code = trampoline(function, _Door(function))
+        if code is None:
             return "its parameters have names that no source could spell"
-        _SWAPS[function] = _Swap(function.__code__, weakref.ref(trampoline))
-        function.__code__ = trampoline
+        taped = _taped(function, clone(function), name, kind)
+        vars(function)[_SWAP] = _Swap(function.__code__, code, taped)
+        function.__code__ = code
     return ""
 
 
 def _untape(function: FunctionType) -> None:
     with _LOCK:
-        swap = _SWAPS.get(function)
-        if swap is None or function.__code__ is not swap.trampoline():  # somebody else put other code in since
+        swap = vars(function).get(_SWAP)
+        if swap is None or function.__code__ is not swap.trampoline:  # somebody else put other code in since
             return
         swap.count -= 1
         if not swap.count:
             function.__code__ = swap.original
-            del _SWAPS[function]
-
-
-def _clone(function: FunctionType) -> FunctionType:
-    """The same function with its own code: same globals, closure cells, defaults."""
-    clone = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    clone.__kwdefaults__ = function.__kwdefaults__
-    clone.__qualname__ = function.__qualname__
-    return clone
-
-
-_DOOR = "tape door"
-
-
-def _trampoline(code: CodeType, door: Callable[..., Any], *, is_async: bool) -> CodeType | None:
-    """Code with the same parameters and free variables that hands its arguments to `door`. None: no such source.
-
-    `door` is a constant of the code: a name would be looked up in the globals of the user's function. The free
-    variables stand in a dead branch, which makes the compiler declare them: `__code__` asks for the same number.
-    """
-    parameters, passed = _parameters(code)
-    free = ", ".join(code.co_freevars)
-    call = f"{_DOOR!r}.__call__({passed})"
-    body = f"{'await ' if is_async else ''}{call}{f' if True else ({free},)' if free else ''}"
-    source = f"def outer({free}):\n  {'async ' if is_async else ''}def inner({parameters}): return {body}"
-    try:
-        inner = _inner(compile(source, "<tape>", "exec"))
-    except SyntaxError:
-        return None
-    if inner.co_freevars != code.co_freevars:
-        return None
-    return inner.replace(
-        co_consts=tuple(door if const == _DOOR else const for const in inner.co_consts),
-        co_name=code.co_name,
-        co_qualname=code.co_qualname,
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-    )
-
-
-def _inner(code: CodeType) -> CodeType:
-    for _level in range(2):
-        code = next(const for const in code.co_consts if isinstance(const, CodeType))
-    return code
-
-
-def _parameters(code: CodeType) -> tuple[str, str]:
-    """The parameter list of a function, without defaults (they stay with the function), and how to pass it on."""
-    names = iter(code.co_varnames)
-    positional = [next(names) for _ in range(code.co_argcount)]
-    keywords = [next(names) for _ in range(code.co_kwonlyargcount)]
-    rest = next(names) if code.co_flags & inspect.CO_VARARGS else ""
-    named_rest = next(names) if code.co_flags & inspect.CO_VARKEYWORDS else ""
-    declared = [*positional]
-    if code.co_posonlyargcount:
-        declared.insert(code.co_posonlyargcount, "/")
-    declared += [f"*{rest}"] if rest or keywords else []
-    declared += [*keywords, *([f"**{named_rest}"] if named_rest else [])]
-    passed = [*positional, *([f"*{rest}"] if rest else []), *(f"{k}={k}" for k in keywords)]
-    return ", ".join(declared), ", ".join([*passed, *([f"**{named_rest}"] if named_rest else [])])
+            del vars(function)[_SWAP]

@@ -30,6 +30,7 @@ def patch() -> Callable[[], None]:
         swap(threading.Thread, "start", _start),
         swap(ThreadPoolExecutor, "submit", _submit),
         swap(asyncio.BaseEventLoop, "create_task", _create_task),
+        swap(asyncio, "as_completed", _as_completed),
     )
 
     def undo() -> None:
@@ -143,6 +144,17 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
             ORIGIN.reset(token)
 
     return create_task
+
+
+def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def as_completed(fs: Any, **kwargs: Any) -> Any:
+        if ORIGIN.get() is None or asyncio.iscoroutine(fs) or asyncio.isfuture(fs):
+            return original(fs, **kwargs)
+        # It keeps what it is given in a set, and makes the tasks in the set's order: by address, new in every run.
+        return original([asyncio.ensure_future(each) for each in dict.fromkeys(fs)], **kwargs)
+
+    return as_completed
 
 
 def _is_finalizer(coro: Any) -> bool:

@@ -116,8 +116,9 @@ class _Call:
         with sending(capture):
             self.open_tunnel()
             response = send(preload_content=False, **self.options)
-        capture.head(response.status, _headers(response.headers), _version(response.version), response.reason or "")
         source = getattr(response, "_original_response", None)
+        headers = _headers(response.headers if source is None else source.msg)
+        capture.head(response.status, headers, _version(response.version), response.reason or "")
         if source is None:  # urllib3's HTTP/2, which has the whole body by now
             capture.chunk(response.data)
             capture.finish()
@@ -165,7 +166,8 @@ class _Call:
         """The recorded error. Those of urllib3 hold the pool or the connection they come from: they get this one."""
         from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, PoolError
 
-        error = thawed(reply.error)
+        # `text` has the address of the old connection in it; with the new one in place the class says the rest itself.
+        error = thawed({name: part for name, part in (reply.error or {}).items() if name != "text"})
         if isinstance(error, PoolError):
             error.pool = self.pool
         elif isinstance(error, NewConnectionError):

@@ -1,7 +1,10 @@
 """A taped cell in real kernels and front ends behaves as the same cell untaped."""
 
+import http.server
+import itertools
 import os
 import textwrap
+import threading
 
 import pytest
 
@@ -19,6 +22,37 @@ def kernel(tmp_path_factory):
         yield running
 
 
+@pytest.fixture(scope="module")
+def site():
+    """A host on loopback that counts its visitors: a replayed visit shows an old number."""
+    visits = itertools.count(1)
+
+    class Visit(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            body = f"visit {next(visits)}".encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Visit)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def visit(site, path="/"):
+    return f"import httpx\nprint(httpx.get('{site}{path}').text)"
+
+
 def taped(source):
     return "%%tape record\n" + textwrap.dedent(source).lstrip("\n")
 
@@ -32,11 +66,13 @@ def test_a_taped_cell_gives_its_last_expression_and_one_line_of_summary(kernel):
 
 
 def test_a_taped_cell_can_await(kernel):
-    ran = kernel.execute(taped("""
+    ran = kernel.execute(
+        taped("""
         import asyncio
         await asyncio.sleep(0.01)
         both = await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2))
-        both"""))
+        both""")
+    )
     assert ran.ok
     assert ran.result == "[1, 2]"
     assert ran.summary
@@ -44,10 +80,12 @@ def test_a_taped_cell_can_await(kernel):
 
 
 def test_displays_and_prints_come_in_order(kernel):
-    ran = kernel.execute(taped("""
+    ran = kernel.execute(
+        taped("""
         print("a")
         display("b")
-        print("c")"""))
+        print("c")""")
+    )
     assert [out["output_type"] for out in ran.outputs][:3] == ["stream", "display_data", "stream"]
     assert ran.displays == ["'b'"]
 
@@ -61,7 +99,9 @@ def test_other_magics_below_the_tape_line_work(kernel):
 
 
 def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
-    ran = kernel.execute("%%tape record\n%%capture c\nfrom tape_jupyter.notebook import deck\nseen = deck.get().active is not None")
+    ran = kernel.execute(
+        "%%tape record\n%%capture c\nfrom tape_jupyter.notebook import deck\nseen = deck.get().active is not None"
+    )
     assert ran.summary.count("tape record") == 1
     assert kernel.execute("seen").result == "True"
 
@@ -125,12 +165,13 @@ def test_a_bad_tape_line_is_explained_and_the_cell_does_not_run(kernel, line, sa
     assert ran.evalue in ran.traceback
 
 
-def test_a_missing_cassette_is_refused_before_the_cell_runs_and_the_others_are_listed(kernel):
-    kernel.execute(taped("1"))
+def test_a_missing_cassette_is_refused_before_the_cell_runs_and_the_others_are_listed(kernel, site):
+    assert kernel.execute("%%tape record other\n" + visit(site)).ok
     for body in ("print('it ran')", "import asyncio; await asyncio.sleep(0); print('it ran')"):
         ran = kernel.execute("%%tape replay missing\n" + body)
-        assert (ran.status, ran.ename, ran.stdout) == ("error", "CassetteError", "")
-        assert "main" in ran.evalue
+        assert (ran.status, ran.ename, ran.stdout) == ("error", "TapeUsageError", "")
+        assert "There are: " in ran.evalue
+        assert "other" in ran.evalue
     assert kernel.execute("1").ok
 
 
@@ -152,11 +193,13 @@ def test_a_tape_inside_a_running_cell_is_refused(kernel, cell, lead):
 
 
 def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
-    ran = kernel.execute(taped("""
+    ran = kernel.execute(
+        taped("""
         from tape_jupyter.notebook import deck
         get_ipython().run_cell("y = 1")
         get_ipython().run_cell("")
-        deck.get().active is not None"""))
+        deck.get().active is not None""")
+    )
     assert ran.result == "True"
     assert ran.summary.count("tape record") == 1
     assert kernel.execute("deck.get().active is None").result == "True"
@@ -176,30 +219,44 @@ def test_an_interrupted_cell_is_ended(kernel):
         assert kernel.execute("deck.get().active is None").result == "True"
 
 
+def test_a_recorded_visit_is_replayed_and_summed_up(kernel, site):
+    first = kernel.execute("%%tape record visits\n" + visit(site))
+    assert "1 call" in first.summary
+    again = kernel.execute("%%tape replay visits\n" + visit(site))
+    assert again.stdout == first.stdout
+    assert again.summary.startswith("tape replay · 1 call")
+    assert kernel.execute(visit(site)).stdout != first.stdout
+    assert "1 runs, 1 calls" in kernel.execute("%tape show visits").stdout
+    assert "host" in kernel.execute("%tape calls visits").stdout
+
+
 SWALLOW = """
-        from tape_jupyter.errors import UnmatchedCall
-        from tape_jupyter.notebook import deck
-        {wait}
-        try:
-            raise UnmatchedCall("no such call: nearest is 78a670b1")
-        except BaseException as error:
-            deck.get().active.misses.append(error)
-        "went on"
+{wait}
+try:
+    {call}
+except BaseException:
+    pass
+"went on"
 """
 
 
 @pytest.mark.parametrize("wait", ["", "import asyncio; await asyncio.sleep(0)"])
-def test_a_cell_that_swallows_a_refusal_fails_at_its_end(kernel, wait):
-    ran, after = kernel.run_all(taped(SWALLOW.format(wait=wait)), "1")
+def test_a_cell_that_swallows_a_refusal_fails_at_its_end(kernel, site, wait):
+    assert kernel.execute("%%tape record swallow\n" + visit(site)).ok
+    call = visit(site, "/other").replace("\n", "; ")
+    ran, after = kernel.run_all("%%tape replay swallow" + SWALLOW.format(wait=wait, call=call), "1")
     assert (ran.status, ran.ename) == ("error", "UnmatchedCall")
-    assert "nearest is 78a670b1" in ran.traceback
-    assert "nearest is 78a670b1" in ran.summary
+    assert "/other" in ran.traceback
+    assert "caught this" in ran.traceback
+    assert "UnmatchedCall" in ran.summary
     assert after.status == "aborted"
+    assert kernel.execute(visit(site)).stdout.startswith("visit")
 
 
-def test_nbclient_stops_at_a_swallowed_refusal(tmp_path):
-    ran = run_notebook([LOAD, taped(SWALLOW.format(wait="")), "1"], tmp_path)
-    assert [each.status for each in ran] == ["ok", "error", ""]
+def test_nbclient_stops_at_a_swallowed_refusal(tmp_path, site):
+    call = visit(site, "/other").replace("\n", "; ")
+    cells = [LOAD, "%%tape once\n" + visit(site), "%%tape replay" + SWALLOW.format(wait="", call=call), "1"]
+    assert [each.status for each in run_notebook(cells, tmp_path)] == ["ok", "ok", "error", ""]
 
 
 def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
@@ -219,7 +276,11 @@ def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [("%tape recrod", "did you mean record?"), ("%tape view", "not in this version"), ("%tape record A", "cannot name")],
+    [
+        ("%tape recrod", "did you mean record?"),
+        ("%tape view", "not in this version"),
+        ("%tape record A", "cannot name"),
+    ],
 )
 def test_a_bad_tape_word_is_explained(kernel, line, said):
     ran = kernel.execute(line)
@@ -246,11 +307,13 @@ def test_unloading_takes_everything_out(tmp_path):
         assert kernel.execute("%%tape record\n1").status == "error"
 
 
-def test_replay_wins_over_record_and_says_so_once(tmp_path):
-    churn = notebook(tmp_path / "churn.ipynb", LOAD, taped("1"), "%%tape record\n2", "%tape off", "%tape live\n3")
-    run_notebook(churn, tmp_path)
+def test_replay_wins_over_record_and_says_so_once(tmp_path, site):
+    cells = [LOAD, "%%tape record\n" + visit(site), "%%tape record\n2", "%tape off", "%tape live\n3"]
+    churn = notebook(tmp_path / "churn.ipynb", *cells)
+    first = run_notebook(churn, tmp_path)
     ran = run_notebook(churn, tmp_path, {"TAPE_MODE": "replay"})
     assert [each.status for each in ran] == ["ok"] * 5
+    assert ran[1].stdout == first[1].stdout
     assert ran[1].summary.startswith("tape replay")
     assert "TAPE_MODE=replay wins" in ran[1].summary
     assert ran[2].summary.startswith("tape replay")
@@ -284,7 +347,7 @@ def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
         assert kernel.execute("%%tape record" + ask, cell_id="second").result == "('second', 2)"
 
 
-ASK = taped("from tape_jupyter.notebook import deck\nprint('notebook', deck.get().active.ask.notebook)")
+ASK = taped("from tape_jupyter.notebook import deck\nprint('cassette', deck.get().active.path)")
 
 
 @pytest.mark.parametrize("app", [run_notebook, jupyter_execute, papermill])
@@ -292,33 +355,36 @@ def test_the_notebook_is_found_in_headless_front_ends(tmp_path, app):
     churn = notebook(tmp_path / "churn.ipynb", LOAD, ASK)
     args = {run_notebook: (churn, tmp_path), papermill: (churn, tmp_path / "out.ipynb"), jupyter_execute: (churn,)}
     ran = app(*args[app])[1]
-    assert ran.stdout.strip() == f"notebook {churn.resolve()}", ran.traceback
-    assert (tmp_path / "churn.tapes").is_dir()
+    assert ran.stdout.strip() == f"cassette {churn.resolve().with_suffix('.tapes')}/main.tape.yaml", ran.traceback
 
 
 def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
     churn = notebook(tmp_path / "deep" / "churn.ipynb", LOAD, ASK)
-    assert str(churn.resolve()) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
+    assert str(churn.resolve().with_suffix(".tapes")) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
 
 
 def test_jupyterlabs_variable_names_the_notebook(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "nothing like it")
     with Kernel(tmp_path, {"JPY_SESSION_NAME": str(churn)}) as kernel:
         kernel.execute(LOAD)
-        assert str(churn.resolve()) in kernel.execute(ASK).stdout
+        assert str(churn.resolve().with_suffix(".tapes")) in kernel.execute(ASK).stdout
 
 
-def test_a_console_is_told_how_to_name_the_cassette(tmp_path):
-    said = terminal(f"{LOAD}\n%%tape record\nprint('it ran')\n\n\n%%tape record demo\nprint('named')\n\n\n", tmp_path)
+def test_a_console_is_told_how_to_name_the_cassette(tmp_path, site):
+    lines = [LOAD, "%%tape record\nprint('it ran')\n\n", f"%%tape record demo\n{visit(site)}\n\n", ""]
+    said = terminal("\n".join(lines), tmp_path)
     assert "name the cassette (%%tape record NAME)" in said
     assert "it ran" not in said
-    assert "named" in said
-    assert (tmp_path / "demo.tapes").is_dir()
+    assert "visit" in said
+    assert "demo.tapes/main.tape.yaml" in said
+    assert (tmp_path / "demo.tapes" / "main.tape.yaml").is_file()
 
 
 def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
     with typed_terminal(tmp_path) as child:
-        child.send(LOAD.split("\n")[-1] + "\r" if "\n" not in LOAD else LOAD.replace("\n", "; ").replace("; %", "\r%") + "\r")
+        child.send(
+            LOAD.split("\n")[-1] + "\r" if "\n" not in LOAD else LOAD.replace("\n", "; ").replace("; %", "\r%") + "\r"
+        )
         child.expect(r"In \[\d\]:")
         for line in ("%%tape record demo", "x = 40", "print('sum', x + 2)", "", ""):
             child.send(line + "\r")

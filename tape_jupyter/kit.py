@@ -1,0 +1,366 @@
+"""Engine room: the automatic part of a run's kit: what a replay elsewhere would need besides the replies.
+
+Reads the environment, the interpreter and git; changes nothing, patches nothing, opens no connection. Two steps, since
+a cell that makes no call must cost next to nothing: `collect_fast` when the cell starts (what changes by the moment),
+`collect` when its first call is about to be written (what it takes milliseconds to find out; cached).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import airgap
+
+_VALUES = re.compile(
+    r"LANG|LC_\w+|TZ|PYTHONHASHSEED|PYTHONUTF8|TOKENIZERS_PARALLELISM|\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES"
+    r"|\w+_(?:BASE_URL|REGION|ENDPOINT|API_VERSION)|CI|CONDA_DEFAULT_ENV|OLLAMA_HOST"
+)
+_GIT_HOLDS = 30.0  # seconds that one look at the working tree is good for
+_GIT_PATIENCE = 2.0
+_MODULES = 500  # digests of local modules at most: beyond that a folder is no project
+
+
+def collect_fast() -> dict[str, Any]:
+    """Clock and states of the generators at this moment; under 1 ms."""
+    return {"clock": _clock(), "random": _generators()}
+
+
+def collect(
+    namespace: Mapping[str, Any] | None = None,
+    tags: Mapping[str, Any] | None = None,
+    *,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """The rest, as plain structure: what is not there is absent (`gaps` names it).
+
+    `namespace` is the notebook's (for generators of its own, by variable name), `tags` what the person told
+    (`user_id`, ...), `folder` where the notebook lies: modules under it are the person's own. About 50 ms the first
+    time, then under 15 ms.
+    """
+    home = (folder or Path.cwd()).absolute()
+    found = {
+        **{str(name): value for name, value in (tags or {}).items()},
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": _platform(),
+        "git": git(home),
+        "environment": environment(os.environ),
+        "variables": " ".join(sorted(os.environ)),
+        "generators": _own_generators(namespace or {}),
+        "modules": local_modules(home),
+        "distributions": distributions(),
+    }
+    return {name: value for name, value in found.items() if value not in ("", {}, [], None)}
+
+
+def changed(kit: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What of this kit differs from an earlier one: most runs of a session differ in their clock alone."""
+    return {name: value for name, value in kit.items() if before.get(name) != value}
+
+
+# ---- the moment
+
+
+def _clock() -> dict[str, str]:
+    now = datetime.now(UTC)
+    local = now.astimezone()
+    return {
+        "utc": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "zone": _zone() or local.tzname() or "",
+        "offset": local.strftime("%z"),
+    }
+
+
+@lru_cache(maxsize=1)
+def _zone() -> str:
+    """The zone's IANA name, where the system says it: `TZ`, or the link of /etc/localtime."""
+    if told := os.environ.get("TZ"):
+        return told.lstrip(":")
+    try:
+        return str(Path("/etc/localtime").readlink()).rpartition("zoneinfo/")[2]
+    except OSError:
+        return ""
+
+
+def _generators() -> dict[str, str]:
+    """16 hex of the state of each global generator there is; only digests, since a seed cannot be told from a state."""
+    found = {"random": _digest(repr(random.getstate()).encode())}
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        found["numpy"] = _numpy_digest(numpy_random)
+    return found
+
+
+def _numpy_digest(numpy_random: Any) -> str:
+    name, keys, *rest = numpy_random.get_state()
+    return _digest(keys.tobytes() + repr((name, *rest)).encode())
+
+
+def _own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
+    """States of generators that notebook variables hold (`rng = numpy.random.default_rng(7)`)."""
+    numpy_random = sys.modules.get("numpy.random")
+    kinds = () if numpy_random is None else (numpy_random.Generator,)
+    found = {}
+    for name, value in list(namespace.items()):
+        if isinstance(value, random.Random):
+            found[name] = _digest(repr(value.getstate()).encode())
+        elif kinds and isinstance(value, kinds):
+            found[name] = _digest(repr(value.bit_generator.state).encode())
+    return found
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+# ---- the machine
+
+
+@lru_cache(maxsize=1)
+def _platform() -> str:
+    with airgap.unwatched():
+        return platform.platform()
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables whose values are settings and never secrets; an address with a password or a query is left out."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if _VALUES.fullmatch(name) and not ("://" in value and ("@" in value or "?" in value))
+    }
+
+
+# ---- git
+
+
+def git(folder: Path) -> dict[str, Any]:
+    """Commit, branch, dirty flag and, if dirty, 16 hex of the diff to HEAD (cassettes left out); {} outside git.
+
+    `unknown` says why git could not tell. Looked at every 30 seconds at most.
+    """
+    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
+    if root is None:
+        return {}
+    moved = tuple(_modified(root / ".git" / name) for name in ("HEAD", "index", "logs/HEAD"))
+    return dict(_look_at_git(root, moved, int(time.monotonic() / _GIT_HOLDS)))
+
+
+@lru_cache(maxsize=4)
+def _look_at_git(root: Path, _moved: tuple[int, ...], _window: int) -> dict[str, Any]:
+    try:
+        status = _run_git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no").decode(
+            "utf-8", "replace"
+        )
+        dirty = any(not line.startswith("#") for line in status.splitlines())
+        diff = _run_git(root, "diff", "--no-ext-diff", "--no-textconv", "HEAD") if dirty else b""
+    except FileNotFoundError:
+        return {"unknown": "git is not installed"}
+    except subprocess.TimeoutExpired:
+        return {"unknown": f"git took longer than {_GIT_PATIENCE:g} s"}
+    except subprocess.CalledProcessError as problem:
+        return {"unknown": problem.stderr.decode("utf-8", "replace").strip()[:200] or "git failed"}
+    told = dict(line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# "))
+    found = {"commit": told.get("branch.oid", ""), "branch": told.get("branch.head", ""), "dirty": dirty}
+    return {**found, **({"diff": _digest(diff)} if dirty else {})}
+
+
+def _run_git(root: Path, command: str, *arguments: str) -> bytes:
+    """Output of a git command over the whole tree but cassettes; runs nothing that the repository's config names."""
+    everything = ("--", ":/", ":(exclude,top,glob)**/*.tapes/**")
+    line = ["git", "-c", "core.fsmonitor=false", "-C", str(root), command, *arguments, *everything]
+    with airgap.unwatched():
+        done = subprocess.run(  # noqa: S603  # a fixed command line
+            line,
+            capture_output=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_GIT_PATIENCE,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    return done.stdout
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+# ---- what is imported
+
+
+def local_modules(folder: Path) -> dict[str, str]:
+    """16 hex of the source of every imported module that lies under `folder` and was not installed there."""
+    inside = str(folder) + os.sep
+    found = {}
+    for name, path in _imported():
+        if path.startswith(inside) and "-packages" not in path and not path.startswith(_OURS) and len(found) < _MODULES:
+            try:
+                found[name] = _file_digest(path, Path(path).stat().st_mtime_ns)
+            except OSError:  # deleted since
+                continue
+    return dict(sorted(found.items()))
+
+
+_OURS = str(Path(__file__).parent) + os.sep
+
+
+@lru_cache(maxsize=2 * _MODULES)
+def _file_digest(path: str, _modified_ns: int) -> str:
+    return _digest(Path(path).read_bytes())
+
+
+def _imported() -> Iterator[tuple[str, str]]:
+    """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not wake up."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(path, str) and name != "__main__":
+            yield name, path
+
+
+def distributions() -> list[str]:
+    """`name==version` of each installed distribution a module of which is imported now, sorted."""
+    sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
+    shelves = [_shelf(site, _modified(Path(site))) for site in sites]
+    found = set()
+    for name, path in _imported():
+        first, _, rest = name.partition(".")
+        key = f"{first}/{rest.partition('.')[0]}" if rest else first
+        for shelf in shelves:
+            if path.startswith(shelf.inside):
+                found.add(shelf.owner(key) or shelf.owner(first))
+    return sorted(found - {""})
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """One folder of installed distributions: which of them owns a top-level module.
+
+    Told by name where it can be (`numpy` is numpy's); the record of installed files is read only for the others. The
+    standard library's `packages_distributions` reads all of them, and takes 0.6 s for 170.
+    """
+
+    inside: str
+    infos: dict[str, Path]  # normalised name -> its .dist-info
+    owned: dict[str, str] | None = None  # from the records of files: `yaml`, `google/genai` -> distribution
+
+    def owner(self, module: str) -> str:
+        """`name==version` of the distribution that installed `module` (`top` or `top/second`), or ''."""
+        info = self.infos.get(module.lower().replace("_", "-").replace("/", "-"))
+        if info is not None:
+            return _requirement(info)
+        if self.owned is None:
+            self.owned = {part: _requirement(info) for info in self.infos.values() for part in _installed(info)}
+        return self.owned.get(module, "")
+
+
+@lru_cache(maxsize=8)
+def _shelf(site: str, _modified_ns: int) -> _Shelf:
+    try:
+        infos = [path for path in Path(site).iterdir() if path.suffix == ".dist-info"]
+    except OSError:
+        infos = []
+    return _Shelf(site.rstrip(os.sep) + os.sep, {_name(info).lower().replace("_", "-"): info for info in infos})
+
+
+def _name(info: Path) -> str:
+    return info.name.partition("-")[0].replace(".", "-")
+
+
+def _requirement(info: Path) -> str:
+    name, _, version = info.stem.partition("-")
+    return f"{name.replace('_', '-')}=={version}"
+
+
+def _installed(info: Path) -> set[str]:
+    """Top-level modules of a distribution and, for packages that several share, the level below."""
+    try:
+        record = (info / "RECORD").read_text("utf-8", "replace")
+    except OSError:
+        return set()
+    tops = set(re.findall(r"^(\w+)(?:/|\.(?:py|\w*\.?so|pyd),)", record, re.MULTILINE))
+    return tops | {f"{top}/{second}" for top, second in re.findall(r"^(\w+)/(\w+)(?:/|\.py,)", record, re.MULTILINE)}
+
+
+# ---- what is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something a replay elsewhere would need and the run does not have; `capture` is the one line that keeps it."""
+
+    name: str
+    what: str
+    capture: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.what}. Next time: {self.capture}"
+
+
+_HASHSEED = Gap(
+    "hash seed",
+    "PYTHONHASHSEED is not set, so sets of texts may be in another order",
+    "start the kernel with PYTHONHASHSEED=0",
+)
+
+
+def gaps(run: Mapping[str, Any], calls: Iterable[Mapping[str, Any]], cold: Iterable[str] = ()) -> list[Gap]:
+    """The named gaps of one run: of its kit, of its calls (heads of their records), and what went past the tape.
+
+    `cold` are the sightings that its end mark lists.
+    """
+    kit = run.get("kit")
+    if not isinstance(kit, Mapping) or not kit:
+        return [Gap("kit", "this run says nothing of its environment", "record it again with %%tape record")]
+    return [
+        *_git_gaps(kit.get("git")),
+        *([] if "PYTHONHASHSEED" in _mapping(kit.get("environment")) else [_HASHSEED]),
+        *_tag_gaps(kit),
+        *_sampling_gaps([_mapping(call.get("kit")) for call in calls if call.get("kind") == "model"]),
+        *(Gap("off the tape", text, "make it a tool (@tape.tool), or move it out of the cell") for text in cold),
+    ]
+
+
+def _git_gaps(told: Any) -> list[Gap]:
+    git_told = _mapping(told)
+    if not git_told:
+        return [Gap("code version", "the notebook lies in no git repository", "git init, and commit, before recording")]
+    if "unknown" in git_told:
+        return [Gap("code version", f"git could not tell ({git_told['unknown']})", "record where `git status` works")]
+    if git_told.get("dirty"):
+        what = f"changes were not committed (only their digest is kept: {git_told.get('diff', '')})"
+        return [Gap("code version", what, "git commit before recording")]
+    return []
+
+
+def _tag_gaps(kit: Mapping[str, Any]) -> list[Gap]:
+    missing = [name for name in ("user_id", "session_id", "tenant_id") if name not in kit]
+    if not missing:
+        return []
+    return [Gap("who", f"no {', '.join(missing)} told", "%tape set " + " ".join(f"{name}=..." for name in missing))]
+
+
+def _sampling_gaps(calls: Sequence[Mapping[str, Any]]) -> list[Gap]:
+    left = [call for call in calls if _mapping(call.get("sampling")).get("temperature", "absent") == "absent"]
+    if not left:
+        return []
+    models = ", ".join(sorted({str(call.get("model") or "a model") for call in left}))
+    what = f"{len(left)} of {len(calls)} model calls left the temperature to the provider ({models})"
+    return [Gap("sampling", what, "pass temperature=..., where the API still has it")]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

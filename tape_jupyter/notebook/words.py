@@ -1,0 +1,82 @@
+"""Notebook room: what a person says to the tape: modes, names and options of `%tape` and `%%tape` lines. No IPython,
+nothing is expanded and nothing is run; what makes no sense is a TapeUsageError that says what would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.notebook.paths import check_name
+
+CELL_MODES = ("record", "replay", "once", "new_episodes")
+SESSION_MODES = (*CELL_MODES, "live", "off")
+USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b]"
+NOT_YET = ("step", "--take", "--live", "--freeze", "--pace", "--on-divergence", "--no-pin", "--stub")
+
+_QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person said on a `%%tape` line, or for the session with `%tape`: mode, cassette name, options."""
+
+    mode: str
+    name: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise TapeUsageError(f"{message}. Usage: {USAGE}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="%%tape", add_help=False, allow_abbrev=False)
+    parser.add_argument("mode")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
+    return parser
+
+
+def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
+    """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises TapeUsageError."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()!r}: {error}. Usage: {USAGE}") from None
+    if not words:
+        raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
+    for word in words:
+        if word.split("=")[0] in NOT_YET:
+            raise TapeUsageError(f"{word!r} is not in this version of tape-jupyter. Usage: {USAGE}")
+    if not words[0].startswith("-"):
+        check_mode(words[0], modes)
+    said = _parser().parse_args(words)
+    if said.name is not None:
+        check_name(said.name)
+    return Word(said.mode, said.name, {"strict": said.strict, "ignore": said.ignore, "tools": said.tools})
+
+
+def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
+    """The mode itself; TapeUsageError with the nearest word when there is no such mode."""
+    if mode in modes:
+        return mode
+    raise TapeUsageError(f"{where}{mode[:80]!r} is no mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})")
+
+
+def did_you_mean(word: str, words: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word, words, n=1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def is_quiet(source: str) -> bool:
+    """Whether a cell only sets things up (`%tape`, `%load_ext`, comments): the session does not tape it."""
+    return all(_QUIET.fullmatch(line) for line in source.splitlines())

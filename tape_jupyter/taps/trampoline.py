@@ -1,0 +1,75 @@
+"""Taps room: code that stands in for a function's own. Builds code objects and functions; sets nothing.
+
+A trampoline has the same parameters, free variables, name and place in the source as the code it replaces, so that
+signatures, `inspect.getsource`, defaults and closures stay right. All it does is call a door with its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+_DOOR = "tape door"
+
+
+def clone(function: FunctionType) -> FunctionType:
+    """The same function with its own code: same globals, closure cells, defaults."""
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__ = function.__qualname__
+    return copy
+
+
+def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | None:
+    """Code for `function` that calls `door`, and awaits it if the function is a coroutine function.
+
+    None where no source could spell it. The door is a constant of the code: a name would be looked up in the globals
+    of the user's module. The free variables stand in a dead branch, which makes the compiler declare them: setting
+    `__code__` asks for the same number.
+    """
+    code = function.__code__
+    is_async = inspect.iscoroutinefunction(function)
+    parameters, passed = _parameters(code)
+    free = ", ".join(code.co_freevars)
+    call = f"{_DOOR!r}.__call__({passed})"  # an attribute: the compiler warns of a constant that is called
+    body = f"{'await ' if is_async else ''}{call}{f' if True else ({free},)' if free else ''}"
+    source = f"def outer({free}):\n  {'async ' if is_async else ''}def inner({parameters}): return {body}"
+    try:
+        inner = _inner(compile(source, "<tape>", "exec"))
+    except SyntaxError:
+        return None
+    if inner.co_freevars != code.co_freevars:
+        return None
+    return inner.replace(
+        co_consts=tuple(door if const == _DOOR else const for const in inner.co_consts),
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+
+def _inner(code: CodeType) -> CodeType:
+    for _level in range(2):
+        code = next(const for const in code.co_consts if isinstance(const, CodeType))
+    return code
+
+
+def _parameters(code: CodeType) -> tuple[str, str]:
+    """The parameter list of a function, without defaults (they stay with the function), and how to pass it on."""
+    names = iter(code.co_varnames)
+    positional = [next(names) for _ in range(code.co_argcount)]
+    keywords = [next(names) for _ in range(code.co_kwonlyargcount)]
+    rest = next(names) if code.co_flags & inspect.CO_VARARGS else ""
+    named_rest = next(names) if code.co_flags & inspect.CO_VARKEYWORDS else ""
+    declared = [*positional]
+    if code.co_posonlyargcount:
+        declared.insert(code.co_posonlyargcount, "/")
+    declared += [f"*{rest}"] if rest or keywords else []
+    declared += [*keywords, *([f"**{named_rest}"] if named_rest else [])]
+    passed = [*positional, *([f"*{rest}"] if rest else []), *(f"{k}={k}" for k in keywords)]
+    return ", ".join(declared), ", ".join([*passed, *([f"**{named_rest}"] if named_rest else [])])

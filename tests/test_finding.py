@@ -1,0 +1,133 @@
+"""The functions behind declared tools are found wherever a notebook keeps them, and only the user's own."""
+
+import functools
+import json
+import sys
+import types
+
+import pytest
+
+from tape_jupyter.taps.finding import find_functions, unwrap
+from tape_jupyter.taps.functions import tool
+
+NOTEBOOK = """
+import functools, json, dataclasses
+from math import sqrt
+
+def get_weather(city): return city
+def lookup(q): return q
+def add(a, b): return a + b
+
+class Agent:
+    client = None
+    def __init__(self): self.handlers = {"send_mail": self._send}
+    def _send(self, to): return to
+    def book(self, room): return room
+    @property
+    def cancel(self): raise RuntimeError("properties are not run")
+
+agent = Agent()
+handlers = {"search": lookup, "plus": functools.partial(add, 1), "twice": lambda x: 2 * x}
+described = {"rate": {"function": add, "schema": {"type": "object"}}}
+agents = {"first": agent}
+dumps = json.dumps
+TOOLS = [("calc", add), lookup]
+_1 = {"get_weather": lambda city: "old"}
+"""
+
+
+@pytest.fixture
+def notebook():
+    """A namespace as a kernel has it: the notebook's own module is __main__."""
+    namespace = {"__name__": "__main__"}
+    exec(compile(NOTEBOOK, "<cell 1>", "exec"), namespace)
+    return namespace
+
+
+def names(found):
+    return {name: [f.__qualname__ for f in functions] for name, functions in found.items()}
+
+
+def test_a_function_of_that_name_is_found(notebook):
+    assert names(find_functions(["get_weather", "absent"], notebook)) == {"get_weather": ["get_weather"]}
+
+
+def test_a_dict_of_handlers_leads_to_its_functions(notebook):
+    assert names(find_functions(["search", "plus", "twice", "rate"], notebook)) == {
+        "search": ["lookup"],
+        "plus": ["add"],
+        "twice": ["<lambda>"],
+        "rate": ["add"],
+    }
+
+
+def test_methods_of_objects_and_handlers_kept_in_objects_are_found(notebook):
+    assert names(find_functions(["book", "send_mail", "cancel"], notebook)) == {
+        "book": ["Agent.book"],
+        "send_mail": ["Agent._send"],
+    }
+
+
+def test_a_library_function_is_never_taped(notebook):
+    assert find_functions(["dumps", "sqrt", "partial", "print"], notebook | {"print": print}) == {}
+    assert find_functions(["dumps"], {"tools": {"dumps": json.dumps}}) == {}
+
+
+def test_two_functions_that_go_by_one_name_are_both_found():
+    def search(q):
+        return q
+
+    def other(q):
+        return q
+
+    found = find_functions(["search"], {"search": search, "handlers": {"search": other}})
+    assert found == {"search": (search, other)}
+
+
+def test_the_users_function_inside_a_librarys_decorator_is_found():
+    from tenacity import retry
+
+    def fetch(url):
+        return url
+
+    @functools.wraps(fetch)
+    def mine(*args):
+        return fetch(*args)
+
+    assert unwrap(functools.lru_cache(fetch)) == [fetch]
+    assert unwrap(retry(fetch)) == [fetch]
+    assert unwrap(mine) == [mine]
+    assert unwrap(functools.partial(functools.partial(fetch))) == [fetch]
+    assert unwrap(staticmethod(fetch)) == [fetch]
+
+
+def test_a_method_that_stands_for_two_tools_is_not_taped_under_either():
+    class Handler:
+        def __init__(self, kind):
+            self.kind = kind
+
+        def __call__(self, x):
+            return self.kind, x
+
+    assert find_functions(["a", "b"], {"h": {"a": Handler("a"), "b": Handler("b")}}) == {}
+    assert names(find_functions(["a"], {"h": {"a": Handler("a")}})) == {"a": [Handler.__call__.__qualname__]}
+
+
+def test_a_decorated_tool_is_not_taped_a_second_time():
+    @tool
+    def search(q):
+        return q
+
+    assert find_functions(["search"], {"search": search, "tools": [search]}) == {}
+
+
+def test_what_an_earlier_execution_left_in_the_history_is_not_looked_at(notebook):
+    (found,) = find_functions(["get_weather"], notebook)["get_weather"]
+    assert found("Oslo") == "Oslo"
+
+
+def test_modules_cycles_and_wide_containers_do_no_harm(notebook):
+    loop = {"self": None}
+    loop["self"] = loop
+    namespace = {**notebook, "loop": loop, "sys": sys, "wide": list(range(10**6)), "t": types.SimpleNamespace(a=loop)}
+    assert set(find_functions(["search"], namespace)) == {"search"}

@@ -1,0 +1,212 @@
+"""A whole notebook in a fresh kernel: recorded, replayed, compared, and never lost."""
+
+import json
+import os
+import threading
+
+import nbformat
+import pytest
+from tape_jupyter import headless
+from tape_jupyter.errors import TapeUsageError
+from tests.notebook import clean_env, notebook
+from tests.provider import Provider
+from tests.tapes import ASK
+
+
+@pytest.fixture(autouse=True)
+def newcomer(tmp_path, monkeypatch):
+    """Kernels get this process's environment: a newcomer's, without keys."""
+    wanted = clean_env(tmp_path)
+    for name in set(os.environ) - set(wanted):
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def provider():
+    with Provider(vary=True) as running:
+        yield running
+
+
+class Heard:
+    """What a run said while it ran."""
+
+    def __init__(self):
+        self.started, self.runs = [], []
+
+    def starting(self, number, count, title):
+        self.started.append((number, count, title))
+
+    def told(self, run):
+        self.runs.append(run)
+
+
+def run(how, path, **more):
+    heard = Heard()
+    return how(path, heard.starting, heard.told, **more), heard
+
+
+def statuses(runs):
+    return [run.status for run in runs]
+
+
+def saved_outputs(path):
+    return [cell.get("outputs") for cell in nbformat.read(path, as_version=4).cells]
+
+
+def test_what_was_recorded_replays_the_same_with_the_provider_gone(tmp_path):
+    with Provider(vary=True) as provider:
+        path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "print(ask('one'))", "ask('two')")
+        (recorded, written), heard = run(headless.record, path)
+    assert (statuses(recorded), written) == (["ok", "ok", "ok"], path)
+    assert heard.started[1] == (2, 3, "print(ask('one'))") and heard.runs == recorded
+    assert "1 call" in recorded[1].tape
+    before = path.read_bytes()
+    replayed, _ = run(headless.replay, path)
+    assert statuses(replayed) == ["same", "same", "same"], replayed
+    assert path.read_bytes() == before
+
+
+def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
+    path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "text = ask('one'); print('said:', text)")
+    run(headless.record, path)
+    said = saved_outputs(path)[1][0]["text"].removeprefix("said: ").strip()
+    tape = tmp_path / "n.tapes" / "main.tape.yaml"
+    tape.write_text(tape.read_text().replace(said, "something else"))
+    replayed, _ = run(headless.replay, path)
+    assert statuses(replayed) == ["same", "differs"]
+    assert f"-said: {said}" in replayed[1].said and "+said: something else" in replayed[1].said
+
+
+def test_a_call_that_was_never_recorded_is_missed_and_the_rest_is_not_run(tmp_path, provider):
+    path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "print(ask('one'))", "print('end')")
+    run(headless.record, path)
+    changed = nbformat.read(path, as_version=4)
+    changed.cells[1].source = "print(ask('another'))"
+    nbformat.write(changed, path)
+    replayed, _ = run(headless.replay, path)
+    assert statuses(replayed) == ["same", "missed", "not run"]
+    assert "UnmatchedCall" in replayed[1].said[0] and len(provider.requests) == 1
+
+
+def test_a_recorded_raise_replays_as_the_same_raise(tmp_path, provider):
+    path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "raise ValueError(ask('one'))", "print(1)")
+    (recorded, _), _ = run(headless.record, path)
+    assert statuses(recorded) == ["ok", "failed", "not run"]
+    assert [bool(out) for out in saved_outputs(path)] == [False, True, False]
+    replayed, _ = run(headless.replay, path)
+    assert statuses(replayed) == ["same", "same", "same"], replayed
+
+
+def test_outputs_of_a_run_that_raised_are_kept_and_later_ones_left(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "print('new')", "1 / 0", "print('later')")
+    old = nbformat.read(path, as_version=4)
+    old.cells[2].outputs = [nbformat.v4.new_output("stream", name="stdout", text="kept\n")]
+    nbformat.write(old, path)
+    (recorded, _), _ = run(headless.record, path)
+    assert statuses(recorded) == ["ok", "failed", "not run"] and recorded[1].said == (
+        "ZeroDivisionError: division by zero",
+    )
+    first, _, last = saved_outputs(path)
+    assert first[0]["text"] == "new\n" and last[0]["text"] == "kept\n"
+
+
+def test_an_interrupt_keeps_what_ran(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "print('new')", "print('never')")
+    heard = Heard()
+
+    def starting(number, *_):
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        headless.record(path, starting, heard.told)
+    assert saved_outputs(path)[0][0]["text"] == "new\n" and saved_outputs(path)[1] == []
+
+
+def test_a_notebook_saved_meanwhile_is_not_overwritten(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "print('new')")
+    heard = Heard()
+
+    def starting(*_):
+        path.write_text(path.read_text() + "\n")
+
+    before = path.read_text() + "\n"
+    _, written = headless.record(path, starting, heard.told)
+    assert written == tmp_path / "n.recorded.ipynb" and path.read_text() == before
+    assert saved_outputs(written)[0][0]["text"] == "new\n"
+
+
+def test_a_failed_write_leaves_the_notebook_and_no_litter(tmp_path, monkeypatch):
+    path = notebook(tmp_path / "n.ipynb", "print('new')")
+    whole, nb = path.read_bytes(), nbformat.read(path, as_version=4)
+
+    def fail(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        headless.write(nb, path, headless._stamp(path))
+    assert path.read_bytes() == whole and [p.name for p in tmp_path.glob("*n*.tmp")] == []
+
+
+def test_a_link_to_a_notebook_stays_a_link(tmp_path):
+    real = notebook(tmp_path / "real" / "n.ipynb", "print(1)")
+    real.chmod(0o640)
+    link = tmp_path / "link.ipynb"
+    link.symlink_to(real)
+    headless.write(nbformat.read(real, as_version=4), link, headless._stamp(link))
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("n.txt", "", "not a notebook"),
+        ("none.ipynb", None, "no such notebook"),
+        ("n.ipynb", "{", "cannot|not a notebook"),
+        ("n.ipynb", "[]", "not a notebook"),
+        (
+            "n.ipynb",
+            json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}),
+            "not a",
+        ),
+    ],
+)
+def test_what_is_no_notebook_is_said_in_one_line(tmp_path, name, text, said):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(TapeUsageError, match=said) as caught:
+        headless.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_kernel_without_tape_jupyter_runs_nothing(tmp_path, monkeypatch):
+    """Its extension does not load, which IPython only warns of: in replay it would go live."""
+    path = notebook(tmp_path / "n.ipynb", "open('ran', 'w')")
+    (tmp_path / "tape_jupyter.py").write_text("raise ImportError('an older Python')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(TapeUsageError, match="Nothing was run"):
+        run(headless.replay, path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_kernel_that_is_not_installed_is_named(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "1")
+    nb = nbformat.read(path, as_version=4)
+    nb.metadata["kernelspec"] = {"name": "fortran", "display_name": "F", "language": "fortran"}
+    nbformat.write(nb, path)
+    with pytest.raises(TapeUsageError, match="'fortran' is not installed"):
+        run(headless.replay, path)
+
+
+def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_failures(tmp_path):
+    slow = notebook(tmp_path / "slow.ipynb", "import threading; threading.Event().wait()", "1")
+    (runs, _), _ = run(headless.record, slow, timeout=2)
+    assert statuses(runs) == ["failed", "not run"] and "Timeout" in runs[0].said[0]
+    dead = notebook(tmp_path / "dead.ipynb", "import os; os._exit(3)", "1")
+    (runs, _), _ = run(headless.record, dead)
+    assert statuses(runs) == ["failed", "not run"] and "DeadKernel" in runs[0].said[0]
+    assert threading.active_count() < 20

@@ -1,0 +1,185 @@
+"""What all taps share: the slot, the patches of what is imported and of what is imported later, the undo."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tape_jupyter import taps
+from tape_jupyter.calls import Reply
+from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.frozen import freeze_error
+from tape_jupyter.origin import SENDING
+from tape_jupyter.taps import arrivals, endings, swap, wire
+from tests.memory_tape import MemoryTape, taped
+
+
+def in_new_process(program: str) -> str:
+    """What a program prints that imports what it wants, when it wants."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_library_imported_later_is_tapped_as_it_arrives():
+    assert (
+        in_new_process("""
+        from tape_jupyter import taps
+        taps.patch_all()
+        import sys
+        assert not {"httpx", "httpx2", "urllib3"} & set(sys.modules)
+        import httpx, httpx2, requests, urllib3.connectionpool
+        for owner, name in [
+            (httpx.HTTPTransport, "handle_request"), (httpx.AsyncHTTPTransport, "handle_async_request"),
+            (httpx2.HTTPTransport, "handle_request"), (httpx2.AsyncHTTPTransport, "handle_async_request"),
+            (urllib3.connectionpool.HTTPConnectionPool, "_make_request"),
+            (urllib3.connectionpool.HTTPSConnectionPool, "_prepare_proxy"),
+        ]:
+            ours = vars(owner)[name]
+            taps.unpatch_all()
+            assert vars(owner)[name] is ours.__tape_original__, name
+            taps.patch_all()
+            assert vars(owner)[name] is not ours and vars(owner)[name].__tape_original__ is ours.__tape_original__
+        print("all")
+    """)
+        == "all"
+    )
+
+
+def test_a_tapped_module_keeps_the_loader_python_gave_it():
+    assert (
+        in_new_process("""
+        from tape_jupyter import taps
+        taps.patch_all()
+        import importlib.resources, importlib.util
+        assert importlib.util.find_spec("httpx").loader.get_source("httpx")
+        import httpx
+        assert type(httpx.__loader__).__name__ == type(httpx.__spec__.loader).__name__ == "SourceFileLoader"
+        assert importlib.resources.files(httpx).joinpath("__init__.py").is_file()
+        print("kept")
+    """)
+        == "kept"
+    )
+
+
+def test_httpx2_under_httpx_name_is_tapped_once():
+    assert (
+        in_new_process("""
+        from tape_jupyter import taps
+        taps.patch_all()
+        import httpx2
+        httpx2.alias_httpx()
+        import httpx
+        assert httpx is httpx2
+        assert not hasattr(httpx.HTTPTransport.handle_request.__tape_original__, "__tape_original__")
+        taps.unpatch_all()
+        assert not hasattr(httpx.HTTPTransport.handle_request, "__tape_original__")
+        print("once")
+    """)
+        == "once"
+    )
+
+
+def test_a_library_imported_anew_is_tapped_anew():
+    assert (
+        in_new_process("""
+        import sys
+        from tape_jupyter import taps
+        taps.patch_all()
+        import httpx
+        first = httpx.HTTPTransport
+        for name in [name for name in sys.modules if name.split(".")[0] == "httpx"]:
+            del sys.modules[name]
+        import httpx
+        assert httpx.HTTPTransport is not first
+        both = (first, httpx.HTTPTransport)
+        assert all(hasattr(each.handle_request, "__tape_original__") for each in both)
+        taps.unpatch_all()
+        assert not any(hasattr(each.handle_request, "__tape_original__") for each in both)
+        print("anew")
+    """)
+        == "anew"
+    )
+
+
+def test_patching_and_undoing_five_hundred_times_leaves_nothing():
+    hooks = list(sys.meta_path)
+    for _ in range(500):
+        taps.patch_all()
+        taps.patch_all()
+        taps.unpatch_all()
+    taps.unpatch_all()
+    assert sys.meta_path == hooks and not arrivals._undo
+
+
+def test_somebody_elses_patch_over_ours_stays_when_ours_goes():
+    class Owner:
+        def work(self) -> str:
+            return "real"
+
+    undo = swap.swap(Owner, "work", lambda original: lambda self: f"ours {original(self)}")
+    ours = Owner.work
+    Owner.work = lambda self: f"theirs {ours(self)}"  # type: ignore[method-assign]
+    undo()
+    assert Owner().work() == "theirs ours real"
+
+
+def test_the_slot_holds_one_tape():
+    assert taps.current() is None
+    with taped(MemoryTape()) as tape:
+        assert taps.current() is tape
+        other = MemoryTape()
+        taps.install(other)
+        assert taps.current() is other
+    assert taps.current() is None
+
+
+def test_sending_is_marked_inside_only_and_what_is_raised_is_told():
+    tape = MemoryTape()
+    capture = tape.begin(wire_request())
+    with pytest.raises(OSError), swap.sending(capture):
+        assert SENDING.get()
+        raise OSError("no")
+    assert not SENDING.get() and tape.entries[0].error["class"] == "builtins:OSError"
+
+
+def wire_request():
+    from tape_jupyter.calls import Request
+
+    return Request("GET", "http://example.invalid/")
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
+def test_http_chunks_are_found_however_the_network_cuts_them(cut):
+    chunks = [b"one", b"\r\n0\r\n\r\n", b"x" * 300]
+    sent = b"".join(b"%X;ext=1\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nTrailer: 1\r\n\r\n"
+    framing = wire.Chunked()
+    found = [chunk for at in range(0, len(sent), cut) for chunk in framing.feed(sent[at : at + cut])]
+    assert found == chunks and framing.done and not framing.rest()
+
+
+def test_an_unfinished_chunk_is_known_by_what_it_lacks():
+    framing = wire.Chunked()
+    assert not list(framing.feed(b"a\r\nfour"))
+    assert (framing.missing(), framing.rest(), framing.done) == (6, b"four", False)
+
+
+def test_bytes_that_are_not_chunks_stop_the_listening_and_nothing_else():
+    framing = wire.Chunked()
+    assert not list(framing.feed(b"<html>\r\n")) and framing.done
+
+
+def test_the_end_of_a_recording_says_whose_end_it_is():
+    assert "the program closed the stream" in str(endings.past_the_end(Reply(200, end="closed")))
+    assert "an interrupt stopped the run" in str(endings.past_the_end(Reply(200, end="cut short")))
+
+
+def test_an_error_that_cannot_be_raised_here_is_a_refusal():
+    assert isinstance(endings.thawed(freeze_error(OSError(5, "x"))), OSError)
+    assert isinstance(endings.thawed({"<type>": "exception", "class": "gone:Gone", "args": []}), UnmatchedCall)
+    assert isinstance(endings.thawed(None), UnmatchedCall)
