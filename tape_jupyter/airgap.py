@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ _EVENTS = sightings.CONNECTIONS | sightings.LOOKUPS | frozenset(sightings.CHILDR
 _PLUMBING = frozenset({"ipykernel", "IPython", "zmq", "jupyter_client", "debugpy", "_pydevd_bundle", "pydevd"})
 _KERNEL_THREADS = frozenset({"IOPub", "Heartbeat", "Control", "Shell channel"})
 _LIBRARIES = (str(Path(os.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_REMEMBERED = 100  # refusals: each holds its traceback
 _NAME_HOLDS = 5.0  # seconds between looking a name up and connecting to its address
 
 
@@ -86,14 +88,13 @@ class Guard:
     """Armed with a policy, it judges every connection, name lookup and child process of this process."""
 
     policy: Policy = Policy("off")
-    refusals: list[Sighting] = field(default_factory=list)
+    refusals: deque[Sighting] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _reported: set[str] = field(default_factory=set)
     _addresses: set[str] = field(default_factory=set)  # of allowed names
 
     def arm(self, policy: Policy) -> None:
         """From now on, in all threads; replaces an earlier policy."""
-        if policy.mode != self.policy.mode:
-            self._reported.clear()
+        self._reported.clear()
         self.policy = replace(policy, allow=frozenset(name.removeprefix("host:") for name in policy.allow))
         _install(self)
 
@@ -103,8 +104,9 @@ class Guard:
         _armed[:] = [guard for guard in _armed if guard is not self]
 
     def take_refusals(self) -> list[Sighting]:
-        """The refusals since last asked. User code may have swallowed them: a cell that has any must fail."""
-        taken, self.refusals = self.refusals, []
+        """The last refusals since asked. User code may have swallowed them: a cell that has any must fail."""
+        taken = list(self.refusals)
+        self.refusals.clear()
         return taken
 
     def judge(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
@@ -148,12 +150,12 @@ class Guard:
             raise socket.herror(1, f"{target.what} is not looked up in a replay")
         sighting = Sighting(target.kind, target.what, where, cell, BlockedConnection(_refusal_text(target, where)))
         self.refusals.append(sighting)
-        self._tell(sighting)
+        self.policy.on_event(sighting)
         assert sighting.refusal is not None
         raise sighting.refusal
 
     def _tell(self, sighting: Sighting) -> None:
-        """Each thing once while the mode lasts: a polling loop is one source, not a thousand."""
+        """Each thing once while the policy lasts: a polling loop is one source, not a thousand."""
         if str(sighting) not in self._reported:
             self._reported.add(str(sighting))
             self.policy.on_event(sighting)

@@ -37,6 +37,11 @@ def bring_back(value: Any, folder: Path) -> Any:
     return _Reading(folder).whole(value)
 
 
+def check(name: str, folder: Path) -> None:
+    """Raises CassetteError where the asset is missing or changed."""
+    _read(name, folder)
+
+
 class _Reading:
     """The assets of one structure: each is read once, and together they may not be larger than CAP."""
 

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter import airgap
+from tape_jupyter.installed import distributions, imported
 
 _VALUES = re.compile(
     r"LANG|LC_\w+|TZ|PYTHONHASHSEED|PYTHONUTF8|TOKENIZERS_PARALLELISM|\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES"
@@ -111,7 +112,7 @@ def _own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
     """States of generators that notebook variables hold (`rng = numpy.random.default_rng(7)`)."""
     numpy_random = sys.modules.get("numpy.random")
     kinds = () if numpy_random is None else (numpy_random.Generator,)
-    found = {}
+    found: dict[str, str] = {}
     for name, value in list(namespace.items()):
         if isinstance(value, random.Random):
             found[name] = _digest(repr(value.getstate()).encode())
@@ -199,14 +200,11 @@ def _modified(path: Path) -> int:
         return 0
 
 
-# ---- what is imported
-
-
 def local_modules(folder: Path) -> dict[str, str]:
     """16 hex of the source of every imported module that lies under `folder` and was not installed there."""
     inside = str(folder) + os.sep
-    found = {}
-    for name, path in _imported():
+    found: dict[str, str] = {}
+    for name, path in imported():
         if path.startswith(inside) and "-packages" not in path and not path.startswith(_OURS) and len(found) < _MODULES:
             try:
                 found[name] = _file_digest(path, Path(path).stat().st_mtime_ns)
@@ -221,78 +219,6 @@ _OURS = str(Path(__file__).parent) + os.sep
 @lru_cache(maxsize=2 * _MODULES)
 def _file_digest(path: str, _modified_ns: int) -> str:
     return _digest(Path(path).read_bytes())
-
-
-def _imported() -> Iterator[tuple[str, str]]:
-    """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not wake up."""
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(path, str) and name != "__main__":
-            yield name, path
-
-
-def distributions() -> list[str]:
-    """`name==version` of each installed distribution a module of which is imported now, sorted."""
-    sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves = [_shelf(site, _modified(Path(site))) for site in sites]
-    found = set()
-    for name, path in _imported():
-        first, _, rest = name.partition(".")
-        key = f"{first}/{rest.partition('.')[0]}" if rest else first
-        for shelf in shelves:
-            if path.startswith(shelf.inside):
-                found.add(shelf.owner(key) or shelf.owner(first))
-    return sorted(found - {""})
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """One folder of installed distributions: which of them owns a top-level module.
-
-    Told by name where it can be (`numpy` is numpy's); the record of installed files is read only for the others. The
-    standard library's `packages_distributions` reads all of them, and takes 0.6 s for 170.
-    """
-
-    inside: str
-    infos: dict[str, Path]  # normalised name -> its .dist-info
-    owned: dict[str, str] | None = None  # from the records of files: `yaml`, `google/genai` -> distribution
-
-    def owner(self, module: str) -> str:
-        """`name==version` of the distribution that installed `module` (`top` or `top/second`), or ''."""
-        info = self.infos.get(module.lower().replace("_", "-").replace("/", "-"))
-        if info is not None:
-            return _requirement(info)
-        if self.owned is None:
-            self.owned = {part: _requirement(info) for info in self.infos.values() for part in _installed(info)}
-        return self.owned.get(module, "")
-
-
-@lru_cache(maxsize=8)
-def _shelf(site: str, _modified_ns: int) -> _Shelf:
-    try:
-        infos = [path for path in Path(site).iterdir() if path.suffix == ".dist-info"]
-    except OSError:
-        infos = []
-    return _Shelf(site.rstrip(os.sep) + os.sep, {_name(info).lower().replace("_", "-"): info for info in infos})
-
-
-def _name(info: Path) -> str:
-    return info.name.partition("-")[0].replace(".", "-")
-
-
-def _requirement(info: Path) -> str:
-    name, _, version = info.stem.partition("-")
-    return f"{name.replace('_', '-')}=={version}"
-
-
-def _installed(info: Path) -> set[str]:
-    """Top-level modules of a distribution and, for packages that several share, the level below."""
-    try:
-        record = (info / "RECORD").read_text("utf-8", "replace")
-    except OSError:
-        return set()
-    tops = set(re.findall(r"^(\w+)(?:/|\.(?:py|\w*\.?so|pyd),)", record, re.MULTILINE))
-    return tops | {f"{top}/{second}" for top, second in re.findall(r"^(\w+)/(\w+)(?:/|\.py,)", record, re.MULTILINE)}
 
 
 # ---- what is missing

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +13,14 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.matching import match_key
 from tape_jupyter.records import request_of
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.slices import references
 
 VERSION = 1
 Records = list[dict[str, Any]]
 
 
 def migrated(records: Records, version: int) -> Records:
-    """The records of a cassette of format `version`, as format VERSION."""
+    """The records of a cassette of format `version`, as format VERSION. Raises CassetteError, without a line."""
     for step in range(version, VERSION):
         records = STEPS[step](records)
     return records
@@ -27,18 +29,20 @@ def migrated(records: Records, version: int) -> Records:
 def _from_0(records: Records) -> Records:
     run = "r-0"
     out: Records = [{**records[0], "tape": 1}, {"run": run, "mode": "record"}]
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for record in records[1:]:
         if "call" not in record:
-            raise CassetteError(f"format 0 holds calls only, not {next(iter(record), '')!r}")
-        request = record.get("request", {})
+            raise CassetteError(f"format 0 holds calls only, not {next(iter(record))!r}")
+        request, response = record.get("request"), record.get("reply", record.get("response"))
+        if not isinstance(request, dict) or not isinstance(response, dict):
+            raise CassetteError(f"call {record['call']!r} has no request or no reply")
+        if references(request):
+            raise CassetteError("a cassette of format 0 with references cannot be read; record it again")
         match = match_key(request_of(request), Secrets())
-        seen[match] = seen.get(match, 0) + 1
+        seen[match] += 1
         name = match[:8] if seen[match] == 1 else f"{match[:8]}-{seen[match]}"
-        response = record.get("reply", record.get("response", {}))
-        out.append(
-            {"call": name, "run": run, "match": match, "kind": "model", "request": request, "response": response}
-        )
+        head = {"call": name, "run": run, "match": match, "kind": "model"}
+        out.append({**head, "request": request, "response": response})
     return out
 
 

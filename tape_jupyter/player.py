@@ -66,16 +66,44 @@ def run_of(record: Mapping[str, Any]) -> RecordedRun:
     return RecordedRun(str(record.get("run")), CellIdentity(*names), str(record.get("parent") or ""))
 
 
-def current_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+def current_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
     """The runs that count: of each cell the newest recording, whatever its outcome, and later runs that add to it."""
-    kept: list[RecordedRun] = []
+    current = _Current()
     for run in runs:
-        if not run.parent:
-            gone = {old.id for old in kept if run.cell.replaces(old.cell)}
-            kept = [old for old in kept if old.id not in gone and old.parent not in gone]
-        kept.append(run)
-    known = {run.id for run in kept}
-    return [run for run in kept if not run.parent or run.parent in known]
+        current.add(run)
+    return list(current.kept.values())
+
+
+class _Current:
+    """The runs that count so far, kept up to date run by run: a kernel that records 500 cells asks 500 times."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, RecordedRun] = {}
+        self._additions: dict[str, list[RecordedRun]] = {}
+        self._rivals: dict[tuple[str, str], list[RecordedRun]] = {}
+
+    def add(self, run: RecordedRun) -> None:
+        if run.parent:
+            self._additions.setdefault(run.parent, []).append(run)
+            if run.parent in self.kept:
+                self.kept[run.id] = run
+            return
+        for old in self._replaced_by(run):
+            for gone in (old, *self._additions.pop(old.id, ())):
+                self.kept.pop(gone.id, None)
+        self.kept[run.id] = run
+        for addition in self._additions.get(run.id, ()):  # two branches' records may lie in any order
+            self.kept[addition.id] = addition
+
+    def _replaced_by(self, run: RecordedRun) -> list[RecordedRun]:
+        """The older recordings of the same cell, which are then no longer looked at."""
+        gone: dict[str, RecordedRun] = {}
+        for name in (("id", run.cell.cell_id), ("source", run.cell.source)):
+            if name[1]:
+                olds = [old for old in self._rivals.get(name, ()) if old.id in self.kept]
+                gone |= {old.id: old for old in olds if run.cell.replaces(old.cell)}
+                self._rivals[name] = [*(old for old in olds if old.id not in gone), run]
+        return list(gone.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +136,7 @@ class Execution:
     matching: Matching
     served: set[tuple[str, str]] = field(default_factory=set)
     shelves: dict[str, list[_Shelf]] = field(default_factory=dict)
+    own: tuple[int, dict[str, int]] = (-1, {})
 
 
 class _Shelf:
@@ -133,17 +162,29 @@ class Player:
 
     def __init__(self, matching: Matching, runs: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
         self._matching, self._runs = matching, runs
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._executions: Counter[tuple[str, str]] = Counter()
         self._served: Counter[tuple[str, str]] = Counter()
-        self._current: tuple[int, list[RecordedRun]] = (-1, [])
+        self._read: Sequence[Mapping[str, Any]] = ()
+        self._seen, self._version = 0, 0
+        self._state = _Current()
+        self._current: list[RecordedRun] = []
+        self._place: dict[str, int] = {}
 
     def current(self) -> list[RecordedRun]:
         """The runs that count now (see current_runs)."""
-        records = self._runs()
-        if self._current[0] != len(records):
-            self._current = (len(records), current_runs([run_of(record) for record in records]))
-        return self._current[1]
+        with self._lock:
+            records = self._runs()
+            if records is not self._read or len(records) < self._seen:
+                self._read, self._seen, self._state = records, 0, _Current()
+            elif len(records) == self._seen:
+                return self._current
+            for record in records[self._seen :]:
+                self._state.add(run_of(record))
+            self._seen, self._version = len(records), self._version + 1
+            self._current = list(self._state.kept.values())
+            self._place = {run.id: index for index, run in enumerate(self._current)}
+            return self._current
 
     def knows(self, cell: CellIdentity) -> bool:
         """Whether the cassette holds a recording of this cell."""
@@ -151,7 +192,7 @@ class Player:
 
     def forget(self) -> None:
         """The cassette was read anew (edited by hand)."""
-        self._current = (-1, [])
+        self._read = ()
 
     def start(self, cell: CellIdentity, mode: Mode, matching: Matching | None = None) -> Execution:
         """A new execution of a cell: everything recorded may be served again. `matching`: other keys (`--ignore`)."""
@@ -165,11 +206,12 @@ class Player:
         if execution.mode in ("record", "live"):
             return GoLive()
         with self._lock:
+            if execution.mode == "once":
+                known = self.times(execution, key) or self.knows(execution.cell)
+                execution.mode = "replay" if known else "record"
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
-            found = self._take(execution, key, lineage)
-            if execution.mode == "once":
-                execution.mode = "replay" if found or self.knows(execution.cell) else "record"
+            found = self._take(execution, key, lineage) if execution.mode != "record" else None
             if found is not None:
                 return found
             return Refuse(self.times(execution, key)) if execution.mode == "replay" else GoLive()
@@ -196,20 +238,26 @@ class Player:
         found = execution.matching(key)
         if not found:
             return []
-        runs = self.current()
-        place = {run.id: index for index, run in enumerate(runs)}
-        own = self._own_runs(execution, runs)
+        own = self._own_runs(execution)
+        place = self._place
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted((c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)):
             near = own.get(call.run, 2)
             tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(call)
         return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
 
-    def _own_runs(self, execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
+    def _own_runs(self, execution: Execution) -> dict[str, int]:
         """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
-        same = [run for run in runs if run.cell.same_cell(execution.cell)]
-        first = [run for run in same if not run.parent]
-        if not first:
-            return {run.id: 1 for run in same}
-        chosen = first[min(execution.nth, len(first)) - 1].id
-        return {run.id: 0 if chosen in (run.id, run.parent) else 1 for run in same}
+        runs = self.current()
+        if execution.own[0] != self._version:
+            execution.own = (self._version, _nearness(execution, runs))
+        return execution.own[1]
+
+
+def _nearness(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
+    same = [run for run in runs if run.cell.same_cell(execution.cell)]
+    first = [run for run in same if not run.parent]
+    if not first:
+        return {run.id: 1 for run in same}
+    chosen = first[min(execution.nth, len(first)) - 1].id
+    return {run.id: 0 if chosen in (run.id, run.parent) else 1 for run in same}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,21 +72,28 @@ def owner(record: Record) -> str:
 def prune(path: Path, *, dry: bool = False) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is then as it was."""
     with _locked(path):
-        Cassette.open(path, check="whole")
+        whole = {str(run["run"]): run for run in Cassette.open(path, check="whole").runs}
         if takes := sorted((path.parent / "takes").glob(f"{path.name.partition('.')[0]}.*")):
             raise CassetteError(f"takes are based on it ({takes[0].name}); prune those first", path=str(path))
         before = path.stat().st_size
         texts, torn = _texts(path)
         records = [tapetext.parse(text.decode("utf-8")) for text in texts]
-        gone = superseded(records)
-        kept = b"".join(text for text, record in zip(texts, records, strict=True) if owner(record) not in gone) + torn
-        if gone and not dry:
+        drops = droppable(records, set(superseded(records)))
+        kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
+        if any(drops) and not dry:
             _replace(path, kept)
-    dropped = [record for record in records if owner(record) in gone]
-    unused = unused_assets(path, kept, dropped)
+    gone = [record for record, drop in zip(records, drops, strict=True) if drop]
+    unused = unused_assets(path, kept, gone)
     for name in unused if not dry else ():
         (path.parent / "assets" / name).unlink(missing_ok=True)
-    return Pruned(gone, sum("call" in record for record in dropped), before, len(kept), unused)
+    runs = tuple(dict.fromkeys(owner(record) for record in gone))
+    return Pruned(runs, sum("call" in record for record in gone), before, len(kept), unused)
+
+
+def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
+    """Of each record, whether it goes with these runs. Of a run that the kit of a kept one is told by, calls go only."""
+    bases = {str(record["like"]) for record in records if "like" in record and owner(record) not in gone}
+    return [owner(r) in gone and (owner(r) not in bases or next(iter(r)) in ("call", "more")) for r in records]
 
 
 def _texts(path: Path) -> tuple[list[bytes], bytes]:

@@ -6,19 +6,16 @@ record's first lines and parses nothing else.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, get_args
 
 from tape_jupyter import bodies
-from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
+from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where, header
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.matching import frozen_or_type
 from tape_jupyter.secrets import Secrets
-
-BODY_KEYS = ("json", "body", "tail", "text", "base64", "events", "lines", "frames", "encoding", "wire", "sha256")
 
 
 @dataclass(slots=True)
@@ -53,6 +50,30 @@ class Head:
         }
         told = {key: value for key, value in optional.items() if value not in ("", [], {})}
         return {"call": self.call, "run": self.run, "match": self.match, **told}
+
+
+def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
+    """The head keys without known secrets: errors quote keys, tags and names are people's own words."""
+    return {
+        key: value if key in ("call", "run", "match") else secrets.scrub_structure(value)[0]
+        for key, value in replace(head, exact="").record().items()  # a digest of what is masked would help to guess it
+    }
+
+
+def run_like(record: dict[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """A run record with its kit told as what differs from an earlier run's; what that one had more is null."""
+    kit, before = record.get("kit", {}), base.get("kit", {})
+    differs = {name: told for name, told in kit.items() if name not in before or before[name] != told}
+    missing = {name: None for name in before if name not in kit and before[name] is not None}
+    rest = {key: value for key, value in record.items() if key not in ("run", "kit")}
+    return {"run": record["run"], "like": base["run"], **rest, "kit": {**differs, **missing}}
+
+
+def run_whole(record: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of run_like. Raises CassetteError."""
+    kit = {**_mapping(base.get("kit", {}), "kit"), **_mapping(record.get("kit", {}), "kit")}
+    whole = {key: value for key, value in record.items() if key != "like"}
+    return {**whole, "kit": {name: told for name, told in kit.items() if told is not None}}
 
 
 def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
@@ -110,18 +131,22 @@ def headers_record(headers: Headers) -> dict[str, str] | list[dict[str, str]]:
 
 
 def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
-    """A `request:` or `response:` without known secrets; its digest and reads are then of the masked bytes."""
-    masked, changed = secrets.scrub_structure({k: v for k, v in section.items() if k not in ("sha256", "wire")})
+    """A `request:` or `response:` without known secrets; its digests and reads are then of the masked bytes."""
+    masked, changed = secrets.scrub_structure(
+        {k: v for k, v in section.items() if k not in ("sha256", "plain", "wire")}
+    )
     if not changed or not isinstance(masked, dict):
         return section
     if "sha256" in section:
-        raw = bodies.restore(masked)[0]
-        masked["sha256"] = hashlib.sha256(raw).hexdigest()
+        fresh, raw = bodies.renewed(masked)
+        masked = {**masked, **fresh}
         if "reads" in masked:
-            masked["reads"] = [
-                len(chunk) for chunk in bodies.cut(raw, masked["reads"], str(section.get("headers", "")))
-            ]
+            masked["reads"] = [len(chunk) for chunk in bodies.cut(raw, masked["reads"], _content_type(masked))]
     return {**masked, "scrubbed": True}
+
+
+def _content_type(section: Mapping[str, Any]) -> str:
+    return header(headers_of(section.get("headers")), "content-type")
 
 
 # ---------------------------------------------------------------- back
@@ -131,10 +156,10 @@ def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
     """The call that a (resolved) `request:` describes. Function arguments stay frozen."""
     for kind in ("tool", "retrieval"):
         if kind in section:
-            return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)  # type: ignore[arg-type]  # one of the two
+            return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)
     method = next(iter(section), "")
     url = section.get(method)
-    if not isinstance(url, str) or method in BODY_KEYS:
+    if not isinstance(url, str) or "://" not in url:
         raise CassetteError("a request begins with its method and URL, like `post: https://...`")
     return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
 
@@ -154,18 +179,18 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     if type(status) is not int or not 100 <= status <= 599:
         raise CassetteError(f"status {status!r} is not a number from 100 to 599")
     raw, edited = bodies.restore(section)
-    chunks = tuple(bodies.cut(raw, _reads(section, len(raw)), str(section.get("headers", ""))))
-    headers = _true_length(headers_of(section.get("headers")), raw, edited)
+    headers = headers_of(section.get("headers"))
+    chunks = tuple(bodies.cut(raw, _reads(section, len(raw)), header(headers, "content-type")))
+    if edited or section.get("scrubbed"):
+        headers = _true_length(headers, raw)
     waits = _waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
     version, reason = str(section.get("version", "HTTP/1.1")), str(section.get("reason", phrase(status)))
     return Reply(status, headers, chunks, waits, _end(section), _error(section), version, reason), edited
 
 
-def _true_length(headers: Headers, raw: bytes, edited: bool) -> Headers:
-    """After a hand edit the declared length follows the body."""
-    if not edited:
-        return headers
+def _true_length(headers: Headers, raw: bytes) -> Headers:
+    """The declared length follows a body that is not the recorded one."""
     return tuple((k, str(len(raw)) if k.lower() == "content-length" else v) for k, v in headers)
 
 
@@ -217,21 +242,14 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def merge_more(section: dict[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A response and the `more:` records after it (bytes that came after the terminal event) as one reply record."""
-    reply, edited = reply_of(section)
-    if isinstance(reply, Value):
-        raise CassetteError("a `more:` record follows a function call; only HTTP replies have late bytes")
-    chunks, waits, end, error = list(reply.chunks), list(reply.waits), reply.end, reply.error
-    for part in more:
-        late, late_edited = reply_of({"status": reply.status, **part})
+def with_late(reply: Reply, parts: Sequence[Mapping[str, Any]]) -> tuple[Reply, bool]:
+    """A reply and the `more:` records after it (bytes that came after its terminal event) as one; whether edited."""
+    any_edited = False
+    for part in parts:
+        late, edited = reply_of({"status": reply.status, **part})
         if not isinstance(late, Reply):
-            continue
-        chunks, waits, end, error = [*chunks, *late.chunks], [*waits, *late.waits], late.end, late.error
-        edited = edited or late_edited
-    return {
-        "reply": Reply(
-            reply.status, reply.headers, tuple(chunks), tuple(waits), end, error, reply.version, reply.reason
-        ),
-        "edited": edited,
-    }
+            raise CassetteError("a `more:` record holds late bytes of an HTTP reply, or its error")
+        chunks, waits = (*reply.chunks, *late.chunks), (*reply.waits, *late.waits)
+        reply = replace(reply, chunks=chunks, waits=waits, end=late.end, error=late.error)
+        any_edited = any_edited or edited
+    return reply, any_edited

@@ -152,7 +152,7 @@ class Secrets:
             value = environ[name]
             if "://" in value:
                 self._learn(1, name, _password_of(value))
-            elif _VARIABLE.search(name) and name not in _HARMLESS_VARIABLES and not value.startswith(("/", "~")):
+            if _VARIABLE.search(name) and name not in _HARMLESS_VARIABLES and not value.startswith(("/", "~")):
                 self._learn(1, name, value, obvious=value == placeholder(name))
                 self._learn_parts(name, value)
 

@@ -40,9 +40,15 @@ class Ref(NamedTuple):
 def parse_ref(text: Any) -> Ref:
     found = _REF.match(text) if isinstance(text, str) else None
     if not found:
-        raise CassetteError(f'{text!r} is not a reference; write it like "78a670b1 messages[0:17]"')
+        raise CassetteError(f'{text!r:.100} is not a reference; write it like "78a670b1 messages[0:17]"')
     run, call, path, start, stop = found.groups()
     return Ref(run or "", call, path, None if start is None else int(start), None if stop is None else int(stop))
+
+
+def _alone(mark: dict[str, Any]) -> Ref:
+    if len(mark) > 1:
+        raise CassetteError(f"beside the reference {str(mark[MARK])[:80]!r} stand other keys; take them out")
+    return parse_ref(mark[MARK])
 
 
 class _Item(NamedTuple):
@@ -169,7 +175,7 @@ def references(body: Any) -> list[Ref]:
         value = stack.pop()
         if isinstance(value, dict):
             if MARK in value:
-                found.append(parse_ref(value[MARK]))
+                found.append(_alone(value))
             else:
                 stack.extend(value.values())
         elif isinstance(value, list):
@@ -183,7 +189,7 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         out: list[Any] = []
         for item in body:
             if isinstance(item, dict) and MARK in item:
-                out.extend(_slice(parse_ref(item[MARK]), held))
+                out.extend(_slice(_alone(item), held))
             else:
                 out.append(unfold(item, held))
             if len(out) > _MOST_NODES:
@@ -191,25 +197,59 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         return out
     if isinstance(body, dict):
         if MARK in body:
-            return _text(parse_ref(body[MARK]), held)
+            return _text(_alone(body), held)
         return {key: unfold(value, held) for key, value in body.items()}
     return body
 
 
 def _slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
     items = _get(held(ref), ref.path)
-    if ref.start is None or ref.stop is None or not isinstance(items, list):
-        raise CassetteError(f"call {ref.call} has no list {ref.path!r} to refer to")
-    if not ref.start < ref.stop <= len(items):
-        raise CassetteError(f"{ref.path}[{ref.start}:{ref.stop}] is outside call {ref.call}, which holds {len(items)}")
-    return items[ref.start : ref.stop]
+    fits(ref, {ref.path: len(items)} if isinstance(items, list) else {})
+    return items[ref.start : ref.stop] if isinstance(items, list) else []
 
 
 def _text(ref: Ref, held: Callable[[Ref], Any]) -> str:
     text = _get(held(ref), ref.path)
-    if ref.start is not None or not isinstance(text, str):
-        raise CassetteError(f"call {ref.call} has no text {ref.path!r} to refer to")
-    return text
+    fits(ref, {ref.path: None} if isinstance(text, str) else {})
+    return str(text)
+
+
+Shape = dict[str, int | None]
+"""What a body has to refer to: its lists by path, with their unfolded lengths, and its texts (None)."""
+
+
+def shape(folded: Any) -> Shape:
+    found: Shape = {}
+    stack = [("", folded)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, list):
+            found[path] = sum(_length(item) for item in value)
+        elif isinstance(value, str) or (isinstance(value, dict) and MARK in value):
+            found[path] = None
+        elif isinstance(value, dict):
+            stack += [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
+    return found
+
+
+def _length(item: Any) -> int:
+    if not isinstance(item, dict) or MARK not in item:
+        return 1
+    ref = parse_ref(item[MARK])
+    return (ref.stop or 0) - (ref.start or 0)
+
+
+def fits(ref: Ref, shape: Shape) -> None:
+    """Raises CassetteError where a reference asks for what a body of this shape does not have."""
+    if ref.start is None or ref.stop is None:
+        if ref.path not in shape or shape[ref.path] is not None:
+            raise CassetteError(f"call {ref.call} has no text {ref.path!r} to refer to")
+        return
+    length = shape.get(ref.path)
+    if length is None:
+        raise CassetteError(f"call {ref.call} has no list {ref.path!r} to refer to")
+    if not ref.start < ref.stop <= length:
+        raise CassetteError(f"{ref.path}[{ref.start}:{ref.stop}] is outside call {ref.call}, which holds {length}")
 
 
 _TOO_MUCH = "its references unfold to more than any request holds; restore the file, or record again"

@@ -1,19 +1,22 @@
 """Harness: real kernels, real front ends. No mocks of the kernel.
 
 `Kernel` is one long-lived kernel that cells are sent to as a front end does; `run_notebook` runs a notebook file in
-a fresh kernel with nbclient; `papermill`, `jupyter_execute` and `terminal` run the other front ends as processes.
+a fresh kernel with nbclient; `papermill`, `jupyter_execute`, `jupyterlab` and `terminal` run the other front ends
+as processes.
 Every one starts from `clean_env`: no keys, no proxies, no TAPE_ or session variables of the surrounding process.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import queue
 import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +42,7 @@ def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str
         "JUPYTER_CONFIG_DIR": str(where / "config"),
         "JUPYTER_DATA_DIR": str(where / "data"),
         "JUPYTER_RUNTIME_DIR": str(where / "runtime"),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("TAPE_TEST_PATH")])]),
+        "PYTHONPATH": str(ROOT),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
@@ -120,7 +123,6 @@ class Kernel:
         self._start()
 
     def _start(self) -> None:
-        # The spec's own argv may name another python; -Xfrozen_modules keeps debugpy from warning.
         self._manager.start_kernel(cwd=str(self.cwd), env=self._env, extra_arguments=["--HistoryManager.enabled=False"])
         self._client = self._manager.blocking_client()
         self._client.start_channels()
@@ -216,6 +218,69 @@ class Kernel:
         self.close()
 
 
+@contextmanager
+def jupyterlab(path: Path) -> Iterator[Kernel]:
+    """The kernel that a JupyterLab server starts for a notebook, as the page does: through its sessions API."""
+    from jupyter_client.blocking import BlockingKernelClient
+
+    env = clean_env(path.parent)
+    words = [
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.port=0",
+        "--IdentityProvider.token=t",
+        f"--ServerApp.root_dir={path.parent}",
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", *words, "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
+        env=env, cwd=path.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        session = _session(_url(Path(env["JUPYTER_RUNTIME_DIR"]), server), path.name)
+        kernel = Kernel.__new__(Kernel)
+        kernel.cwd = path.parent
+        file = Path(env["JUPYTER_RUNTIME_DIR"]) / f"kernel-{session['kernel']['id']}.json"
+        kernel._client = BlockingKernelClient(connection_file=str(file))
+        kernel._client.load_connection_file()
+        kernel._client.start_channels()
+        kernel._client.wait_for_ready(timeout=TIMEOUT)
+        yield kernel
+        kernel._client.stop_channels()
+        kernel._client.context.destroy(linger=0)
+    finally:
+        server.terminate()
+        server.wait(TIMEOUT)
+
+
+def _url(runtime: Path, server: subprocess.Popen[bytes]) -> str:
+    """Where the server listens; it writes a file once it does."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline and server.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            if text := file.read_text():
+                return str(json.loads(text)["url"])
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def _session(url: str, name: str) -> dict[str, Any]:
+    """Start a session for the notebook `name` of the server's root."""
+    asked = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+    request = urllib.request.Request(
+        f"{url}api/sessions", json.dumps(asked).encode(),
+        {"Authorization": "token t", "Content-Type": "application/json"}, method="POST",
+    )  # fmt: skip
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
+                return json.load(reply)
+        except urllib.error.URLError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def _put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
     last = ran.outputs[-1] if ran.outputs else {}
     if kind == "stream" and last.get("output_type") == "stream" and last["name"] == content["name"]:
@@ -307,9 +372,3 @@ def typed_terminal(cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[
         yield child
     finally:
         child.close(force=True)
-
-
-__all__ = [
-    "Kernel", "Ran", "clean_env", "executed", "is_summary", "jupyter_execute", "notebook", "papermill", "process",
-    "queue", "run_notebook", "terminal", "typed_terminal",
-]  # fmt: skip

@@ -45,6 +45,7 @@ class Recorder:
             "session": self.session,
             "count": 3,
             "at": "2026-11-21T20:41:07.512Z",
+            "kit": {"python": "3.11.7", "source": source},
         }
         run = self.cassette.start_run({**record, **more}, {"notebook": "n.ipynb", "cassette": "main"})
         names = {}

@@ -202,6 +202,17 @@ def test_a_refusal_that_user_code_swallowed_is_remembered_with_its_line(door):
     assert "no tap saw it" in text and "--live host:127.0.0.1" in text
 
 
+def test_every_refusal_is_told_of_the_same_line_too_and_memory_stays_bounded(door):
+    body = """
+    arm()
+    for _ in range(500):
+        connects()
+    arm(); connects()
+    told([len(events), len(guard.take_refusals())])
+    """
+    assert run(door, body) == [[501, 100]]
+
+
 def test_after_disarming_all_is_live_again(door):
     assert run(door, "arm(); a = connects(); guard.disarm(); told([a, connects()])") == [[False, True]]
     assert door.arrived == 1
@@ -323,30 +334,6 @@ def test_an_armed_guard_costs_other_events_next_to_nothing():
     assert cost < 2e-6
 
 
-COMMANDS = [
-    (["curl", "-s", "x"], True),
-    (["/usr/bin/wget", "x"], True),
-    (["bash", "-lc", "cd x; sudo ssh host"], True),
-    (["sh", "-c", "A=1 timeout 5 curl x"], True),
-    (["sh", "-c", "for i in 1 2; do curl $i; done"], True),
-    (["sh", "-c", "cat x | nc host 1"], True),
-    (["sh", "-c", "echo 'a; curl b'"], False),
-    (["sh", "-c", "echo curl"], False),
-    (["git", "commit", "-m", "x"], False),
-    (["git", "push"], True),
-    (["python3", "-m", "pip", "install", "x"], True),
-    (["python3", "script.py"], False),
-    (["sh", "-c", "unclosed 'quote"], False),
-    ([], False),
-]
-
-
-@pytest.mark.parametrize(("words", "networked"), COMMANDS)
-def test_programs_that_are_there_for_the_network_are_told_apart(words, networked):
-    seen = sightings.target("subprocess.Popen", (None, words, None, None))
-    assert seen is not None and seen.networked is networked
-
-
 def test_a_sighting_reads_as_a_sentence():
     assert str(Sighting("connection", "10.0.0.1:6379 (redis.example)", "cell line 3: r.get(1)")) == (
         "connection to 10.0.0.1:6379 (redis.example) (cell line 3: r.get(1)) was seen by no tap: it is not on the tape"
@@ -356,7 +343,9 @@ def test_a_sighting_reads_as_a_sentence():
 def test_a_real_kernel_keeps_working_while_armed(door, tmp_path):
     from jupyter_client.manager import start_new_kernel
 
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), env={**os.environ, "PYTHONPATH": os.getcwd()})
+    manager, client = start_new_kernel(
+        kernel_name="python3", cwd=str(tmp_path), env={**os.environ, "PYTHONPATH": os.getcwd()}
+    )
     outputs = []
 
     def cell(source):

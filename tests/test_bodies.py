@@ -148,6 +148,7 @@ def test_lone_surrogates_survive():
     assert kept(b'{"a":"\\ud800"}')["body"] == {"a": "\ud800"}
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -185,6 +186,7 @@ def test_what_cannot_be_read_is_base64_in_short_lines(raw):
     assert max(map(len, section["base64"].split("\n"))) <= 100
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 @example(b"\xef\xbb\xbf{}")
 @example(b"data: {}\n\n\xc3")
@@ -350,7 +352,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(EVENTS, st.booleans(), st.booleans())
 def test_any_stream_comes_back(events, ascii_only, spaced):
     separators = (", ", ": ") if spaced else (",", ":")
@@ -647,6 +649,7 @@ def test_an_edited_stream_is_cut_between_events():
     assert all(chunk.endswith(b"\n\n") for chunk in chunks)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), st.lists(st.integers(0, 40), max_size=8))
 def test_cutting_never_loses_a_byte(body, reads):
     chunks = cut(body, reads)
@@ -722,6 +725,7 @@ def test_the_last_declared_byte_ends_a_reply():
     assert hits(b'{"a":1}', 3, "application/json") == []
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.binary(max_size=30), max_size=10),
     st.sampled_from(["", "text/event-stream", "application/x-ndjson", "x.amazon.eventstream"]),

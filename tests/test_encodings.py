@@ -5,7 +5,7 @@ import time
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tape_jupyter import encodings
@@ -102,6 +102,7 @@ def test_without_the_optional_packages_the_body_stays_closed_and_the_reason_name
         sealed(b"abc", "br")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "nonsense"]))
 def test_a_decoder_never_raises(data, name):
     broken = Decoder(name)

@@ -237,6 +237,16 @@ def test_a_coroutine_that_is_dropped_is_closed(recording):
     assert recording.calls[1][1] == "closed"
 
 
+def test_a_refusal_inside_a_tool_is_not_the_tools_reply(recording):
+    @tool
+    def asks():
+        raise UnmatchedCall("no such call")
+
+    with pytest.raises(UnmatchedCall):
+        asks()
+    assert recording.calls[0][1] == "closed"
+
+
 def test_a_builtin_or_partial_is_taped_by_its_arguments(recording):
     longest = tool(name="longest")(max)
     assert longest(1, 5) == 5

@@ -22,6 +22,7 @@ import urllib3
 from tape_jupyter import taps
 from tape_jupyter.calls import Play, Reply
 from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.frozen import freeze_error
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
@@ -159,7 +160,12 @@ def test_a_stream_of_two_thousand_events_comes_back_chunk_for_chunk(door, provid
 
 
 def test_status_reason_repeated_headers_and_their_spelling_come_back(door, provider, tape):
-    headers = [("Set-Cookie", "a=1"), ("X-Name", "Ünï".encode().decode("latin-1")), ("set-cookie", "b=2"), ("X-Empty", "")]
+    headers = [
+        ("Set-Cookie", "a=1"),
+        ("X-Name", "Ünï".encode().decode("latin-1")),
+        ("set-cookie", "b=2"),
+        ("X-Empty", ""),
+    ]
     provider.script("/odd", Scripted(418, headers, [b"tea"], reason="I am short and stout"))
     status, raw, body, _, reason = twice(tape, provider, lambda: door.post(f"{provider.url}/odd"))
     assert (status, reason, body) == (418, "I am short and stout", b"tea")
@@ -545,6 +551,23 @@ def test_a_miss_reaches_the_program_through_an_sdk_at_once(provider, tape):
 
 
 # Replies nobody recorded in this process
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (ConnectionRefusedError(111, "no"), "ConnectError"),
+        (TimeoutError("late"), "ReadTimeout"),
+        (OSError(5, "io"), "ReadError"),
+    ],
+)
+def test_an_injected_fault_is_raised_as_the_librarys_own_error(door, fault, name):
+    class Faulty(MemoryTape):
+        def begin(self, call: Any) -> Play:
+            return Play(Reply(None, end="error", error=freeze_error(fault)))
+
+    with taped(Faulty()):
+        assert door.post("http://example.invalid/")[:2] == (getattr(door.module, name), str(fault))
 
 
 def test_an_error_whose_class_is_not_here_is_a_refusal_that_says_so():

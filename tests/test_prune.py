@@ -60,6 +60,19 @@ def test_runs_that_add_to_the_newest_recording_stay(tmp_path):
     assert len(prune(path).runs) == 2
 
 
+def test_a_run_that_others_tell_their_kit_by_loses_its_calls_only(tmp_path):
+    path = tmp_path / "main.tape.yaml"
+    first = Recorder(path)
+    first.run("aaaa", (asked("x"), answered("old")))
+    first.run("bbbb", (asked("y"), answered("kept")))
+    Recorder(path, "s2").run("aaaa", (asked("x"), answered("new")))
+    assert "like: " in path.read_text()
+    kits, before = [run["kit"] for run in Cassette.open(path).runs], replayable(path)
+    assert prune(path).calls == 1
+    assert [run["kit"] for run in Cassette.open(path).runs] == kits and replayable(path) == before
+    assert prune(path).runs == () and "old" not in path.read_text()
+
+
 def test_long_texts_beside_the_cassette_go_with_the_last_call_that_names_them(tmp_path):
     path = tmp_path / "main.tape.yaml"
     Recorder(path).run("aaaa", (asked("x"), answered("o" * 70_000)), (asked("s"), answered("s" * 70_000)))

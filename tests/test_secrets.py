@@ -44,26 +44,6 @@ KINDS = {
 }
 
 
-def in_base64(shift, url):
-    encode = base64.urlsafe_b64encode if url else base64.b64encode
-    return lambda s: encode(b"x" * shift + s.encode() + b"yz").decode()
-
-
-ENCODINGS = {
-    "raw": str,
-    "url": lambda s: quote(s, safe=""),
-    "url, slashes kept": quote,
-    "form": quote_plus,
-    "url, lower case": lambda s: "".join(c if c.isascii() and c.isalnum() else quote(c, safe="").lower() for c in s),
-    "json": lambda s: json.dumps(s)[1:-1],
-    "json, unicode kept": lambda s: json.dumps(s, ensure_ascii=False)[1:-1],
-    "json in json": lambda s: json.dumps(json.dumps(s))[1:-1],
-    "json with slashes escaped": lambda s: json.dumps(s)[1:-1].replace("/", "\\/"),
-    "html": html.escape,
-    "hex": lambda s: s.encode().hex(),
-    "HEX": lambda s: s.encode().hex().upper(),
-    **{f"base64 {n}{' url' * url}": in_base64(n, url) for n in range(3) for url in (False, True)},
-}
 CONTEXTS = (
     "{}",
     "before {} after",
@@ -108,29 +88,6 @@ def test_scrubbing_twice_changes_nothing_more(all_kinds):
     text = " ".join(ENCODINGS[e](v) for e in ENCODINGS for v in KINDS.values())
     once, _ = all_kinds.scrub(text)
     assert all_kinds.scrub(once) == (once, False)
-
-
-def test_a_secret_is_found_wherever_it_lies_in_a_long_record(all_kinds):
-    filler = "lorem ipsum dolor sit amet, consectetur adipiscing elit. " * 40
-    for value in (KINDS["ANTHROPIC_API_KEY"], KINDS["SHORT_PASSWORD"], KINDS["UNICODE_SECRET"]):
-        for at in range(1000, 1033):
-            text = filler[:at] + value + filler[at:]
-            assert all_kinds.suspicious(text)
-
-
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=8, max_size=60), st.data())
-@settings(max_examples=150, deadline=None)
-def test_any_value_a_person_names_is_found_in_every_encoding(value, data):
-    value = value.strip()
-    secrets = Secrets()
-    if len(value) < 8 or not secrets.learn("MINE", value):
-        return
-    spelled = ENCODINGS[data.draw(st.sampled_from(sorted(ENCODINGS)))](value)
-    text = f"before {spelled} after"
-    clean, changed = secrets.scrub(text)
-    assert secrets.suspicious(text)
-    assert changed
-    assert "<secret:MINE>" in clean
 
 
 @given(st.text(max_size=300))
@@ -350,6 +307,13 @@ def test_peoples_own_patterns_are_held_back():
 def test_a_pattern_that_is_none_or_masks_everything_is_refused(bad):
     with pytest.raises(TapeUsageError, match="redact="):
         Secrets().pattern(bad, "x")
+
+
+def test_an_address_that_is_itself_the_secret_is_learned_whole():
+    secrets = Secrets()
+    secrets.learn_environment({"HOOK_SECRET": "https://hooks.example/T0/B1/x9y8z7", "HOOK_URL": "https://h.example/x"})
+    assert secrets.scrub("to https://hooks.example/T0/B1/x9y8z7")[0] == "to <secret:HOOK_SECRET>"
+    assert secrets.names == ("HOOK_SECRET",)
 
 
 # ---- placeholders

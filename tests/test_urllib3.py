@@ -179,10 +179,14 @@ def test_the_first_token_arrives_before_the_second_is_sent(provider, tape):
 
 
 def test_a_chunk_is_on_the_tape_before_the_program_has_it(provider, tape):
-    on_tape: list[bytes] = []
-    note = lambda _: on_tape.append(tape.entries[0].chunks[-1])
+    early: list[bytes] = []
+
+    def note(chunk: bytes) -> None:
+        if chunk not in tape.entries[0].chunks:
+            early.append(chunk)
+
     provider.script("/slow", Scripted(200, {}, EVENTS))
-    assert stream(f"{provider.url}/slow", on_chunk=note)[0] == on_tape
+    assert stream(f"{provider.url}/slow", on_chunk=note)[0] == EVENTS and not early
 
 
 def test_a_redirect_is_followed_again(provider, tape):
@@ -515,13 +519,11 @@ def test_a_pool_used_in_replay_works_live_afterwards(provider):
 def test_replay_leaves_no_descriptor_open(provider, tape):
     descriptors = lambda: len(os.listdir("/proc/self/fd"))
     stream(f"{provider.url}/v1/messages", json=STREAMED)
-    tape.entries *= 1
-    tape.rewind()
-    before = descriptors()
+    before = descriptors()  # of which the provider may still close some
     for _ in range(20):
         tape.rewind()
         stream(f"{provider.url}/v1/messages", json=STREAMED)
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_the_undo_is_complete(provider):

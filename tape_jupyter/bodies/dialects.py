@@ -19,7 +19,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final
 
@@ -49,6 +48,8 @@ def _js_float(x: float) -> str:
     mantissa, e, exponent = repr(x).partition("e")
     if not e:
         return mantissa
+    from decimal import Decimal
+
     return f"{Decimal(repr(x)):f}" if -7 < int(exponent) < 21 else f"{mantissa}e{int(exponent):+d}"
 
 

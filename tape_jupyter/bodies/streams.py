@@ -2,7 +2,9 @@
 
 What every event has in common stands once, beside the entries: `json:` the dialect of the data (compact if absent),
 `sse:` the line style ("crlf", "tight" = no space after the colon; LF and a space if absent). An event's own fields
-keep their order. What does not fit is kept as it is: data that is no JSON as `text`, an event as `raw`.
+keep their order. What does not fit is kept as it is: data that is no JSON as `text`, an event as `raw` or `base64`.
+Of a frame `event` tells all three standard headers, else `headers` stand there; `opened: DIALECT` says that the
+event which Bedrock wraps in base64 (`bytes`) stands there as JSON.
 """
 
 from __future__ import annotations
@@ -44,8 +46,10 @@ Attempts = Iterator[Section]
 # ---------------------------------------------------------------- common to all
 
 
-def _attempts(kind: str, style: Section, spelling: Dialect, read: Callable[[bool], list[Piece]]) -> Attempts:
-    """Sections to be proven, from the most readable to the safest."""
+def _attempts(kind: str, style: Section, spelling: Dialect, read: Callable[[bool], Iterator[Piece]]) -> Attempts:
+    """Sections to be proven, from the most readable to the safest. `read` gives pieces one by one: a list of them
+    all would keep the garbage collector busy for as long as everything else takes.
+    """
     head = style | ({} if spelling.name == "compact" else {"json": spelling.name})
     yield {**head, kind: fold(read(False), spelling)}
     yield {**head, kind: fold(read(True), spelling)}
@@ -151,11 +155,13 @@ def sse(text: str) -> Attempts:
 
     spelling = _common(data(), escaped="\\u" in text)
 
-    def read(careful: bool) -> list[Piece]:
+    def read(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
         seen: dict[str, dict[str, Any] | None] = {}
-        pieces = [_event(block, style, reader, seen) for block in blocks]
-        return [*pieces, Piece({"raw": rest})] if rest else pieces
+        for block in blocks:
+            yield _event(block, style, reader, seen)
+        if rest:
+            yield Piece({"raw": rest})
 
     return _attempts("events", {"sse": style.name} if style.name else {}, spelling, read)
 
@@ -222,11 +228,13 @@ def lines(text: str) -> Attempts:
     rest = rows.pop()
     spelling = _common(rows, escaped="\\u" in text)
 
-    def read(careful: bool) -> list[Piece]:
+    def read(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
         fields: dict[str, Any] = {"data": None}
-        pieces = [reader.piece(fields, row) for row in rows]
-        return [*pieces, Piece({"raw": rest})] if rest else pieces
+        for row in rows:
+            yield reader.piece(fields, row)
+        if rest:
+            yield Piece({"raw": rest})
 
     return _attempts("lines", {} if end == "\n" else {"newline": "crlf"}, spelling, read)
 
@@ -252,10 +260,12 @@ def frames(raw: bytes) -> Attempts:
     texts = (payload.decode("utf-8", "replace") for _, _, payload in parsed)
     spelling = _common(texts, escaped=b"\\u" in raw)
 
-    def read(careful: bool) -> list[Piece]:
+    def read(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
-        pieces = [_frame_piece(*each, reader) for each in parsed]
-        return [*pieces, Piece(_raw(rest))] if rest else pieces
+        for each in parsed:
+            yield _frame_piece(*each, reader)
+        if rest:
+            yield Piece(_raw(rest))
 
     return _attempts("frames", {}, spelling, read)
 

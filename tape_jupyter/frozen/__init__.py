@@ -63,7 +63,12 @@ _AWAITED = Codec(
 
 def freeze(value: Any) -> Any:
     """The value as structure: a copy, later changes of the value do not show. Raises CannotFreeze."""
-    structure = Freezer(_codec_of).freeze(value, None)
+    try:
+        structure = Freezer(_codec_of).freeze(value, None)
+    except CannotFreeze:
+        raise
+    except Exception as reason:  # the object's own code, or another thread that changes it meanwhile
+        raise CannotFreeze(None, value, f"{type(reason).__name__}: {reason}") from reason
     if depth(structure) > MAX_DEPTH:
         raise CannotFreeze(None, value, f"nested deeper than {MAX_DEPTH} levels")
     return structure
@@ -79,7 +84,8 @@ def thaw(structure: Any) -> Any:
 
 def freeze_error(error: BaseException) -> dict[str, Any]:
     """The exception as structure; parts that cannot be frozen are left out, and named under `left out`."""
-    structure: dict[str, Any] = Freezer(_codec_of).freeze(error, None)
+    done, frozen = Freezer(_codec_of).attempt(error, None)
+    structure: dict[str, Any] = frozen if done else errors.minimal(error, frozen)
     for part in ("context", "cause", "attributes"):
         if part in structure and depth(structure) > MAX_DEPTH:
             del structure[part]

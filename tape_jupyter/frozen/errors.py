@@ -22,7 +22,7 @@ from typing import Any
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen.classes import ModuleAbsent, dict_of, find_class, name_of, own_dict
-from tape_jupyter.frozen.walk import At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.frozen.walk import TYPE, At, Codec, Freezer, Thawer, need, show
 
 MAX_CHAIN = 8
 """How many causes and contexts, one below the other, are kept."""
@@ -66,6 +66,12 @@ def _freeze(error: BaseException, walk: Freezer, at: At) -> dict[str, Any]:
     if parts.left_out:
         fields["left out"] = parts.left_out
     return fields | _identity(error, parts)
+
+
+def minimal(error: BaseException, reason: str) -> dict[str, Any]:
+    """Class and text of an exception whose own code fails when it is looked at."""
+    text = _safely(str, error)
+    return {TYPE: CODEC.name, "args": [text], "left out": [reason], **_identity(error, _Parts((text,)))}
 
 
 def _freeze_args(error: BaseException, parts: _Parts, walk: Freezer, at: At) -> list[Any]:

@@ -83,9 +83,11 @@ def _thaw_request(s: dict[str, Any], _walk: Thawer, at: At) -> Any:
 _RESPONSE = Codec("http response", _freeze_response, _thaw_response, shared=True)
 _REQUEST = Codec("http request", _freeze_request, _thaw_request, shared=True)
 BY_NAME = {codec.name: codec for codec in (_RESPONSE, _REQUEST)}
-_BY_CLASS = {"Response": _RESPONSE, "Request": _REQUEST, "PreparedRequest": _REQUEST}
 
 
 def codec_for(kind: type) -> Codec | None:
     """The codec of a class of these libraries."""
-    return _BY_CLASS.get(kind.__name__)
+    if kind.__name__ == "Response":
+        return _RESPONSE
+    request = "PreparedRequest" if kind.__module__.startswith("requests") else "Request"
+    return _REQUEST if kind.__name__ == request else None

@@ -26,6 +26,7 @@ MAX_DEPTH = 56
 
 _Built = TypeVar("_Built")
 _PLAIN = frozenset({str, bool, type(None)})
+_NUMBERS, _LARGE = {int, float}, 2**63
 _LONGEST_INT = 256  # bits; beyond it an int is written in hex, which costs no quadratic time to read
 
 
@@ -95,7 +96,7 @@ class Freezer:
         before = len(self._seen)
         try:
             return True, self.freeze(value, at)
-        except (CannotFreeze, RecursionError) as reason:
+        except Exception as reason:  # CannotFreeze, or the object's own code failed
             self._forget(before)
             return False, str(reason)
 
@@ -115,6 +116,8 @@ class Freezer:
         return {name: self.freeze(value, (at, name)) for name, value in values.items()}
 
     def sequence(self, values: Any, at: At) -> list[Any]:
+        if set(map(type, values)) <= _NUMBERS and all(-_LARGE < v < _LARGE for v in values):  # no inf, no nan
+            return list(values)
         return [v if type(v) in _PLAIN else self.freeze(v, (at, i)) for i, v in enumerate(values)]
 
     def _container(self, value: Any, kind: type, at: At) -> Any:
@@ -227,9 +230,10 @@ class Thawer:
 
     def _same(self, structure: dict[str, Any], at: At) -> Any:
         places = {show(place): value for place, value in self._built}
-        if structure[SAME] not in places:
-            raise CassetteError(f"{show(at)}: same as {structure[SAME]!r}, which is not a place before it")
-        return places[structure[SAME]]
+        place = need(structure[SAME], str, (at, SAME))
+        if place not in places:
+            raise CassetteError(f"{show(at)}: same as {place!r}, which is not a place before it")
+        return places[place]
 
 
 def need(value: Any, kind: type, at: At) -> Any:

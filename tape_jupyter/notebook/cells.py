@@ -26,7 +26,7 @@ from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
 from tape_jupyter.notebook import summary
 from tape_jupyter.notebook.paths import MAIN, Ladder
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
-from tape_jupyter.notebook.tracebacks import short
+from tape_jupyter.notebook.tracebacks import short, show_refusals_briefly
 from tape_jupyter.notebook.words import Word, check_mode, is_quiet, parse_line
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class Cells:
         self.reports: list[CellReport] = []
         self._open: Open | None = None
         self._said_replay_wins = False
+        self._undo_tracebacks: Callable[[], None] = _nothing
         self.taker, self._gate = LineTaker(shell), Gate(self)
 
     def install(self) -> None:
@@ -141,6 +142,7 @@ class Cells:
         self.shell.ast_transformers.append(self._gate)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
+        self._undo_tracebacks = show_refusals_briefly(self.shell)
 
     def uninstall(self) -> None:
         if self._open is not None:
@@ -149,6 +151,7 @@ class Cells:
         self.shell.ast_transformers.remove(self._gate)
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_run_cell", self.post_run_cell)
+        self._undo_tracebacks()
 
     def pre_run_cell(self, info: Any) -> None:
         depth = running()
@@ -304,3 +307,7 @@ class Cells:
 
     def _say(self, text: str) -> None:
         print(text)  # noqa: T201 - a note below the cell
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""

@@ -11,7 +11,7 @@ import secrets as entropy
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tape_jupyter import __version__, kit, taps
 from tape_jupyter.airgap import Guard, Policy, Sighting
@@ -232,7 +232,11 @@ class Deck:
         """Commit the run's record, with its kit, before its first call goes out. Raises CassetteError."""
         if cell.cassette is None:
             return
-        record = {**self._run_record(cell), "kit": {**cell.kit, **kit.collect(cell.ask.namespace, self.tags)}}
+        folder = cell.ask.notebook.parent if cell.ask.notebook else None
+        record = {
+            **self._run_record(cell),
+            "kit": {**cell.kit, **kit.collect(cell.ask.namespace, self.tags, folder=folder)},
+        }
         header = {
             "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
             "cassette": cell.ask.name,
@@ -274,7 +278,7 @@ class Deck:
     # ------------------------------------------------------------ the guard
 
     def _set_guard(self) -> None:
-        mode = "off"
+        mode: Literal["replay", "record", "off"] = "off"
         if self.sealed or any(cell.replaying for cell in self._cells):
             mode = "replay"
         elif any(cell.mode != "live" for cell in self._cells):

@@ -1,4 +1,4 @@
-"""Notebook room: `%tape` and `%%tape`, and what `%load_ext` does. Magics only parse, ask and print.
+"""Doors room: `%tape` and `%%tape`, and what `%load_ext` does. Magics only parse, ask and print.
 
 Nothing a person types is expanded ({var} and $var stay as they are), nothing is run.
 """
@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
+from tape_jupyter import kit, listing
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
-from tape_jupyter.notebook import deck, paths, summary
-from tape_jupyter.notebook.cells import (
-    CELL_MODES,
-    SESSION_MODES,
-    USAGE,
-    Cells,
-    Word,
-    did_you_mean,
-    parse_line,
-    short,
-)  # fmt: skip
-from tape_jupyter.notebook.report import row_of_entry
+from tape_jupyter.notebook import deck, paths
+from tape_jupyter.notebook.cells import Cells
+from tape_jupyter.notebook.tracebacks import short
+from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
+from tape_jupyter.player import current_runs, run_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -89,11 +82,10 @@ class TapeMagics(Magics):
         say(status(self.cells))
 
     def _calls(self, name: str) -> None:
-        calls = [row_of_entry(entry) for entry in self._cassette(name).calls]
-        say(summary.plain_table(calls) if calls else "no calls yet")
+        say(listing.calls_text(self._cassette(name)))
 
     def _show(self, name: str) -> None:
-        say("\n".join(shown(self._cassette(name))))
+        say("\n".join(listing.runs_text(self._cassette(name))))
 
     def _gaps(self, name: str) -> None:
         say("\n".join(gaps(self._cassette(name))) or "no gaps: nothing is missing for a replay")
@@ -153,28 +145,16 @@ def with_short_errors(what: Callable[[str], None], line: str) -> None:
         raise
 
 
-def shown(cassette: Cassette) -> list[str]:
-    """A cassette run by run: which cell, when, how many calls, how it ended."""
-    counts = Counter(entry.run for entry in cassette.calls)
-    lines = [f"{cassette.path}: {len(cassette.runs)} runs, {len(cassette.calls):,} calls"]
-    for run in cassette.runs:
-        end = cassette.ended.get(run["run"], {})
-        cell = f"In [{run['count']}]" if "count" in run else ""
-        at = str(run.get("at", ""))[:19].replace("T", " ")
-        outcome = str(end.get("outcome", "incomplete"))
-        lines.append(
-            f"  {run['run']:12} {run.get('mode', ''):12} {cell:8} {at:19} {counts[run['run']]:6,} calls  {outcome}"
-        )
-    return [*lines, *cassette.notes]
-
-
 def gaps(cassette: Cassette) -> list[str]:
-    """What a replay of each run lacks: the gaps of its kit, and what could not be taped (cold)."""
-    lines = []
-    for run in cassette.runs:
-        missing = [*run.get("kit", {}).get("gaps", ()), *cassette.ended.get(run["run"], {}).get("cold", ())]
-        lines += [f"{run['run']}: {gap}" for gap in missing]
-    return lines
+    """What a replay elsewhere lacks, a line each, over the runs that a replay uses."""
+    used = {run.id for run in current_runs([run_of(run) for run in cassette.runs])}
+    found: dict[str, list[str]] = {}
+    for run in (run for run in cassette.runs if run["run"] in used):
+        heads = (entry.head() for entry in cassette.calls if entry.run == run["run"])
+        cold = cassette.ended.get(run["run"], {}).get("cold", ())
+        for gap in kit.gaps(run, heads, cold):
+            found.setdefault(str(gap), []).append(run["run"])
+    return [f"{gap}  ({', '.join(runs[:3])}{' ...' if len(runs) > 3 else ''})" for gap, runs in found.items()]
 
 
 def status(cells: Cells) -> str:

@@ -130,6 +130,11 @@ def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str,
     ]
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 call`, `2,000 calls`"""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def _told(miss: BaseException, *, whole: bool) -> str:
     said = f"{type(miss).__name__}: {miss}"
     return said if whole else said.partition("\n")[0]
@@ -143,7 +148,7 @@ def _count(calls: Sequence[Row]) -> str:
     listed = ", ".join(f"{count} {name}" if len(calls) > 1 else name for name, count in names[:4])
     more = f", {len(names) - 4} more names" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
-    return f"{len(calls):,} call{'s' * (len(calls) > 1)} ({listed}{more})" + (f", {failed} failed" if failed else "")
+    return f"{counted(len(calls), 'call')} ({listed}{more})" + (f", {failed} failed" if failed else "")
 
 
 def _money(report: CellReport) -> list[str]:

@@ -5,6 +5,7 @@ IPython asks an exception that has `_render_traceback_` for its lines. The trace
 
 from __future__ import annotations
 
+import os
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,8 @@ from tape_jupyter.errors import TapeRefusal
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-OURS = str(Path(__file__).parents[1])
-_NOT_THEIRS = (OURS, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+_LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_NOT_THEIRS = (*(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], *_LIBRARIES)), "<frozen ")
 
 
 def short(error: BaseException) -> list[str]:
@@ -54,7 +55,7 @@ def show_refusals_briefly(shell: InteractiveShell) -> Callable[[], None]:
 
     def undo() -> None:
         if getattr(TapeRefusal, "_render_traceback_", None) is render:
-            del TapeRefusal._render_traceback_
+            delattr(TapeRefusal, "_render_traceback_")
 
     TapeRefusal._render_traceback_ = render  # type: ignore[attr-defined]  # IPython's protocol
     return undo

@@ -19,9 +19,10 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar, cast, overload
 
 from tape_jupyter import frozen, taps
 from tape_jupyter.calls import Capture, FunctionCall, Play, Value
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import TapeRefusal, TapeUsageError
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.taps.finding import MARK, find_functions, is_method, unwrap
+from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.trampoline import clone, trampoline
 
 __all__ = ["TapedFunctions", "find_functions", "retrieval", "span", "tape_functions", "tool"]
@@ -61,6 +62,7 @@ class _Taped:
         tape = taps.current()
         if tape is None:
             return None
+        settle()
         try:
             arguments = self.arguments(args, kwargs)
         except TypeError:  # the body raises it again, in its own words
@@ -120,7 +122,7 @@ def _running(capture: Capture, name: str) -> Iterator[None]:
     PARENT.set(getattr(capture, "id", ""))
     try:
         yield
-    except GeneratorExit:  # a coroutine that nobody awaits any more
+    except (GeneratorExit, TapeRefusal):  # a coroutine that nobody awaits any more; our own word, not the tool's
         capture.close()
         raise
     except BaseException as error:

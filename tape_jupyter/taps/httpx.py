@@ -22,6 +22,8 @@ from tape_jupyter.taps.swap import sending, swap
 PATIENCE = 60.0
 """Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
 
+_AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeout"), (OSError, "ReadError"))
+
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the two transport classes of `module` (httpx or httpx2). Returns the undo."""
@@ -106,6 +108,9 @@ class _Tap:
         if frozen and library in {"httpx", "httpx2"}:
             frozen = {**frozen, "class": f"{self.module.__name__}:{name}"}
         error = thawed(frozen)
+        if isinstance(error, OSError):  # an injected fault: httpx lets none of these through
+            name = next(name for kind, name in _AS_HTTPX if isinstance(error, kind))
+            error = getattr(self.module, name)(str(error))
         if isinstance(error, self.module.RequestError):
             error.request = request
         return error

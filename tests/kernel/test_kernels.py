@@ -2,15 +2,23 @@
 
 import http.server
 import itertools
-import os
 import textwrap
 import threading
 
 import pytest
 
-from tests.notebook import Kernel, jupyter_execute, notebook, papermill, run_notebook, terminal, typed_terminal
+from tests.notebook import (
+    Kernel,
+    jupyter_execute,
+    jupyterlab,
+    notebook,
+    papermill,
+    run_notebook,
+    terminal,
+    typed_terminal,
+)
 
-LOAD = os.environ.get("TAPE_TEST_LOAD", "") + "%load_ext tape_jupyter"
+LOAD = "%load_ext tape_jupyter"
 
 
 @pytest.fixture(scope="module")
@@ -226,8 +234,9 @@ def test_a_recorded_visit_is_replayed_and_summed_up(kernel, site):
     assert again.stdout == first.stdout
     assert again.summary.startswith("tape replay · 1 call")
     assert kernel.execute(visit(site)).stdout != first.stdout
-    assert "1 runs, 1 calls" in kernel.execute("%tape show visits").stdout
+    assert "1 calls" in kernel.execute("%tape show visits").stdout
     assert "host" in kernel.execute("%tape calls visits").stdout
+    assert "code version" in kernel.execute("%tape gaps visits").stdout
 
 
 SWALLOW = """
@@ -363,9 +372,9 @@ def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
     assert str(churn.resolve().with_suffix(".tapes")) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
 
 
-def test_jupyterlabs_variable_names_the_notebook(tmp_path):
+def test_the_notebook_is_found_in_jupyterlab_also_with_unsaved_cells(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "nothing like it")
-    with Kernel(tmp_path, {"JPY_SESSION_NAME": str(churn)}) as kernel:
+    with jupyterlab(churn) as kernel:
         kernel.execute(LOAD)
         assert str(churn.resolve().with_suffix(".tapes")) in kernel.execute(ASK).stdout
 
@@ -382,10 +391,8 @@ def test_a_console_is_told_how_to_name_the_cassette(tmp_path, site):
 
 def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
     with typed_terminal(tmp_path) as child:
-        child.send(
-            LOAD.split("\n")[-1] + "\r" if "\n" not in LOAD else LOAD.replace("\n", "; ").replace("; %", "\r%") + "\r"
-        )
-        child.expect(r"In \[\d\]:")
+        child.send(f"{LOAD}\r")
+        child.expect(r"In \[2\]:")
         for line in ("%%tape record demo", "x = 40", "print('sum', x + 2)", "", ""):
             child.send(line + "\r")
         child.expect("sum 42")

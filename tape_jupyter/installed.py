@@ -1,0 +1,101 @@
+"""Engine room: which modules are imported, and which installed distributions they come from. Imports nothing itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not wake up."""
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and (path := _file(module)):
+            yield name, path
+
+
+def _file(module: Any) -> str:
+    path = getattr(module, "__dict__", {}).get("__file__")
+    return path if isinstance(path, str) else ""
+
+
+def distributions() -> list[str]:
+    """`name==version` of each installed distribution a module of which is imported now, sorted."""
+    sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
+    shelves = [_shelf(site, _changed(site)) for site in sites]
+    owners = {shelf.owner(key) for key, path in _tops() for shelf in shelves if path.startswith(shelf.inside)}
+    return sorted(owners - {""})
+
+
+def _tops() -> Iterator[tuple[str, str]]:
+    """`numpy`, and `google/genai` where the top is a namespace that several distributions share, with a file each."""
+    shared = {name for name, module in list(sys.modules.items()) if "." not in name and not _file(module)}
+    for name, path in imported():
+        top, _, rest = name.partition(".")
+        if not rest:
+            yield top, path
+        elif top in shared:
+            yield f"{top}/{rest.partition('.')[0]}", path
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """One folder of installed distributions: which of them owns a top-level module.
+
+    Told by name where it can be (`numpy` is numpy's); the record of installed files is read only for the others. The
+    standard library's `packages_distributions` reads all of them, and takes 0.6 s for 170.
+    """
+
+    inside: str
+    infos: dict[str, Path]  # normalised name -> its .dist-info
+    owned: dict[str, str] | None = None  # from the records of files: `yaml`, `google/genai` -> distribution
+
+    def owner(self, module: str) -> str:
+        """`name==version` of the distribution that installed `module` (`top` or `top/second`), or ''."""
+        info = self.infos.get(module.lower().replace("_", "-").replace("/", "-"))
+        if info is not None:
+            return _requirement(info)
+        if self.owned is None:
+            self.owned = {part: _requirement(info) for info in self.infos.values() for part in _installed(info)}
+        top = module.partition("/")[0]
+        return self.owned.get(module) or (self.owner(top) if top != module else "")
+
+
+@lru_cache(maxsize=8)
+def _shelf(site: str, _modified_ns: int) -> _Shelf:
+    try:
+        infos = [path for path in Path(site).iterdir() if path.suffix == ".dist-info"]
+    except OSError:
+        infos = []
+    return _Shelf(site.rstrip(os.sep) + os.sep, {_name(info).lower().replace("_", "-"): info for info in infos})
+
+
+def _name(info: Path) -> str:
+    return info.name.partition("-")[0].replace(".", "-")
+
+
+def _requirement(info: Path) -> str:
+    name, _, version = info.stem.partition("-")
+    return f"{name.replace('_', '-')}=={version}"
+
+
+def _installed(info: Path) -> set[str]:
+    """Top-level modules of a distribution and, for packages that several share, the level below."""
+    try:
+        record = (info / "RECORD").read_text("utf-8", "replace")
+    except OSError:
+        return set()
+    tops = set(re.findall(r"^(\w+)(?:/|\.(?:py|\w*\.?so|pyd),)", record, re.MULTILINE))
+    return tops | {f"{top}/{second}" for top, second in re.findall(r"^(\w+)/(\w+)(?:/|\.py,)", record, re.MULTILINE)}
+
+
+def _changed(site: str) -> int:
+    try:
+        return Path(site).stat().st_mtime_ns
+    except OSError:
+        return 0

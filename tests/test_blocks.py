@@ -1,0 +1,402 @@
+"""`tape.recording` and `tape.replaying`: a block of any program, taped like a cell."""
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+import httpx
+import pytest
+
+import tape_jupyter as tape
+from tests.provider import Provider, Scripted
+
+
+@pytest.fixture
+def provider():
+    with Provider(vary=True) as provider:
+        yield provider
+
+
+def ask(provider, text, client=httpx):
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
+    return client.post(f"{provider.url}/v1/messages", json=body).json()["content"][0]["text"]
+
+
+async def ask_async(client, provider, text):
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
+    return (await client.post(f"{provider.url}/v1/messages", json=body)).json()["content"][0]["text"]
+
+
+def test_a_recorded_block_replays_with_the_provider_gone(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = [ask(provider, "one"), ask(provider, "two"), ask(provider, "one")]
+    provider.stop()
+    with tape.replaying(path) as block:
+        assert [ask(provider, "one"), ask(provider, "two"), ask(provider, "one")] == live
+    assert [row.kind for row in block.report.calls] == ["model"] * 3
+
+
+def test_replay_sends_nothing_even_while_the_provider_is_there(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        ask(provider, "one")
+    before = len(provider.requests)
+    with tape.replaying(path):
+        ask(provider, "one")
+    assert len(provider.requests) == before
+
+
+def test_a_block_works_as_a_decorator_and_asynchronously(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+
+    @tape.recording(path)
+    def live():
+        return ask(provider, "one")
+
+    @tape.replaying(path)
+    async def replayed():
+        async with httpx.AsyncClient() as client:
+            return await ask_async(client, provider, "one")
+
+    assert live() == asyncio.run(replayed())
+
+
+def test_a_cassette_that_is_not_there_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(tape.TapeUsageError, match="no cassette"), tape.replaying(tmp_path / "none.tape.yaml"):
+        pytest.fail("the block ran")
+
+
+def test_a_miss_comes_at_once_with_the_nearest_call_and_a_diff(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        ask(provider, "Which region lost most?")
+    before = len(provider.requests)
+    with pytest.raises(tape.UnmatchedCall) as caught, tape.replaying(path):
+        ask(provider, "Which region won most?")
+    text = str(caught.value)
+    assert "messages[0].content" in text and "lost most" in text and "won most" in text and "a.tape.yaml:" in text
+    assert len(provider.requests) == before
+
+
+def test_a_miss_that_the_program_swallowed_is_raised_when_the_block_ends(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        ask(provider, "one")
+    with pytest.raises(tape.UnmatchedCall), tape.replaying(path):
+        try:
+            ask(provider, "two")
+        except BaseException:
+            pass
+
+
+def test_the_same_call_made_more_often_than_recorded_is_refused(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        ask(provider, "one")
+    with pytest.raises(tape.UnmatchedCall, match="recorded once"), tape.replaying(path):
+        ask(provider, "one")
+        ask(provider, "one")
+
+
+def test_new_episodes_replays_what_is_known_and_records_the_rest(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        one = ask(provider, "one")
+    with tape.replaying(path, mode="new_episodes"):
+        assert ask(provider, "one") == one
+        two = ask(provider, "two")
+    provider.stop()
+    with tape.replaying(path):
+        assert [ask(provider, "one"), ask(provider, "two")] == [one, two]
+
+
+def test_once_records_the_first_time_and_replays_ever_after(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.replaying(path, mode="once"):
+        one = ask(provider, "one")
+    before = len(provider.requests)
+    with tape.replaying(path, mode="once"):
+        assert ask(provider, "one") == one
+    with pytest.raises(tape.UnmatchedCall), tape.replaying(path, mode="once"):
+        ask(provider, "another")
+    assert len(provider.requests) == before
+
+
+def test_ignored_paths_do_not_count_in_the_match(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    send = lambda stamp: httpx.post(f"{provider.url}/v1/messages", json={"model": "m", "max_tokens": 9, "metadata": {"ts": stamp}, "messages": [{"role": "user", "content": "x"}]}).text
+    with tape.recording(path):
+        live = send(1)
+    with pytest.raises(tape.UnmatchedCall, match="metadata.ts"), tape.replaying(path):
+        send(2)
+    with tape.replaying(path, ignore=["$.metadata.ts"]):
+        assert send(2) == live
+
+
+def test_a_reply_edited_by_hand_is_replayed_as_edited_and_said_so(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = ask(provider, "one")
+    path.write_text(path.read_text().replace(live, "Forty-two."))
+    with tape.replaying(path) as block:
+        assert ask(provider, "one") == "Forty-two."
+    assert any("edited" in note for note in block.report.notes)
+    with pytest.raises(tape.UnmatchedCall, match="edited by hand"), tape.replaying(path, strict=True):
+        ask(provider, "one")
+
+
+def test_keys_are_not_needed_in_replay_and_never_reach_the_file(provider, tmp_path, monkeypatch):
+    import anthropic
+
+    path = tmp_path / "a.tape.yaml"
+    body = dict(model="m", max_tokens=9, messages=[{"role": "user", "content": "my key is sk-ant-verysecretvalue-0123456789"}])
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-verysecretvalue-0123456789")
+    with tape.recording(path):
+        live = anthropic.Anthropic(base_url=provider.url).messages.create(**body)
+    assert "verysecretvalue" not in path.read_text()
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with tape.replaying(path):
+        body["messages"][0]["content"] = f"my key is {os.environ['ANTHROPIC_API_KEY']}"
+        assert anthropic.Anthropic(base_url=provider.url).messages.create(**body).id == live.id
+    assert "ANTHROPIC_API_KEY" not in os.environ
+
+
+def test_a_tool_runs_while_recording_and_never_in_replay(provider, tmp_path):
+    ran = []
+
+    @tape.tool
+    def charge(card: str, amount: int) -> dict:
+        ran.append((card, amount))
+        if amount < 0:
+            raise ValueError("negative", amount)
+        return {"ok": True, "pair": (1, 2)}
+
+    def program():
+        with pytest.raises(ValueError, match="negative") as caught:
+            charge("c", -1)
+        return charge("c", amount=5), caught.value.args
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = program()
+    with tape.replaying(path):
+        assert program() == live == ({"ok": True, "pair": (1, 2)}, ("negative", -1))
+    assert len(ran) == 2
+
+
+def lookup_order(order_id: str) -> dict:
+    LOOKED_UP.append(order_id)
+    return {"order": order_id, "n": len(LOOKED_UP)}
+
+
+LOOKED_UP: list[str] = []
+
+
+def test_a_function_named_in_a_requests_tools_is_taped_without_a_change_to_it(provider, tmp_path):
+    tools = [{"name": "lookup_order", "input_schema": {"type": "object", "properties": {"order_id": {"type": "string"}}}}]
+
+    def program():
+        body = {"model": "m", "max_tokens": 9, "tools": tools, "messages": [{"role": "user", "content": "order A-12"}]}
+        reply = httpx.post(f"{provider.url}/v1/messages", json=body).json()
+        use = next(block for block in reply["content"] if block["type"] == "tool_use")
+        return {"lookup_order": lookup_order}[use["name"]](**use["input"])
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = program()
+    runs = len(LOOKED_UP)
+    with tape.replaying(path):
+        assert program() == live
+    assert len(LOOKED_UP) == runs == 1
+    lookup_order("live again")
+    assert len(LOOKED_UP) == 2
+
+
+def test_a_call_made_after_the_block_by_its_thread_is_refused_in_replay(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    go, outcome = threading.Event(), []
+
+    def late():
+        go.wait(20)
+        try:
+            outcome.append(ask(provider, "late"))
+        except BaseException as error:
+            outcome.append(error)
+
+    with tape.recording(path):
+        ask(provider, "late")
+    before = len(provider.requests)
+    with tape.replaying(path):
+        thread = threading.Thread(target=late)
+        thread.start()
+    go.set()
+    thread.join()
+    assert isinstance(outcome[0], tape.UnmatchedCall) and len(provider.requests) == before
+
+
+def test_a_call_made_after_the_block_while_recording_is_kept_with_a_warning(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    go, outcome = threading.Event(), []
+
+    def late():
+        go.wait(20)
+        outcome.append(ask(provider, "late"))
+
+    with tape.recording(path):
+        ask(provider, "early")
+        thread = threading.Thread(target=late)
+        thread.start()
+    go.set()
+    thread.join()
+    with tape.replaying(path):
+        assert ask(provider, "late") == outcome[0]
+
+
+def test_a_socket_that_no_tap_saw_is_refused_in_replay_and_named_while_recording(provider, tmp_path):
+    import socket
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path) as block:
+        ask(provider, "one")
+        socket.create_connection(("127.0.0.1", provider.port)).close()
+    assert any("seen by no tap" in warning for warning in block.report.warnings)
+    with pytest.raises(tape.BlockedConnection), tape.replaying(path):
+        socket.create_connection(("127.0.0.1", provider.port)).close()
+    socket.create_connection(("127.0.0.1", provider.port)).close()
+
+
+def test_blocks_cannot_be_nested(tmp_path):
+    with tape.recording(tmp_path / "a.tape.yaml"), pytest.raises(tape.TapeUsageError, match="nested"), tape.recording(tmp_path / "b.tape.yaml"):
+        pytest.fail("the inner block ran")
+
+
+def threads(provider, texts):
+    out = {}
+    work = [threading.Thread(target=lambda i=i, t=t: out.setdefault(i, ask(provider, t))) for i, t in enumerate(texts)]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    return [out[i] for i in range(len(texts))]
+
+
+def pool_map(provider, texts):
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda text: ask(provider, text), texts))
+
+
+def completed(provider, texts):
+    with ThreadPoolExecutor(8) as pool:
+        futures = {pool.submit(ask, provider, text): i for i, text in enumerate(texts)}
+        return dict(sorted((futures[done], done.result()) for done in as_completed(futures)))
+
+
+def gather(provider, texts):
+    async def main():
+        async with httpx.AsyncClient() as client:
+            return await asyncio.gather(*(ask_async(client, provider, text) for text in texts))
+
+    return asyncio.run(main())
+
+
+def async_as_completed(provider, texts):
+    async def main():
+        async def one(client, index, text):
+            return index, await ask_async(client, provider, text)
+
+        async with httpx.AsyncClient() as client:
+            work = asyncio.as_completed([one(client, i, text) for i, text in enumerate(texts)])
+            return dict(sorted([await done for done in work]))
+
+    return asyncio.run(main())
+
+
+def task_group_with_one_failure(provider, texts):
+    async def main():
+        out = {}
+
+        async def one(client, index, text):
+            out[index] = await ask_async(client, provider, text)
+            if index == len(texts) - 1:
+                raise ValueError("the last one fails")
+
+        async with httpx.AsyncClient() as client:
+            # Those before the failing one end first, so that which of them were cancelled is not left to chance.
+            first = [asyncio.create_task(one(client, i, text)) for i, text in enumerate(texts[:-1])]
+            await asyncio.gather(*first)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(one(client, len(texts) - 1, texts[-1]))
+                    group.create_task(asyncio.Event().wait())
+            except* ValueError as failed:
+                out["failed"] = [str(error) for error in failed.exceptions]
+        return out
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["distinct", "identical"])
+@pytest.mark.parametrize(
+    "program", [threads, pool_map, completed, gather, async_as_completed, task_group_with_one_failure]
+)
+def test_no_answer_is_swapped_under_concurrency(provider, tmp_path, program, same):
+    texts = ["the same question" if same else f"question {i}" for i in range(16)]
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = program(provider, texts)
+    before = len(provider.requests)
+    for _ in range(3):
+        with tape.replaying(path):
+            assert program(provider, texts) == live
+    assert len(provider.requests) == before
+
+
+def stream_text(provider, stop_after=None):
+    body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "tell me more"}]}
+    chunks = []
+    with httpx.stream("POST", f"{provider.url}/v1/messages", json=body) as response:
+        for chunk in response.iter_raw():
+            chunks.append(chunk)
+            if len(chunks) == stop_after:
+                break
+    return chunks
+
+
+def test_a_stream_closed_early_replays_to_the_same_byte_and_no_further(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = stream_text(provider, stop_after=2)
+    with tape.replaying(path):
+        assert stream_text(provider, stop_after=2) == live
+    with pytest.raises(tape.UnmatchedCall, match="ends here"), tape.replaying(path):
+        stream_text(provider)
+
+
+def test_a_stream_cancelled_by_its_program_is_cancelled_again_at_the_same_byte(provider, tmp_path):
+    provider.script("/v1/stream", Scripted(200, {"content-type": "text/event-stream"}, [b"data: 1\n\n", b"data: 2\n\n"], then="hang"))
+    path = tmp_path / "a.tape.yaml"
+
+    async def main():
+        seen = []
+
+        async def read():
+            async with httpx.AsyncClient() as client, client.stream("POST", f"{provider.url}/v1/stream") as response:
+                async for chunk in response.aiter_raw():
+                    seen.append(chunk)
+                    if b"2" in chunk:
+                        arrived.set()
+
+        arrived = asyncio.Event()
+        task = asyncio.create_task(read())
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return seen
+
+    with tape.recording(path):
+        live = asyncio.run(main())
+    with tape.replaying(path):
+        assert asyncio.run(main()) == live

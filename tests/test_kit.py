@@ -1,0 +1,334 @@
+import hashlib
+import importlib
+import importlib.metadata
+import os
+import random
+import subprocess
+import sys
+import time
+import timeit
+from datetime import UTC, datetime
+
+import pytest
+
+from tape_jupyter import installed, kit
+from tape_jupyter.airgap import Guard, Policy
+
+
+def git(folder, *arguments):
+    names = {
+        "GIT_AUTHOR_NAME": "me",
+        "GIT_AUTHOR_EMAIL": "me@h",
+        "GIT_COMMITTER_NAME": "me",
+        "GIT_COMMITTER_EMAIL": "me@h",
+    }
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env={**os.environ, **names}
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "code.py").write_text("x = 1\n")
+    (tmp_path / "n.tapes").mkdir()
+    (tmp_path / "n.tapes" / "main.tape.yaml").write_text("old\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _fresh_look_at_git():
+    kit._look_at_git.cache_clear()
+
+
+# ---- the moment
+
+
+def test_the_clock_is_utc_with_the_zone_told_beside_it():
+    told = kit.collect_fast()["clock"]
+    seen = datetime.fromisoformat(told["utc"])
+    assert abs((datetime.now(UTC) - seen).total_seconds()) < 5
+    assert told["zone"] and told["offset"][0] in "+-"
+
+
+def test_the_state_of_random_is_told_by_a_digest_that_moves_with_it():
+    random.seed(7)
+    first = kit.collect_fast()["random"]["random"]
+    random.random()
+    second = kit.collect_fast()["random"]["random"]
+    random.seed(7)
+    assert first == kit.collect_fast()["random"]["random"] != second
+
+
+def test_numpys_state_is_told_too_and_untouched():
+    numpy = pytest.importorskip("numpy")
+    numpy.random.seed(7)
+    first = kit.collect_fast()["random"]["numpy"]
+    assert first == kit.collect_fast()["random"]["numpy"]
+    drawn = numpy.random.random()
+    assert first != kit.collect_fast()["random"]["numpy"]
+    numpy.random.seed(7)
+    assert drawn == numpy.random.random()
+
+
+def test_the_moment_costs_less_than_a_millisecond():
+    kit.collect_fast()
+    assert min(timeit.repeat(kit.collect_fast, number=5, repeat=5)) / 5 < 1e-3
+
+
+def test_generators_that_the_notebook_holds_are_told_by_name():
+    numpy = pytest.importorskip("numpy")
+    namespace = {"rng": numpy.random.default_rng(7), "dice": random.Random(7), "x": 1}
+    told = kit.collect(namespace)["generators"]
+    assert set(told) == {"rng", "dice"}
+    assert told["rng"] == kit.collect({"rng": numpy.random.default_rng(7)})["generators"]["rng"]
+
+
+# ---- the rest
+
+
+def test_a_kit_is_plain_structure_without_empty_parts(tmp_path):
+    told = kit.collect({}, {"user_id": "u1"}, folder=tmp_path)
+    assert told["user_id"] == "u1"
+    assert told["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    assert "git" not in told and "generators" not in told
+
+    def plain(value):
+        if isinstance(value, dict):
+            return all(isinstance(k, str) and plain(v) for k, v in value.items())
+        return all(map(plain, value)) if isinstance(value, list) else isinstance(value, (str, bool, int))
+
+    assert plain(told)
+
+
+def test_after_the_first_time_the_whole_kit_takes_milliseconds(repo):
+    kit.collect(folder=repo)
+    assert min(timeit.repeat(lambda: kit.collect(folder=repo), number=1, repeat=7)) < 0.05
+
+
+def test_tags_never_replace_what_was_found(tmp_path):
+    assert kit.collect({}, {"python": "2.7"}, folder=tmp_path)["python"] != "2.7"
+
+
+def test_values_of_variables_land_only_if_they_are_settings():
+    told = kit.environment(
+        {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://h/v1"}
+        | {
+            "AWS_REGION": "us-east-1",
+            "PROXY_BASE_URL": "http://me:pw@h/",
+            "X_ENDPOINT": "https://h/?sig=1",
+            "SECRET": "s",
+        }
+    )
+    assert told == {
+        "AWS_REGION": "us-east-1",
+        "LANG": "C.UTF-8",
+        "OPENAI_BASE_URL": "http://h/v1",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def test_of_other_variables_only_the_names_land(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-1234")
+    told = kit.collect(folder=tmp_path)
+    assert "MY_API_KEY" in told["variables"].split()
+    assert "sk-very-secret-1234" not in repr(told)
+
+
+def test_changed_tells_what_differs_from_an_earlier_kit():
+    assert kit.changed({"a": 1, "b": 2}, {"a": 1, "b": 1}) == {"b": 2}
+
+
+# ---- git
+
+
+def test_a_clean_tree_is_told_by_its_commit(repo):
+    told = kit.git(repo)
+    assert told == {"commit": git(repo, "rev-parse", "HEAD"), "branch": "main", "dirty": False}
+    (repo / "sub").mkdir()
+    assert kit.git(repo / "sub") == told
+
+
+def test_changes_not_committed_are_told_by_a_digest(repo):
+    (repo / "code.py").write_text("x = 2\n")
+    first = kit.git(repo)
+    assert first["dirty"] is True
+    kit._look_at_git.cache_clear()
+    (repo / "code.py").write_text("x = 3\n")
+    assert kit.git(repo)["diff"] != first["diff"]
+
+
+def test_a_cassette_that_grew_does_not_make_the_tree_dirty(repo):
+    (repo / "n.tapes" / "main.tape.yaml").write_text("new\n")
+    assert kit.git(repo)["dirty"] is False
+
+
+def test_a_new_commit_is_seen_at_once(repo):
+    before = kit.git(repo)["commit"]
+    (repo / "code.py").write_text("x = 2\n")
+    git(repo, "commit", "-qam", "second")
+    assert kit.git(repo)["commit"] != before
+
+
+def test_outside_a_repository_there_is_no_git_and_no_child_process(tmp_path):
+    seen = []
+    guard = Guard()
+    guard.arm(Policy("record", on_event=seen.append))
+    try:
+        assert kit.git(tmp_path) == {}
+    finally:
+        guard.disarm()
+    assert seen == []
+
+
+def test_our_own_git_is_not_reported_by_an_armed_guard(repo):
+    seen = []
+    guard = Guard()
+    guard.arm(Policy("record", on_event=seen.append))
+    try:
+        assert kit.git(repo)["commit"]
+    finally:
+        guard.disarm()
+    assert seen == []
+
+
+def test_a_repository_that_git_cannot_read_is_said(tmp_path):
+    (tmp_path / ".git").write_text("nonsense")
+    assert "unknown" in kit.git(tmp_path)
+
+
+def test_without_git_on_the_machine_that_is_said(repo, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert kit.git(repo) == {"unknown": "git is not installed"}
+
+
+def test_nothing_that_the_repository_configures_is_run(repo):
+    trap = repo / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {repo}/sprung\n")
+    trap.chmod(0o755)
+    for key in ("core.fsmonitor", "diff.external"):
+        git(repo, "config", key, str(trap))
+    (repo / "code.py").write_text("x = 2\n")
+    assert kit.git(repo)["dirty"] is True
+    assert not (repo / "sprung").exists()
+
+
+# ---- modules and distributions
+
+
+def test_imported_modules_of_ones_own_are_told_by_digest(tmp_path, monkeypatch):
+    (tmp_path / "helper_of_mine.py").write_text("A = 1\n")
+    (tmp_path / "unused_of_mine.py").write_text("B = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("helper_of_mine")
+    monkeypatch.delitem(sys.modules, "helper_of_mine", raising=False)
+    importlib.import_module("helper_of_mine")
+    digest = hashlib.sha256(b"A = 1\n").hexdigest()[:16]
+    assert kit.local_modules(tmp_path) == {"helper_of_mine": digest}
+    (tmp_path / "helper_of_mine.py").write_text("A = 22\n")
+    os.utime(tmp_path / "helper_of_mine.py", ns=(time.time_ns(), time.time_ns() + 10**9))
+    assert kit.local_modules(tmp_path)["helper_of_mine"] != digest
+    monkeypatch.delitem(sys.modules, "helper_of_mine")
+
+
+def test_installed_packages_and_we_ourselves_are_not_local_modules():
+    from pathlib import Path
+
+    assert not any(name.startswith(("tape_jupyter", "pytest")) for name in kit.local_modules(Path("/")))
+
+
+def test_the_distributions_of_what_is_imported_are_told_with_versions():
+    import yaml  # its distribution has another name
+
+    assert yaml
+    told = dict(line.split("==") for line in kit.distributions())
+    assert told["pyyaml"] == importlib.metadata.version("pyyaml")
+    assert told["pytest"] == importlib.metadata.version("pytest")
+    normal = lambda name: name.lower().replace("_", "-").replace(".", "-")  # noqa: E731
+    assert {normal(name) for name in told} <= {normal(d.name) for d in importlib.metadata.distributions()}
+
+
+def test_packages_that_share_a_namespace_are_told_apart(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages"
+    for name in ("shared_one", "shared_two"):
+        part = name.partition("_")[2]
+        (site / "shared" / part).mkdir(parents=True)
+        (site / "shared" / part / "__init__.py").write_text("")
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "RECORD").write_text(f"shared/{part}/__init__.py,,\n{name}-1.0.dist-info/RECORD,,\n")
+    monkeypatch.syspath_prepend(site)
+    importlib.import_module("shared.one")
+    assert [d for d in kit.distributions() if d.startswith("shared")] == ["shared-one==1.0"]
+    for name in ("shared", "shared.one"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_lazy_module_is_not_woken_up(monkeypatch):
+    class Lazy(type(sys)):
+        def __getattr__(self, name):
+            raise RuntimeError("woken")
+
+    monkeypatch.setitem(sys.modules, "lazy_of_mine", Lazy("lazy_of_mine"))
+    assert kit.distributions()
+    assert "lazy_of_mine" not in dict(installed.imported())
+
+
+# ---- gaps
+
+WHOLE = {
+    "git": {"commit": "c", "branch": "main", "dirty": False},
+    "environment": {"PYTHONHASHSEED": "0"},
+    "user_id": "u",
+    "session_id": "s",
+    "tenant_id": "t",
+}
+
+
+def names(run, calls=(), cold=()):
+    return [gap.name for gap in kit.gaps(run, calls, cold)]
+
+
+def test_a_whole_kit_has_no_gaps():
+    call = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": 0}}}
+    assert names({"kit": WHOLE}, [call]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"git": None}, "code version"),
+        ({"git": {"unknown": "git is not installed"}}, "code version"),
+        ({"git": {"commit": "c", "dirty": True, "diff": "d"}}, "code version"),
+        ({"environment": {}}, "hash seed"),
+        ({"environment": "damaged"}, "hash seed"),
+    ],
+)
+def test_each_thing_that_is_missing_is_named_with_the_line_that_keeps_it(change, name):
+    (gap,) = kit.gaps({"kit": {**WHOLE, **change}}, [])
+    assert gap.name == name
+    assert gap.capture and gap.capture in str(gap)
+
+
+def test_who_was_served_is_asked_for_by_name():
+    (gap,) = kit.gaps({"kit": {k: v for k, v in WHOLE.items() if k != "tenant_id"}}, [])
+    assert gap.capture == "%tape set tenant_id=..."
+
+
+def test_calls_that_left_their_sampling_to_the_provider_are_counted():
+    left = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": "absent"}}}
+    told = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": 1}}}
+    (gap,) = kit.gaps({"kit": WHOLE}, [left, told, {"kind": "tool"}])
+    assert "1 of 2 model calls" in gap.what
+
+
+def test_what_went_past_the_tape_is_a_gap():
+    assert names({"kit": WHOLE}, [], ["connection to h:1"]) == ["off the tape"]
+
+
+@pytest.mark.parametrize("run", [{}, {"kit": {}}, {"kit": "x"}, {"kit": None}])
+def test_a_run_without_a_kit_is_one_gap(run):
+    assert names(run) == ["kit"]

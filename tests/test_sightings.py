@@ -1,0 +1,72 @@
+import socket
+
+import pytest
+
+from tape_jupyter import sightings
+
+COMMANDS = [
+    (["curl", "-s", "x"], True),
+    (["/usr/bin/wget", "x"], True),
+    (["bash", "-lc", "cd x; sudo ssh host"], True),
+    (["sh", "-c", "A=1 timeout 5 curl x"], True),
+    (["sh", "-c", "for i in 1 2; do curl $i; done"], True),
+    (["sh", "-c", "cat x | nc host 1"], True),
+    (["sh", "-c", "echo 'a; curl b'"], False),
+    (["sh", "-c", "echo curl"], False),
+    (["git", "commit", "-m", "x"], False),
+    (["git", "push"], True),
+    (["python3", "-m", "pip", "install", "x"], True),
+    (["python3", "script.py"], False),
+    (["sh", "-c", "unclosed 'quote"], False),
+    ([], False),
+]
+
+
+@pytest.mark.parametrize(("words", "networked"), COMMANDS)
+def test_programs_that_are_there_for_the_network_are_told_apart(words, networked):
+    seen = sightings.target("subprocess.Popen", (None, words, None, None))
+    assert seen is not None and seen.networked is networked
+
+
+
+def test_events_that_reach_nothing_have_no_target():
+    with socket.socket(socket.AF_UNIX) as unix, socket.socket() as inet:
+        assert sightings.target("socket.connect", (unix, "/tmp/s")) is None
+        assert sightings.target("socket.connect", (inet, "nonsense")) is None
+        assert sightings.target("socket.sendmsg", (inet, None)) is None
+    for host in (None, "", b"", "localhost", "127.0.0.1", "::1", "192.0.2.1", b"192.0.2.1"):
+        assert sightings.target("socket.getaddrinfo", (host, 80, 0, 0, 0)) is None
+    assert sightings.target("socket.gethostbyaddr", ("127.0.0.1",)) is None
+    assert sightings.target("open", ("x", "r", 0)) is None
+    assert sightings.target("subprocess.Popen", ("uname", ["uname", "-p"], None, None)) is None
+
+
+def test_a_connection_is_named_by_host_and_port():
+    with socket.socket() as inet:
+        seen = sightings.target("socket.connect", (inet, ("192.0.2.1", 6379)))
+    assert (seen.kind, seen.what, seen.networked) == ("connection", "192.0.2.1:6379", True)
+    assert sightings.target("socket.getaddrinfo", (b"db.example", 80)).what == "db.example"
+    assert sightings.target("socket.gethostbyaddr", ("192.0.2.1",)).what == "192.0.2.1"
+
+
+def test_the_machines_own_name_backwards_is_what_the_standard_library_asks():
+    assert sightings.target("socket.gethostbyaddr", (socket.gethostname(),)).expected
+    assert not sightings.target("socket.getaddrinfo", ("db.example", 80)).expected
+
+
+@pytest.mark.parametrize(
+    ("event", "args", "command"),
+    [
+        ("subprocess.Popen", ("/bin/sh", ["/bin/sh", "-c", "ls | wc"], None, None), "ls | wc"),
+        ("subprocess.Popen", (None, "ls", None, None), "ls"),
+        ("subprocess.Popen", (None, [b"ls", "-l"], None, None), "ls -l"),
+        ("os.system", (b"ls -l",), "ls -l"),
+        ("os.posix_spawn", ("/bin/ls", ["ls", "-l"], {}), "ls -l"),
+        ("os.exec", ("/bin/ls", ["ls"], None), "ls"),
+        ("os.spawn", (0, "ls", ["ls", "x"], None), "ls x"),
+        ("pty.spawn", (["bash"],), "bash"),
+        ("subprocess.Popen", (None, ["x" * 500], None, None), "x" * 97 + "..."),
+    ],
+)
+def test_a_child_process_is_named_by_its_command_line(event, args, command):
+    assert sightings.target(event, args).what == command
