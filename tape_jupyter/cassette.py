@@ -26,6 +26,7 @@ from tape_jupyter.secrets import Secrets
 
 WHOLE_CHECK = 1024 * 1024  # bytes: files up to this size are parsed whole when opened
 _MIGRATED = "written in format"
+_NO_HEADER: Mapping[str, Any] = {}
 _HEAD = re.compile(rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n')
 _CALL = re.compile(
     rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
@@ -327,6 +328,8 @@ class Cassette:
                     reply, [self._with_assets(self._parse(*at)) for at in entry.more]
                 )
                 edited = edited or late_edited
+            if isinstance(reply, Reply):
+                reply = records.true_length(reply, edited)
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
         return reply, edited
@@ -369,7 +372,7 @@ class Cassette:
             assets.check(name, self._assets)
             known.add(name)
         if references.body((entry.run, entry.id), request.get("body")):
-            request = {key: value for key, value in request.items() if key not in records.BODY_KEYS}
+            request = records.without_body(request)
         if not assets.names(request):
             records.request_of(request)
         if entry.more:
@@ -393,17 +396,21 @@ class Cassette:
             return "the cassette is of an older format; record under another name, or migrate it"
         return self._journal.writable()
 
-    def start_run(self, record: dict[str, Any], header: dict[str, Any]) -> str:
+    def start_run(self, record: dict[str, Any], header: dict[str, Any], secrets: Secrets | None = None) -> str:
         """Commit a run record; gives its id (random, so that two kernels or branches never share one).
 
         Its kit is written as what differs from that of this session's first run in the file.
         """
         run = f"r-{entropy.token_hex(4)}"
         with self._lock:
-            whole = {"run": run, **record}
-            like = next((old for old in self.runs if old is self._first_run), None)
-            text = tapetext.emit(whole if like is None else records.run_like(whole, like))
-            self._append(text.encode("utf-8"), {"tape": VERSION, **header})
+            whole = {"run": run, **records.masked(record, secrets)}
+            try:
+                like = next((old for old in self.runs if old is self._first_run), None)
+                self._append(tapetext.emit(records.run_like(whole, like)), header)
+            except Replaced:
+                like = None
+                self._start_over(run)
+                self._append(tapetext.emit(whole), header)
             self._first_run = like or whole
             self.runs.append(whole)
         return run
@@ -432,9 +439,8 @@ class Cassette:
         if secrets.suspicious(text):
             record, remember = self._record(head, call, reply, secrets, scrub=True)
             text = tapetext.emit(record)
-        data = self._prove(record, text)
-        offset = self._append(data)
-        entry = Entry(self, (offset, len(data)), (head.call, head.run, head.match, head.where.lineage))
+        place = self._append(self._prove(record, text))
+        entry = Entry(self, place, (head.call, head.run, head.match, head.where.lineage))
         self._add_call(entry, head.exact)
         remember(head.call)
         return entry
@@ -464,13 +470,12 @@ class Cassette:
             if secrets.suspicious(text):
                 record = {"more": entry.id, "run": entry.run, **records.scrubbed(response, secrets)}
                 text = tapetext.emit(record)
-            data = self._prove(record, text)
-            entry.more += ((self._append(data), len(data)),)
+            entry.more += (self._append(self._prove(record, text)),)
 
-    def end_run(self, run: str, record: dict[str, Any]) -> None:
+    def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None) -> None:
         """Commit a run's end mark, and ask the disk to hold all that is committed. Raises CassetteError."""
-        whole = {"end": run, **record}
-        data = tapetext.emit(whole).encode("utf-8")
+        whole = {"end": run, **records.masked(record, secrets)}
+        data = tapetext.emit(whole)
         with self._lock:
             try:
                 self._append(data)
@@ -494,11 +499,11 @@ class Cassette:
             self._forget()
             self._journal.distrust()
         if own is not None and all(old["run"] != run for old in self.runs):
-            self._append(tapetext.emit(own).encode("utf-8"))
+            self._append(tapetext.emit(own))
             self.runs.append(own)
 
-    def _prove(self, record: dict[str, Any], text: str) -> bytes:
-        """The bytes to commit, long texts put away; proven to read back as what they were written from."""
+    def _prove(self, record: dict[str, Any], text: str) -> str:
+        """The text to commit, long texts put away; proven to read back as what they were written from."""
         if len(text) > assets.LIMIT:
             record = self._put_away(record)
             text = tapetext.emit(record)
@@ -506,7 +511,7 @@ class Cassette:
             raise CassetteError(
                 "a record did not survive being written and read; please report this", path=str(self.path)
             )
-        return text.encode("utf-8")
+        return text
 
     def _put_away(self, record: dict[str, Any]) -> dict[str, Any]:
         kept = ("call", "more", "run", "kit")
@@ -516,16 +521,16 @@ class Cassette:
             reason = f"a long text cannot be written to assets/: {error.strerror or error}"
             raise CassetteError(reason, path=str(self.path)) from error
 
-    def _append(self, data: bytes, header: dict[str, Any] | None = None) -> int:
-        """Commit bytes; gives their offset. What other kernels appended since we last looked is indexed first."""
+    def _append(self, text: str, header: Mapping[str, Any] = _NO_HEADER) -> tuple[int, int]:
+        """Commit a record; gives offset and length. What others appended since we looked is indexed before it."""
         if self._memory is not None:
             raise CassetteError(self.writable(), path=str(self.path))
         known = self._journal.committed
-        top = tapetext.emit(header or {"tape": VERSION}).encode("utf-8")
+        data, top = text.encode("utf-8"), tapetext.emit({"tape": VERSION, **header}).encode("utf-8")
         offset = self._journal.append(data, top)
         if offset > known and offset != len(top):
             self._catch_up(known, offset)
-        return offset
+        return offset, len(data)
 
     def _catch_up(self, known: int, until: int) -> None:
         try:

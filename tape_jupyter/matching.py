@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -19,7 +20,9 @@ from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.frozen import freeze
 from tape_jupyter.secrets import Secrets
 
-VOLATILE_QUERY = frozenset({"key", "api_key", "apikey", "token", "access_token", "sig", "signature", "se", "st"})
+VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})
+_AZURE = frozenset({"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"})
+_SIGNED = (("x-amz-signature", "x-amz-"), ("x-goog-signature", "x-goog-"))  # links that carry their own credentials
 VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
 _BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
@@ -83,15 +86,25 @@ def request_identity(request: Request, secrets: Secrets, ignore: Sequence[Ignore
 
 
 def canonical_url(url: str, secrets: Secrets) -> str:
-    parts = urlsplit(url)
-    kept = sorted(
-        (k, v)
-        for k, v in parse_qsl(parts.query, keep_blank_values=True)
-        if k.lower() not in VOLATILE_QUERY and not k.lower().startswith("x-amz-")
-    )
+    """The URL as it counts: without query keys that say nothing, or whose value is held back as a secret."""
+    clean = secrets.scrub_url(url)
+    try:
+        parts = urlsplit(clean)
+    except ValueError:  # a record edited by hand; no client sends such a URL
+        return clean
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    gone = _volatile({name.lower() for name, _ in query}, parts.netloc)
+    kept = [(name, value) for name, value in query if name.lower() not in gone and not value.startswith("<secret:")]
+    kept.sort(key=itemgetter(0))  # repeated keys keep their order
     host = parts.netloc.rpartition("@")[2].lower()
-    plain = f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + urlencode(kept, quote_via=quote) if kept else "")
-    return secrets.scrub(plain)[0] if secrets.suspicious(plain) else plain
+    return f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + urlencode(kept, quote_via=quote) if kept else "")
+
+
+def _volatile(names: set[str], host: str) -> set[str]:
+    """Of these query keys, those that do not count. `key=` may be anybody's word: only Google's is a credential."""
+    signing = {name for sign, prefix in _SIGNED if sign in names for name in names if name.startswith(prefix)}
+    azure = _AZURE if "sig" in names else frozenset()
+    return signing | (names & (VOLATILE_QUERY | azure)) | ({"key"} if host.endswith(".googleapis.com") else set())
 
 
 def canonical_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
@@ -103,11 +116,19 @@ def canonical_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePa
         boundary = _BOUNDARY.search(request.header("content-type"))
         text = text.replace(boundary[1], "BOUNDARY") if boundary else text
         return secrets.scrub(text)[0]
+    try:
+        return canonical(_counted(value, text, secrets, ignore))
+    except RecursionError:
+        return text
+
+
+def _counted(value: Any, text: str, secrets: Secrets, ignore: Sequence[IgnorePath]) -> Any:
+    """What counts of a JSON body."""
     if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
         value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
     for path in ignore:
         value = path.drop(value)
-    return canonical(secrets.scrub_structure(value)[0] if secrets.suspicious(text) else value)
+    return secrets.scrub_structure(value)[0] if secrets.suspicious(text) else value
 
 
 def json_value(body: bytes) -> Any:
@@ -132,27 +153,32 @@ def canonical(value: Any) -> str:
 # ---------------------------------------------------------------- how two calls differ
 
 
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, scalar) of each leaf; empty containers are leaves too."""
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and value:
-        for index, item in enumerate(value):
-            yield from leaves(item, f"{path}[{index}]")
-    else:
-        yield path, value
+def leaves(value: Any) -> Iterator[tuple[str, Any]]:
+    """(path, scalar) of each leaf; empty containers are leaves too. However deep: no recursion."""
+    stack = [("", value)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, dict) and value:
+            stack += [(f"{path}.{key}" if path else str(key), item) for key, item in reversed(value.items())]
+        elif isinstance(value, list) and value:
+            stack += [(f"{path}[{index}]", value[index]) for index in reversed(range(len(value)))]
+        else:
+            yield path, value
 
 
-def fields(call: Request | FunctionCall, *, recorded: bool = False) -> dict[str, Any]:
-    """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's arguments are frozen."""
+def fields(call: Request | FunctionCall, *, recorded: bool = False, secrets: Secrets | None = None) -> dict[str, Any]:
+    """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's arguments are frozen.
+
+    With `secrets` the URL is scrubbed: a diff is shown, and saved with the notebook.
+    """
     if isinstance(call, FunctionCall):
         arguments = call.arguments if recorded else {k: frozen_or_type(v) for k, v in call.arguments.items()}
         return {"tool": call.name, **dict(leaves(dict(arguments)))}
     body = decode(call.body, call.header("content-encoding"))
     value = json_value(body) if body else None
     rest = dict(leaves(value)) if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
-    return {"method": call.method, "url": call.url, **rest}
+    own = {"method": call.method, "url": secrets.scrub_url(call.url) if secrets else call.url}
+    return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
 
 
 def likeness(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:

@@ -72,7 +72,7 @@ def owner(record: Record) -> str:
 def prune(path: Path, *, dry: bool = False) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is then as it was."""
     with _locked(path):
-        whole = {str(run["run"]): run for run in Cassette.open(path, check="whole").runs}
+        Cassette.open(path, check="whole")
         if takes := sorted((path.parent / "takes").glob(f"{path.name.partition('.')[0]}.*")):
             raise CassetteError(f"takes are based on it ({takes[0].name}); prune those first", path=str(path))
         before = path.stat().st_size
@@ -91,7 +91,7 @@ def prune(path: Path, *, dry: bool = False) -> Pruned:
 
 
 def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
-    """Of each record, whether it goes with these runs. Of a run that the kit of a kept one is told by, calls go only."""
+    """Of each record, whether it goes with these runs; of a run that a kept one tells its kit by, only the calls go."""
     bases = {str(record["like"]) for record in records if "like" in record and owner(record) not in gone}
     return [owner(r) in gone and (owner(r) not in bases or next(iter(r)) in ("call", "more")) for r in records]
 

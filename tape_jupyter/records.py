@@ -6,6 +6,7 @@ record's first lines and parses nothing else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -60,8 +61,16 @@ def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
     }
 
 
-def run_like(record: dict[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
+    """A run or end record without known secrets: errors quote keys, kits name people."""
+    clean = secrets.scrub_structure(record)[0] if secrets is not None else record
+    return clean if isinstance(clean, dict) else record
+
+
+def run_like(record: dict[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
     """A run record with its kit told as what differs from an earlier run's; what that one had more is null."""
+    if base is None:
+        return record
     kit, before = record.get("kit", {}), base.get("kit", {})
     differs = {name: told for name, told in kit.items() if name not in before or before[name] != told}
     missing = {name: None for name in before if name not in kit and before[name] is not None}
@@ -126,8 +135,13 @@ def phrase(status: int | None) -> str:
 
 
 def headers_record(headers: Headers) -> dict[str, str] | list[dict[str, str]]:
-    names = [name for name, _ in headers]
-    return dict(headers) if len(set(names)) == len(names) else [{name: value} for name, value in headers]
+    """One map, or a list of maps where a name repeats. A value folded over lines is one line (RFC 9112, 5.2)."""
+    pairs = [(_FOLDED.sub(" ", name), _FOLDED.sub(" ", value)) for name, value in headers]
+    once = dict(pairs)
+    return once if len(once) == len(pairs) else [{name: value} for name, value in pairs]
+
+
+_FOLDED = re.compile(r"[\r\n\0]+[ \t]*")
 
 
 def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
@@ -164,6 +178,11 @@ def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
     return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
 
 
+def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A `request:` with its method, URL and headers alone."""
+    return {key: value for place, (key, value) in enumerate(section.items()) if not place or key == "headers"}
+
+
 def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     """The reply that a (resolved) `response:` describes, and whether its body was edited by hand."""
     if (
@@ -176,22 +195,27 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]
-    if type(status) is not int or not 100 <= status <= 599:
-        raise CassetteError(f"status {status!r} is not a number from 100 to 599")
+    if type(status) is not int or not 100 <= status <= 999:
+        raise CassetteError(f"status {status!r:.80} is not a number from 100 to 999")
     raw, edited = bodies.restore(section)
     headers = headers_of(section.get("headers"))
     chunks = tuple(bodies.cut(raw, _reads(section, len(raw)), header(headers, "content-type")))
-    if edited or section.get("scrubbed"):
-        headers = _true_length(headers, raw)
     waits = _waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
     version, reason = str(section.get("version", "HTTP/1.1")), str(section.get("reason", phrase(status)))
     return Reply(status, headers, chunks, waits, _end(section), _error(section), version, reason), edited
 
 
-def _true_length(headers: Headers, raw: bytes) -> Headers:
-    """The declared length follows a body that is not the recorded one."""
-    return tuple((k, str(len(raw)) if k.lower() == "content-length" else v) for k, v in headers)
+def true_length(reply: Reply, edited: bool) -> Reply:
+    """The declared length follows the body where all of it is there: after an edit, a mask, or where it is not true.
+
+    A reply without a body keeps its own (HEAD, 304), and one that broke off promised more than came.
+    """
+    if reply.end != "complete" or not (reply.chunks or edited):
+        return reply
+    length = str(sum(map(len, reply.chunks)))
+    headers = tuple((k, length if k.lower() == "content-length" else v) for k, v in reply.headers)
+    return replace(reply, headers=headers)
 
 
 def headers_of(section: Any) -> Headers:
@@ -206,7 +230,7 @@ def headers_of(section: Any) -> Headers:
         if not isinstance(value, str):
             raise CassetteError(f'the value of header {name!r} is no text; write it in quotes: "{value}"')
         if any(c in name + value for c in "\r\n\0"):
-            raise CassetteError(f"header {name!r} holds a line break")
+            raise CassetteError(f"header {name[:80]!r} holds a line break or NUL; write its value on one line")
     return pairs
 
 
@@ -219,9 +243,12 @@ def _reads(section: Mapping[str, Any], length: int) -> list[int]:
 
 def _waits(section: Mapping[str, Any]) -> tuple[float, ...]:
     waits = section.get("waits", [])
-    if not isinstance(waits, list) or not all(isinstance(n, int | float) and n >= 0 for n in waits):
+    if not isinstance(waits, list) or not all(type(n) in (int, float) and 0 <= n < _FOR_EVER for n in waits):
         raise CassetteError("waits is a list of seconds")
     return tuple(float(n) for n in waits)
+
+
+_FOR_EVER = 1e9
 
 
 def _end(section: Mapping[str, Any]) -> End:

@@ -56,7 +56,8 @@ _NEEDLES = (
 )
 _IN_JSON = re.compile(rf'(?P<head>"(?P<name>{_FIELD})"\s*:\s*")(?P<value>(?:[^"\\]|\\.)+)(?=")', re.DOTALL)
 _IN_NESTED_JSON = re.compile(  # JSON in a text in JSON: quotes have backslashes, quotes inside have more of them
-    rf'(?P<head>(?P<q>\\+")(?P<name>{_FIELD})(?P=q)\s*:\s*(?P=q))(?P<value>.+?)(?=(?<!\\)(?P=q))', re.DOTALL
+    rf'(?P<head>(?P<q>\\{{1,7}}")(?P<name>{_FIELD})(?P=q)\s*:\s*(?P=q))(?P<value>.{{1,9999}}?)(?=(?<!\\)(?P=q))',
+    re.DOTALL,
 )
 _IN_FORM = re.compile(rf"(?P<head>(?:^|[?&\s])(?P<name>{_FIELD})=)(?P<value>[^&\s\"'<>\\]+)")
 _IN_XML = re.compile(rf"(?P<head><(?P<name>{_FIELD})>)(?P<value>[^<]+)(?=</)")
@@ -70,7 +71,7 @@ _QUERY_IF_STRONG = frozenset({"key", "token", "signature", "password", "secret",
 
 _OBVIOUS = re.compile(
     r"(?:your|my|the|some|a)[-_ ].*|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed|not[-_]?required"
-    r"|redacted|<[^>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
+    r"|redacted|<[^<>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
     r"|secret|password|api[-_]?key|token|true|false|default|local|anonymous|bearer)[-_]?(?:key|token)?|(.)\1*|\d{1,12}",
     re.IGNORECASE | re.DOTALL,
 )
@@ -304,7 +305,7 @@ class Secrets:
             return url
         url = self.scrub(url)[0]
         url = re.sub(r"^([a-zA-Z][\w+.-]*://)(?!<secret:[\w.-]+>@)[^/?#@]*@", rf"\1{marker('url-user')}@", url)
-        return re.sub(r"([?&;])([^=&;#]+)=([^&;#]+)", _mask_query, url)
+        return re.sub(r"([?&;])([^=&;#?]+)=([^&;#]+)", _mask_query, url)
 
     def safe_request_headers(self, headers: Headers) -> Headers:
         """The request headers that say what was asked and never who asks, scrubbed; the rest never lands."""

@@ -114,7 +114,7 @@ class Folder:
         at = 0
         while at < len(value):
             length, name, start = self._same(run, path, items, at)
-            if sum(item.size for item in items[at : at + length]) >= WORTH:
+            if name and sum(item.size for item in items[at : at + length]) >= WORTH:
                 out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
             else:
                 out += value[at : at + length]

@@ -84,19 +84,19 @@ def _escaped(value: str) -> str:
 
 
 _NAMED = {
-    '"': (r'\\+"', "&quot;", "&#34;"),
+    '"': (r'\\{1,8}"', "&quot;", "&#34;"),
     "\\": (r"\\{2,8}",),
-    "/": (r"\\+/",),
-    "\n": (r"\\+n",),
-    "\t": (r"\\+t",),
-    "\r": (r"\\+r",),
-    "\b": (r"\\+b",),
-    "\f": (r"\\+f",),
+    "/": (r"\\{1,8}/",),
+    "\n": (r"\\{1,8}n",),
+    "\t": (r"\\{1,8}t",),
+    "\r": (r"\\{1,8}r",),
+    "\b": (r"\\{1,8}b",),
+    "\f": (r"\\{1,8}f",),
     " ": (r"\+",),
     "&": ("&amp;",),
     "<": ("&lt;",),
     ">": ("&gt;",),
-    "'": ("&#x27;", "&#39;", r"\\+'"),
+    "'": ("&#x27;", "&#39;", r"\\{1,8}'"),
 }
 
 
@@ -107,7 +107,8 @@ def _character(c: str) -> str:
         return c
     octets = "".join(f"%{octet:02x}" for octet in c.encode("utf-8", "surrogatepass"))
     units = json.dumps(c)[1:-1].split("\\u")[1:] if ord(c) > 0x7E else [f"{ord(c):04x}"]
-    escapes = "".join(rf"\\+u{unit}" for unit in units)
+    escapes = "".join(r"\\{1,8}u" + unit for unit in units)
+    # Escapes are escaped again by each layer of JSON; without a bound on the layers a run of backslashes takes n * n.
     return f"(?:{'|'.join((*_NAMED.get(c, ()), f'(?i:%(?:25)?{octets[1:]})', f'(?i:{escapes})', re.escape(c)))})"
 
 

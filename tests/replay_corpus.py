@@ -102,6 +102,8 @@ def work(job: dict[str, Any]) -> None:
             path = Path(job["folder"]) / f"{job['part']}-{number}.tape.yaml"
             for line in play(job, path, chosen, connects):
                 out.write(json.dumps(line) + "\n")
+    if "problem" in job:
+        sys.exit(job["problem"])
 
 
 def watched() -> list[str]:
@@ -127,6 +129,7 @@ def play(job: dict[str, Any], path: Path, records: list[Record], connects: list[
     except BaseException as error:  # a refusal is no Exception; it is told once more at the end of its block
         if isinstance(error, KeyboardInterrupt) or not playing:
             raise
+        job["problem"] = f"{path.name}: {type(error).__name__}: {error}"
     for line in lines:
         if not job["full"]:
             del line["seen"]["dump"]
@@ -214,7 +217,7 @@ def run(part: Part, mode: str, corpus: Path, folder: Path, base: str, full: bool
     done = subprocess.run(command, env=environment(mode, folder), capture_output=True, text=True, cwd=folder)
     part.seen[mode] = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     if done.returncode:
-        part.said[mode] = done.stderr.strip()[-2000:]
+        part.said[mode] = done.stderr.strip().rpartition("\n")[2]
 
 
 def environment(mode: str, home: Path) -> dict[str, str]:
@@ -303,6 +306,8 @@ def main(argv: list[str]) -> int:
         parser().error(f"no such client: {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
     folder = Path(tempfile.mkdtemp(prefix="corpus-")) if not asked.keep else Path(asked.keep).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    for old in [*folder.glob("*.tape.yaml"), *folder.glob("*.json*")]:  # of a run before: recordings append
+        old.unlink()
     try:
         return report(asked, clients, Path(asked.corpus).resolve(), folder)
     finally:

@@ -308,6 +308,14 @@ def test_a_call_the_tape_does_not_want_passes_untouched(door, provider, tape):
     assert not tape.entries
 
 
+def test_a_reply_edited_to_another_length_says_its_own(door, provider, tape):
+    door.post(f"{provider.url}/v1/messages", json=PROMPT)
+    tape.entries[0].chunks = [b'{"edited": true}']
+    tape.rewind()
+    _, headers, body, *_ = door.post(f"{provider.url}/v1/messages", json=PROMPT)
+    assert body == b'{"edited": true}' and (b"content-length", b"16") in headers
+
+
 # Request bodies
 
 

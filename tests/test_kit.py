@@ -1,6 +1,5 @@
 import hashlib
 import importlib
-import importlib.metadata
 import os
 import random
 import subprocess
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tape_jupyter import installed, kit
+from tape_jupyter import kit
 from tape_jupyter.airgap import Guard, Policy
 
 
@@ -216,7 +215,7 @@ def test_nothing_that_the_repository_configures_is_run(repo):
     assert not (repo / "sprung").exists()
 
 
-# ---- modules and distributions
+# ---- modules
 
 
 def test_imported_modules_of_ones_own_are_told_by_digest(tmp_path, monkeypatch):
@@ -238,43 +237,6 @@ def test_installed_packages_and_we_ourselves_are_not_local_modules():
     from pathlib import Path
 
     assert not any(name.startswith(("tape_jupyter", "pytest")) for name in kit.local_modules(Path("/")))
-
-
-def test_the_distributions_of_what_is_imported_are_told_with_versions():
-    import yaml  # its distribution has another name
-
-    assert yaml
-    told = dict(line.split("==") for line in kit.distributions())
-    assert told["pyyaml"] == importlib.metadata.version("pyyaml")
-    assert told["pytest"] == importlib.metadata.version("pytest")
-    normal = lambda name: name.lower().replace("_", "-").replace(".", "-")  # noqa: E731
-    assert {normal(name) for name in told} <= {normal(d.name) for d in importlib.metadata.distributions()}
-
-
-def test_packages_that_share_a_namespace_are_told_apart(tmp_path, monkeypatch):
-    site = tmp_path / "site-packages"
-    for name in ("shared_one", "shared_two"):
-        part = name.partition("_")[2]
-        (site / "shared" / part).mkdir(parents=True)
-        (site / "shared" / part / "__init__.py").write_text("")
-        info = site / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "RECORD").write_text(f"shared/{part}/__init__.py,,\n{name}-1.0.dist-info/RECORD,,\n")
-    monkeypatch.syspath_prepend(site)
-    importlib.import_module("shared.one")
-    assert [d for d in kit.distributions() if d.startswith("shared")] == ["shared-one==1.0"]
-    for name in ("shared", "shared.one"):
-        monkeypatch.delitem(sys.modules, name)
-
-
-def test_a_lazy_module_is_not_woken_up(monkeypatch):
-    class Lazy(type(sys)):
-        def __getattr__(self, name):
-            raise RuntimeError("woken")
-
-    monkeypatch.setitem(sys.modules, "lazy_of_mine", Lazy("lazy_of_mine"))
-    assert kit.distributions()
-    assert "lazy_of_mine" not in dict(installed.imported())
 
 
 # ---- gaps

@@ -28,7 +28,6 @@ def test_programs_that_are_there_for_the_network_are_told_apart(words, networked
     assert seen is not None and seen.networked is networked
 
 
-
 def test_events_that_reach_nothing_have_no_target():
     with socket.socket(socket.AF_UNIX) as unix, socket.socket() as inet:
         assert sightings.target("socket.connect", (unix, "/tmp/s")) is None

@@ -13,7 +13,7 @@ import ast
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -37,17 +37,22 @@ Lines = list[str]
 _OPENING = re.compile(r"%%tape(?=\s|$)(.*)", re.DOTALL)
 
 
-def running() -> int:
-    """How many IPython cells are running on this stack: 1 in a cell, 2 in a `run_cell` (or `%%capture`) inside it.
+def running_cells() -> Iterator[FrameType]:
+    """The frames of the IPython cells that run on this stack, innermost first: two in a `run_cell` inside a cell.
 
     Awaited coroutines are on the stack of the task that runs them, so this holds in async cells too.
     """
-    code, count = InteractiveShell.run_cell_async.__code__, 0
+    code = InteractiveShell.run_cell_async.__code__
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads source files for every frame
     while frame is not None:
-        count += frame.f_code is code
+        if frame.f_code is code:
+            yield frame
         frame = frame.f_back
-    return count
+
+
+def running() -> int:
+    """How many IPython cells run on this stack."""
+    return sum(1 for _ in running_cells())
 
 
 class LineTaker:
@@ -92,14 +97,14 @@ class LineTaker:
 
 
 class Gate(ast.NodeTransformer):
-    """AST transformer: rejects the cell that `pre_run_cell` found not fit to run."""
+    """AST transformer: rejects the cell that is not fit to run."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if self._cells.refusal is not None:
-            raise rejection(self._cells.refusal)
+        if (error := self._cells.unfit()) is not None:
+            raise rejection(error)
         return node
 
 
@@ -171,6 +176,20 @@ class Cells:
         self.refusal = None
         if self._open is not None:
             self._close(result)
+
+    def unfit(self) -> BaseException | None:
+        """Why the cell that is about to run may not: what `pre_run_cell` found, or that it was never asked."""
+        cells = list(running_cells())
+        if self.refusal is not None or len(cells) != 1:
+            return self.refusal
+        line, source = self.taker.split(cells[0].f_locals["raw_cell"])
+        if (
+            line is None
+            or not source.strip()
+            or (self._open is not None and self._open.thread == threading.get_ident())
+        ):
+            return None
+        return TapeUsageError("%%tape cannot tape a cell that runs silently, or in a subshell beside a taped cell")
 
     def begin_here(self) -> None:
         """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
@@ -286,7 +305,7 @@ class Cells:
         error = misses[0]
         result.error_in_exec = error
         self.shell.last_execution_succeeded = False
-        more = f"\n(and {len(misses) - 1} more)" if len(misses) > 1 else ""
+        more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
         lines = [*short(error), f"The cell's own code caught this{more}; the cell fails here, since replay refused it."]
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001 - the hook that front ends override
 

@@ -160,6 +160,10 @@ class Deck:
             raise
         return cassette, player
 
+    def forget(self, path: Path) -> None:
+        """Drop what is known of a cassette: the next cell opens it anew."""
+        self._shelf.pop(path.absolute(), None)
+
     def begin(self, ask: CellAsk) -> Cell:
         """Start a taped cell: from here on its calls cross the boundary. Raises what `check` raises."""
         cassette, path = self._checked(ask)

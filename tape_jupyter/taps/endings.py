@@ -1,12 +1,21 @@
-"""Taps room: how a recorded reply ends, whatever library reads it: the recorded error, or the recording's own end."""
+"""Taps room: what a recorded reply is, whatever library reads it: its headers, and how it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from tape_jupyter.calls import Reply
+from tape_jupyter.calls import Headers, Reply
 from tape_jupyter.errors import CassetteError, UnmatchedCall
+
+
+def headers(reply: Reply) -> Headers:
+    """The recorded headers; of a whole body that was edited, the length is that of the body as it is now."""
+    declared = reply.header("content-length") and not reply.header("transfer-encoding")
+    if reply.end != "complete" or not reply.chunks or not declared:
+        return reply.headers
+    length = str(sum(map(len, reply.chunks)))
+    return tuple((name, length if name.lower() == "content-length" else value) for name, value in reply.headers)
 
 
 def class_name(error: Mapping[str, Any] | None) -> str:

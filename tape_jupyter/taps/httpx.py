@@ -16,7 +16,7 @@ from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
-from tape_jupyter.taps.endings import class_name, past_the_end, thawed
+from tape_jupyter.taps.endings import class_name, headers, past_the_end, thawed
 from tape_jupyter.taps.swap import sending, swap
 
 PATIENCE = 60.0
@@ -97,7 +97,7 @@ class _Tap:
             extensions["reason_phrase"] = reply.reason.encode("latin-1")
         return self.module.Response(
             reply.status,
-            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers],
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers(reply)],
             stream=stream(reply, functools.partial(self.error, request=request)),
             extensions=extensions,
         )

@@ -14,8 +14,8 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tape_jupyter.calls import Capture, Headers, Reply
-from tape_jupyter.taps.endings import class_name, past_the_end
+from tape_jupyter.calls import Capture, Reply
+from tape_jupyter.taps.endings import class_name, headers, past_the_end
 from tape_jupyter.taps.swap import live
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _pieces(reply: Reply) -> Iterator[bytes]:
     version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
     lines = [
         f"{version} {reply.status} {reply.reason}",
-        *(f"{name}: {value}" for name, value in _headers(reply)),
+        *(f"{name}: {value}" for name, value in headers(reply)),
         "",
         "",
     ]
@@ -212,14 +212,6 @@ def _pieces(reply: Reply) -> Iterator[bytes]:
         yield b"%x\r\n%b%b" % (len(chunk) + more, chunk, b"" if more else b"\r\n")
     if reply.end == "complete":
         yield b"0\r\n\r\n"
-
-
-def _headers(reply: Reply) -> Headers:
-    """The recorded headers; of a whole body that was edited, the length is that of the body as it is now."""
-    if reply.end != "complete" or not reply.chunks or _is_chunked(reply):
-        return reply.headers
-    length = str(sum(map(len, reply.chunks)))
-    return tuple((name, length if name.lower() == "content-length" else value) for name, value in reply.headers)
 
 
 def _is_chunked(reply: Reply) -> bool:

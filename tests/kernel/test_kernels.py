@@ -213,8 +213,9 @@ def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
     assert kernel.execute("deck.get().active is None").result == "True"
 
 
-def test_silent_executions_are_left_alone(kernel):
+def test_silent_executions_are_left_alone_and_cannot_be_taped(kernel):
     assert kernel.execute("z = 1", silent=True).ok
+    assert kernel.execute("%%tape record\nz = 2", silent=True).ename == "TapeUsageError"
     assert kernel.execute("%%tape record\nz").result == "1"
 
 

@@ -1,0 +1,145 @@
+"""What the benchmark scripts share: the calls they make, the floor they are held against, and fair timing.
+
+The floor is the same SDK calls answered by httpx2's MockTransport from memory. Rounds alternate between the
+contestants, so that a machine whose speed drifts drifts for all; the median of the rounds' ratios is quoted.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+
+warnings.simplefilter("ignore")
+
+WORDS = "river stone quiet lantern copper meadow signal harbor winter thread amber violet canyon orbit pepper".split()
+SYSTEM = "You are a careful support agent. Answer in at most two sentences, and never promise a refund. " * 6
+
+
+def prose(seed: int, words: int) -> str:
+    """Text that differs from call to call, in lines as models write them."""
+    out = [WORDS[(seed * 31 + i * 7 + (i * i) % 11) % len(WORDS)] for i in range(words)]
+    return "\n".join(" ".join(out[i : i + 14]) for i in range(0, words, 14))
+
+
+def question(index: int, words: int = 60) -> dict[str, Any]:
+    """One call's arguments for `client.messages.create`."""
+    content = f"Ticket {index}: {prose(index, words)}"
+    return {"model": "claude-opus-5", "max_tokens": 400, "system": SYSTEM, "messages": [{"role": "user", "content": content}]}
+
+
+def answer(index: int, words: int = 120) -> bytes:
+    """The body that answers it, as Anthropic writes it."""
+    text = f"Answer {index}. {prose(index + 7, words)}"
+    body = {
+        "id": f"msg_{index:012d}", "type": "message", "role": "assistant", "model": "claude-opus-5",
+        "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None,
+        "usage": {"input_tokens": 260, "output_tokens": 170},
+    }  # fmt: skip
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def respond(request: httpx2.Request, words: int = 120) -> httpx2.Response:
+    """Answer a request from memory: by the ticket it speaks of."""
+    index = int(request.content.rpartition(b"Ticket ")[2].partition(b":")[0])
+    body = answer(index, words)
+    headers = {"content-type": "application/json", "content-length": str(len(body)), "request-id": f"req_{index}"}
+    return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(body))
+
+
+def floor_client(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="sk-none", http_client=httpx2.Client(transport=httpx2.MockTransport(handler)))
+
+
+def client() -> anthropic.Anthropic:
+    """A client as people build it: what it sends crosses the patched transport."""
+    return anthropic.Anthropic(api_key="sk-none", max_retries=0)
+
+
+@contextmanager
+def answered_in_process(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> Iterator[None]:
+    """While recording: the real transport's method answers from memory. Enter before a tape is put on."""
+    original = httpx2.HTTPTransport.handle_request
+    httpx2.HTTPTransport.handle_request = lambda _self, request: handler(request)
+    try:
+        yield
+    finally:
+        httpx2.HTTPTransport.handle_request = original
+
+
+def ask(asking: anthropic.Anthropic, indexes: range, words: int = 60) -> None:
+    for index in indexes:
+        asking.messages.create(**question(index, words))
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds, with the collector held off."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+    finally:
+        gc.enable()
+
+
+def rounds(contestants: dict[str, Callable[[], Any]], count: int = 7) -> dict[str, list[float]]:
+    """Seconds of each contestant in each round, after one round that does not count."""
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(count + 1):
+        for name, work in contestants.items():
+            seconds = timed(work)
+            if number:
+                taken[name].append(seconds)
+    return taken
+
+
+def ratio(taken: dict[str, list[float]], name: str, floor: str = "floor") -> float:
+    """The median of round-by-round ratios."""
+    pairs = zip(taken[name], taken[floor], strict=True)
+    return round(statistics.median(mine / base for mine, base in pairs), 3)
+
+
+def report(figure: str, bar: str, holds: bool | None, **numbers: Any) -> None:
+    """One JSON line; progress belongs on stderr."""
+    print(json.dumps({"figure": figure, "bar": bar, "holds": holds, **numbers}), flush=True)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A folder of its own, and no real key."""
+    os.environ.pop("ANTHROPIC_API_KEY", None)
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def record(path: Path, count: int) -> None:
+    """A cassette of `count` calls, recorded through the taps."""
+    import tape_jupyter as tape
+
+    with answered_in_process(), tape.recording(path):
+        ask(client(), range(count))
+
+
+def forget(path: Path) -> None:
+    """As in a new process: what the deck knows of the cassette is dropped."""
+    from tape_jupyter.notebook import deck
+
+    deck.get().forget(path)

@@ -1,0 +1,59 @@
+"""Replay per call: at most 1.3 times the floor at 200 calls, and the same at 10,000. Peers at 200."""
+
+from __future__ import annotations
+
+import peers
+from harness import answered_in_process, ask, client, floor_client, forget, ratio, record, report, rounds, say, workplace
+
+import tape_jupyter as tape
+
+BAR = 1.3
+
+
+def ours(path, count, measured):
+    asking, floor = client(), floor_client()
+    spread = range(0, count, max(1, count // measured))[:measured]
+    with tape.replaying(path):  # one block: opening is another figure
+        pass
+
+    def replay():
+        with tape.replaying(path):
+            ask(asking, spread)
+
+    taken = rounds({"floor": lambda: ask(floor, spread), "ours": replay})
+    report(
+        f"replay per call at {count:,}", f"<= {BAR} x floor", ratio(taken, "ours") <= BAR, ratio=ratio(taken, "ours"),
+        floor_ms=round(min(taken["floor"]) / measured * 1e3, 3),
+    )  # fmt: skip
+
+
+def peer(name, folder, count):
+    path, asking, floor = folder / f"{name}.yaml", client(), floor_client()
+    try:
+        with answered_in_process(), peers.recorded(name, path):
+            ask(asking, range(count))
+
+        def replay():
+            with peers.replayed(name, path):
+                ask(asking, range(count))
+
+        taken = rounds({"floor": lambda: ask(floor, range(count)), name: replay}, count=3)
+        report(f"replay per call at {count:,} ({name})", "for comparison", None, ratio=ratio(taken, name))
+    except BaseException as error:
+        report(f"replay per call at {count:,} ({name})", "for comparison", None, failed=f"{type(error).__name__}: {error}"[:200])
+
+
+def main():
+    with workplace() as folder:
+        for count in (200, 10_000):
+            path = folder / f"{count}.tape.yaml"
+            say(f"recording {count:,} calls")
+            record(path, count)
+            ours(path, count, 200)
+            forget(path)
+        for name in peers.PEERS:
+            peer(name, folder, 200)
+
+
+if __name__ == "__main__":
+    main()

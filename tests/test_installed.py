@@ -1,0 +1,55 @@
+import importlib
+import importlib.metadata
+import sys
+
+from tape_jupyter import installed
+
+
+def test_the_distributions_of_what_is_imported_are_told_with_versions():
+    import yaml  # its distribution has another name
+
+    assert yaml
+    told = dict(line.split("==") for line in installed.distributions())
+    assert told["pyyaml"] == importlib.metadata.version("pyyaml")
+    assert told["pytest"] == importlib.metadata.version("pytest")
+    normal = lambda name: name.lower().replace("_", "-").replace(".", "-")  # noqa: E731
+    assert {normal(name) for name in told} <= {normal(d.name) for d in importlib.metadata.distributions()}
+
+
+def test_packages_that_share_a_namespace_are_told_apart(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages"
+    for name in ("shared_one", "shared_two"):
+        part = name.partition("_")[2]
+        (site / "shared" / part).mkdir(parents=True)
+        (site / "shared" / part / "__init__.py").write_text("")
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "RECORD").write_text(f"shared/{part}/__init__.py,,\n{name}-1.0.dist-info/RECORD,,\n")
+    monkeypatch.syspath_prepend(site)
+    importlib.import_module("shared.one")
+    assert [d for d in installed.distributions() if d.startswith("shared")] == ["shared-one==1.0"]
+    for name in ("shared", "shared.one"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_lazy_module_is_not_woken_up(monkeypatch):
+    class Lazy(type(sys)):
+        def __getattr__(self, name):
+            raise RuntimeError("woken")
+
+    monkeypatch.setitem(sys.modules, "lazy_of_mine", Lazy("lazy_of_mine"))
+    assert installed.distributions()
+    assert "lazy_of_mine" not in dict(installed.imported())
+
+
+def test_what_is_installed_later_is_seen(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+    installed.distributions()
+    (site / "later_of_mine.py").write_text("")
+    (site / "later_of_mine-2.1.dist-info").mkdir()
+    importlib.invalidate_caches()
+    importlib.import_module("later_of_mine")
+    assert "later-of-mine==2.1" in installed.distributions()
+    monkeypatch.delitem(sys.modules, "later_of_mine")
