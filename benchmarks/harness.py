@@ -63,20 +63,31 @@ def floor_client(handler: Callable[[httpx2.Request], httpx2.Response] = respond)
     return anthropic.Anthropic(api_key="sk-none", http_client=httpx2.Client(transport=httpx2.MockTransport(handler)))
 
 
-def client() -> anthropic.Anthropic:
-    """A client as people build it: what it sends crosses the patched transport."""
-    return anthropic.Anthropic(api_key="sk-none", max_retries=0)
+def client(handler: Callable[[httpx2.Request], httpx2.Response] | None = None) -> anthropic.Anthropic:
+    """A client as people build it: what it sends crosses the patched transport. With `handler` that transport's
+    connection pool answers from memory, so that a cassette can be recorded without a server.
+    """
+    transport = httpx2.HTTPTransport()
+    if handler is not None:
+        transport._pool = Pool(handler)
+    return anthropic.Anthropic(api_key="sk-none", max_retries=0, http_client=httpx2.Client(transport=transport))
 
 
-@contextmanager
-def answered_in_process(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> Iterator[None]:
-    """While recording: the real transport's method answers from memory. Enter before a tape is put on."""
-    original = httpx2.HTTPTransport.handle_request
-    httpx2.HTTPTransport.handle_request = lambda _self, request: handler(request)
-    try:
-        yield
-    finally:
-        httpx2.HTTPTransport.handle_request = original
+class Pool:
+    """Stands in for httpcore2's connection pool below the tap."""
+
+    def __init__(self, handler: Callable[[httpx2.Request], httpx2.Response]) -> None:
+        self.handler = handler
+
+    def handle_request(self, request: Any) -> Any:
+        import httpcore2
+
+        asked = httpx2.Request("POST", "http://pool/", content=b"".join(request.stream))
+        answered = self.handler(asked)
+        return httpcore2.Response(answered.status_code, headers=answered.headers.raw, content=answered.stream)
+
+    def close(self) -> None:
+        pass
 
 
 def ask(asking: anthropic.Anthropic, indexes: range, words: int = 60) -> None:
@@ -134,8 +145,8 @@ def record(path: Path, count: int) -> None:
     """A cassette of `count` calls, recorded through the taps."""
     import tape_jupyter as tape
 
-    with answered_in_process(), tape.recording(path):
-        ask(client(), range(count))
+    with tape.recording(path):
+        ask(client(respond), range(count))
 
 
 def forget(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import peers
-from harness import answered_in_process, ask, client, floor_client, forget, ratio, record, report, rounds, say, workplace
+from harness import ask, client, floor_client, forget, ratio, record, report, respond, rounds, say, workplace
 
 import tape_jupyter as tape
 
@@ -28,9 +28,9 @@ def ours(path, count, measured):
 
 
 def peer(name, folder, count):
-    path, asking, floor = folder / f"{name}.yaml", client(), floor_client()
+    path, asking, floor = folder / f"{name}.yaml", client(respond), floor_client()
     try:
-        with answered_in_process(), peers.recorded(name, path):
+        with peers.recorded(name, path):
             ask(asking, range(count))
 
         def replay():

@@ -6,7 +6,7 @@ import json
 
 import httpx2
 import peers
-from harness import answered_in_process, client, prose, report, say, workplace
+from harness import client, prose, report, say, workplace
 
 import tape_jupyter as tape
 
@@ -28,7 +28,7 @@ def reply(turn: int) -> bytes:
 
 def loop(turns: int, unique: dict[str, int]) -> None:
     """An agent loop; `unique` collects each distinct message and each reply body once, with its size in bytes."""
-    asking, messages = client(), [{"role": "user", "content": f"Start: {prose(1, 80)}"}]
+    asking, messages = client(handler), [{"role": "user", "content": f"Start: {prose(1, 80)}"}]
     for turn in range(turns):
         asking.messages.create(model="claude-opus-5", max_tokens=400, system=prose(5, 200), tools=TOOLS, messages=messages)
         used = json.loads(reply(turn))["content"]
@@ -51,7 +51,7 @@ def main():
         grown = {}
         for turns in (50, 200):
             path, unique = folder / f"{turns}.tape.yaml", {}
-            with answered_in_process(handler), tape.recording(path):
+            with tape.recording(path):
                 loop(turns, unique)
             grown[turns] = path.stat().st_size
             of_unique = round(grown[turns] / sum(unique.values()), 3)
@@ -62,7 +62,7 @@ def main():
             path = folder / f"{name}.yaml"
             say(f"{name}: 200 turns")
             try:
-                with answered_in_process(handler), peers.recorded(name, path):
+                with peers.recorded(name, path):
                     loop(200, {})
                 report(f"cassette of a 200-turn loop ({name})", "for comparison", None, ratio=round(path.stat().st_size / sum(unique.values()), 1), bytes=path.stat().st_size)
             except BaseException as error:

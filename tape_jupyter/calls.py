@@ -105,7 +105,7 @@ class Capture(Protocol):
         """The program closed the reply before its end."""
 
     def fail(self, error: BaseException) -> None:
-        """This was raised to the caller (connection refused, reset, timeout, cancel, interrupt)."""
+        """What was raised to the caller (connection refused, reset, timeout, cancel, interrupt)."""
 
     def value(self, value: Any) -> None:
         """A taped function returned this."""

@@ -91,7 +91,7 @@ class Cassette:
         self._memory: bytes | None = None
         self._lock = threading.RLock()
         self._folder = slices.Folder()
-        self._first_run: dict[str, Any] | None = None
+        self._first_kit = ""
         self._histories = Histories(self._place, self._folded_body)
 
     @classmethod
@@ -202,7 +202,9 @@ class Cassette:
         record = self._parse(span.offset, span.length)
         kind = next(iter(record))
         if kind == "run":
-            self.runs.append(self._whole_run(record, span))
+            self.runs.append(record)
+        elif kind == "kit":
+            self._add_kit(record, span)
         elif kind == "end":
             self.ended[str(record["end"])] = record
         elif kind == "call":
@@ -216,7 +218,7 @@ class Cassette:
             self._add_more(record, span)
         else:
             raise self.at(
-                CassetteError(f"unknown record {kind!r}; a record is one of tape, run, call, more, end", line=2),
+                CassetteError(f"unknown record {kind!r}; a record is one of tape, run, kit, call, more, end", line=2),
                 span.offset,
             )
 
@@ -230,17 +232,17 @@ class Cassette:
         if exact:
             self._by_exact[exact] = entry.match
 
-    def _whole_run(self, record: dict[str, Any], span: Span) -> dict[str, Any]:
-        """A run record whose kit is told as what differs from an earlier run's (`like`), with its kit whole."""
-        like = record.pop("like", None)
-        if like is None:
-            return record
-        base = next((run for run in self.runs if run["run"] == like), None)
-        if base is None:
-            raise self.at(
-                CassetteError(f"run {record['run']} is like run {like}, which is not before it", line=2), span.offset
-            )
-        return records.run_whole(record, base)
+    def _add_kit(self, record: dict[str, Any], span: Span) -> None:
+        """The slow part of a run's kit, told as what differs from an earlier run's where it says `like`."""
+        own, like = self._run(str(record["kit"])), record.get("like")
+        base = self._run(str(like)) if like is not None else None
+        if own is None or (like is not None and base is None):
+            missing = record["kit"] if own is None else like
+            raise self.at(CassetteError(f"a kit speaks of run {missing}, which is not before it", line=2), span.offset)
+        own["kit"] = records.kit_whole(record, own, base)
+
+    def _run(self, name: str) -> dict[str, Any] | None:
+        return next((run for run in self.runs if run["run"] == name), None)
 
     def _add_more(self, record: Mapping[str, Any], span: Span) -> None:
         entry = self._by_name.get((str(record.get("run", "")), str(record["more"])))
@@ -397,23 +399,33 @@ class Cassette:
         return self._journal.writable()
 
     def start_run(self, record: dict[str, Any], header: dict[str, Any], secrets: Secrets | None = None) -> str:
-        """Commit a run record; gives its id (random, so that two kernels or branches never share one).
-
-        Its kit is written as what differs from that of this session's first run in the file.
-        """
+        """Commit a run record; gives its id (random, so that two kernels or branches never share one)."""
         run = f"r-{entropy.token_hex(4)}"
+        whole = {"run": run, **records.masked(record, secrets)}
         with self._lock:
-            whole = {"run": run, **records.masked(record, secrets)}
             try:
-                like = next((old for old in self.runs if old is self._first_run), None)
-                self._append(tapetext.emit(records.run_like(whole, like)), header)
+                self._append(tapetext.emit(whole), header)
             except Replaced:
-                like = None
                 self._start_over(run)
                 self._append(tapetext.emit(whole), header)
-            self._first_run = like or whole
             self.runs.append(whole)
         return run
+
+    def add_kit(self, run: str, kit: Mapping[str, Any], secrets: Secrets | None = None) -> None:
+        """Commit the slow part of a run's kit: as what differs from that of this session's first run in the file."""
+        told = records.masked(dict(kit), secrets)
+        with self._lock:
+            own, first = self._run(run), self._run(self._first_kit)
+            record = records.kit_like(run, told, first)
+            try:
+                self._append(tapetext.emit(record))
+            except Replaced:
+                self._start_over(run)
+                first, record = None, records.kit_like(run, told, None)
+                self._append(tapetext.emit(record))
+            self._first_kit = first["run"] if first else run
+            if own is not None:
+                own["kit"] = records.kit_whole(record, own, first)
 
     def append_call(
         self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets

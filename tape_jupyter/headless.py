@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Mode = Literal["record", "replay"]
 Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
 REFUSALS = ("UnmatchedCall", "BlockedConnection")
+LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
+"""Not `extra_extensions`: the notebook's own `%load_ext tape_jupyter` would then print that it is loaded already."""
 PROBE = "__import__('tape_jupyter.notebook.deck', fromlist=['get']).get().session_mode"
 
 
@@ -113,7 +115,7 @@ def _run(
     stopped = False
     with kernel(notebook, path, mode, timeout) as client:
         for number, (index, cell) in enumerate(cells, 1):
-            title = cell.source.strip().splitlines()[0][:80]
+            title = _title(cell.source)
             if stopped:
                 run = CellRun(number, "same" if mode == "replay" and not before[number - 1] else "not run", title)
             else:
@@ -128,6 +130,12 @@ def _run(
 
 def _runs(cell: NotebookNode) -> bool:
     return bool(cell.cell_type == "code" and cell.source.strip())
+
+
+def _title(source: str) -> str:
+    """The first line that is not a `%%tape` line, at most 80 characters of it."""
+    lines = [line.strip() for line in source.strip().splitlines()]
+    return next((line for line in lines if line and not line.startswith("%%tape")), lines[0])[:80]
 
 
 def _execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
@@ -177,7 +185,7 @@ def kernel(notebook: NotebookNode, path: Path, mode: Mode, timeout: float | None
         timeout=timeout,
         record_timing=False,
         coalesce_streams=False,
-        extra_arguments=["--InteractiveShellApp.extra_extensions=tape_jupyter", "--IPKernelApp.log_level=ERROR"],
+        extra_arguments=[f"--InteractiveShellApp.exec_lines={LOAD}", "--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     env = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve())}

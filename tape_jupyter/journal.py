@@ -179,8 +179,9 @@ class Journal:
             return self._error("begins with a byte order mark; save the file without BOM, as UTF-8", offset)
         if text.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
             return self._error("a merge conflict is left in the file; resolve it (keep both sides' records)", offset)
-        first = text.splitlines()[0].decode("utf-8", "backslashreplace") if text.strip() else "an empty line"
-        return self._error(f"expected `---`, the start of a record, found {first[:60]!r}", offset)
+        first = next(iter(text.splitlines()), b"").decode("utf-8", "backslashreplace")[:60]
+        found = repr(first) if first.strip() else "an empty line; take it out"
+        return self._error(f"expected `---`, the start of a record, found {found}", offset)
 
     def _error(self, reason: str, offset: int) -> CassetteError:
         return CassetteError(reason, path=str(self.path), line=self.line(offset))

@@ -65,8 +65,8 @@ def _referred(call: Record) -> set[str]:
 
 
 def owner(record: Record) -> str:
-    """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, call, more, end."""
-    return str(record.get("run") or record.get("end") or "")
+    """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, kit, call, more, end."""
+    return str(record[next(iter(record))] if next(iter(record)) in ("run", "kit", "end") else record.get("run", ""))
 
 
 def prune(path: Path, *, dry: bool = False) -> Pruned:

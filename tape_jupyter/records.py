@@ -67,22 +67,26 @@ def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
     return clean if isinstance(clean, dict) else record
 
 
-def run_like(record: dict[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A run record with its kit told as what differs from an earlier run's; what that one had more is null."""
+def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A `kit:` record; beside a `base` run, what differs from that one's kit, and null for what it had more."""
     if base is None:
-        return record
-    kit, before = record.get("kit", {}), base.get("kit", {})
-    differs = {name: told for name, told in kit.items() if name not in before or before[name] != told}
-    missing = {name: None for name in before if name not in kit and before[name] is not None}
-    rest = {key: value for key, value in record.items() if key not in ("run", "kit")}
-    return {"run": record["run"], "like": base["run"], **rest, "kit": {**differs, **missing}}
+        return {"kit": run, "has": dict(kit)}
+    before = base.get("kit", {})
+    differs = {name: told for name, told in kit.items() if before.get(name) != told}
+    missing = {name: None for name in before if name not in kit and name not in FAST and before[name] is not None}
+    return {"kit": run, "like": base["run"], "has": {**differs, **missing}}
 
 
-def run_whole(record: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of run_like. Raises CassetteError."""
-    kit = {**_mapping(base.get("kit", {}), "kit"), **_mapping(record.get("kit", {}), "kit")}
-    whole = {key: value for key, value in record.items() if key != "like"}
-    return {**whole, "kit": {name: told for name, told in kit.items() if told is not None}}
+FAST = ("clock", "random")
+"""Parts of a kit that stand in the `run:` record itself (kit.collect_fast)."""
+
+
+def kit_whole(record: Mapping[str, Any], own: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A run's whole kit: what its own record says, its `kit:` record, and the kit that one is `like`."""
+    before = _mapping(base.get("kit", {}), "kit") if base is not None else {}
+    like = {name: told for name, told in before.items() if name not in FAST}
+    kit = {**_mapping(own.get("kit", {}), "kit"), **like, **_mapping(record.get("has", {}), "has")}
+    return {name: told for name, told in kit.items() if told is not None}
 
 
 def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:

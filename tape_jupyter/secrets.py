@@ -127,7 +127,7 @@ class Secrets:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a capture may be closed by the collector, while this thread is in here
         self._known: dict[str, tuple[int, str]] = {}  # value -> rank (0 best), name
         self._seen: set[str] = set()  # header values and URLs looked at: most requests carry nothing new
         self._finder: spellings.Finder | None = None  # compiled again after something was learned

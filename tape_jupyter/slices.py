@@ -260,14 +260,15 @@ def bounded(body: Any) -> Any:
     nodes, text, stack = 0, 0, [body]
     while stack:
         value = stack.pop()
-        nodes += 1
         if isinstance(value, str):
             text += len(value)
-        elif isinstance(value, list):
+        elif isinstance(value, dict | list):
             nodes += len(value)
-            stack.extend(value if nodes <= _MOST_NODES else ())
-        elif isinstance(value, dict):
-            stack.extend(value.values())
-        if nodes > 2 * _MOST_NODES or text > _MOST_TEXT:
-            raise CassetteError(_TOO_MUCH)
-    return body
+            if nodes > _MOST_NODES:
+                break
+            stack.extend(value.values() if isinstance(value, dict) else value)
+        if text > _MOST_TEXT:
+            break
+    else:
+        return body
+    raise CassetteError(_TOO_MUCH)

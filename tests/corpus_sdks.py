@@ -16,7 +16,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tests.corpus_clients import FRAMING, Observer, Record, Seen, listening, listening_async, request_body
 
 OTHER = "not a call of this API"
-OWN = re.compile(r"accept|content-type|user-agent|authorization|x-api-key|api-key|x-goog-api-(?:key|client)|x-stainless.*")
+OWN = re.compile(
+    r"accept|content-type|user-agent|authorization|x-api-key|api-key|x-goog-api-(?:key|client)|x-stainless.*"
+)
 """Headers that SDKs write themselves."""
 
 
@@ -42,7 +44,7 @@ class Sdk:
         if hasattr(value, "__aiter__"):
             async for event in value:
                 keep(event)
-        elif hasattr(value, "__next__"):
+        elif hasattr(value, "__next__") or type(value).__name__.endswith("Stream"):
             for event in value:
                 keep(event)
         else:
@@ -146,7 +148,9 @@ class Anthropic(_Stainless):
         if path_of(record).endswith("/complete"):
             method = client.completions.create
         else:
-            betas = [v for name in list(headers) if name.lower() == "anthropic-beta" for v in headers.pop(name).split(",")]
+            betas = [
+                v for name in list(headers) if name.lower() == "anthropic-beta" for v in headers.pop(name).split(",")
+            ]
             beta = bool(betas) or "beta" in query_of(record)
             if betas:
                 body["betas"] = [name.strip() for name in betas]
@@ -197,17 +201,21 @@ class AsyncOpenAI(OpenAI):
 
 # ---------------------------------------------------------------- google-genai
 
-CONTENT_CALL = re.compile(
+GEMINI_CALL = re.compile(
     r"^(?P<prefix>.*)/(?P<version>v1\w*)/(?P<vertex>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/)?"
-    r"(?P<model>(?:publishers/[^/]+/)?\w+/[^/]+):(?P<verb>generateContent|streamGenerateContent|countTokens|batchEmbedContents)$"
+    r"(?:(?P<model>(?:publishers/[^/]+/)?(?:models|tunedModels)/[^/]+):)?"
+    r"(?P<verb>generateContent|streamGenerateContent|countTokens|batchEmbedContents|cachedContents|interactions)$"
 )
 
 
 class Gemini(Sdk):
     @classmethod
     def can(cls, record: Record) -> str:
-        call = CONTENT_CALL.match(unquote(path_of(record)))
+        call = GEMINI_CALL.match(unquote(path_of(record)))
         if not call:
+            google = re.search(r"generativelanguage\.googleapis|aiplatform", record["request"]["url"])
+            return "one request of several that one google-genai call makes" if google else OTHER
+        if record["request"]["method"] != "POST":
             return OTHER
         if call["verb"] == "streamGenerateContent" and query_of(record).get("alt") != "sse":
             return "google-genai streams with alt=sse only; the record is another wire form"
@@ -249,29 +257,40 @@ class Gemini(Sdk):
         return made.aio if self.asynchronous else made
 
     def call(self, record: Record) -> Any:
-        from google.genai.types import HttpOptions
-
-        where = CONTENT_CALL.match(unquote(path_of(record)))
+        where = GEMINI_CALL.match(unquote(path_of(record)))
         assert where is not None
-        body = body_of(record) or {}
-        models = self.client(
-            where["prefix"], where["version"], where["vertex"] or "", where["project"] or "", where["location"] or ""
-        ).models
-        options = {"headers": extra_headers(record)}
-        if where["verb"] == "batchEmbedContents":
-            return models.embed_content(
-                model=where["model"], contents="x", config={"http_options": HttpOptions(**options, extra_body=body)}
-            )
-        if where["verb"] == "countTokens":
-            extra = {k: v for k, v in body.items() if k != "contents"} or None
-            return models.count_tokens(
-                model=where["model"],
-                contents=body["contents"],
-                config={"http_options": HttpOptions(**options, extra_body=extra)},
-            )
-        method = models.generate_content if where["verb"] == "generateContent" else models.generate_content_stream
-        contents, config = generation(body, options)
-        return method(model=where["model"], contents=contents, config=config)
+        names = ("prefix", "version", "vertex", "project", "location")
+        client = self.client(*(where[name] or "" for name in names))
+        make = {
+            "interactions": self._interactions,
+            "cachedContents": self._cached,
+            "batchEmbedContents": self._embed,
+            "countTokens": self._count,
+        }.get(where["verb"], self._generate)
+        return make(client, where["model"] or "", body_of(record) or {}, extra_headers(record), where["verb"])
+
+    def _generate(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], verb: str) -> Any:
+        whole = verb == "generateContent"
+        method = client.models.generate_content if whole else client.models.generate_content_stream
+        contents, config = generation(body, headers)
+        return method(model=model, contents=contents, config=config)
+
+    def _count(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+        rest = {name: value for name, value in body.items() if name != "contents"}
+        return client.models.count_tokens(
+            model=model, contents=body.get("contents", "x"), config={"http_options": options(headers, rest)}
+        )
+
+    def _embed(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+        config = {"http_options": options(headers, body)}
+        return client.models.embed_content(model=model, contents="x", config=config)
+
+    def _cached(self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+        config = {"http_options": options(headers, {name: value for name, value in body.items() if name != "model"})}
+        return client.caches.create(model=body.get("model", ""), config=config)
+
+    def _interactions(self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+        return client.interactions.create(**body, extra_headers=headers)
 
     async def close(self) -> None:
         for client in self.clients.values():
@@ -284,9 +303,15 @@ class AsyncGemini(Gemini):
     asynchronous = True
 
 
-def generation(body: dict[str, Any], options: dict[str, Any]) -> tuple[Any, Any]:
+def options(headers: dict[str, str], body: dict[str, Any] | None = None) -> Any:
+    from google.genai.types import HttpOptions
+
+    return HttpOptions(headers=headers, extra_body=body or None)
+
+
+def generation(body: dict[str, Any], headers: dict[str, str]) -> tuple[Any, Any]:
     """Contents and config as google-genai has them; where it has no field for something, all in the extra body."""
-    from google.genai.types import Content, GenerateContentConfig, HttpOptions
+    from google.genai.types import Content, GenerateContentConfig
     from pydantic import ValidationError
 
     settings = {k: v for k, v in body.items() if k not in {"contents", "generationConfig"}}
@@ -294,8 +319,8 @@ def generation(body: dict[str, Any], options: dict[str, Any]) -> tuple[Any, Any]
         contents = [Content.model_validate(one) for one in body["contents"]]
         config = GenerateContentConfig.model_validate({**settings, **body.get("generationConfig", {})})
     except (ValidationError, KeyError, TypeError):
-        return "x", GenerateContentConfig(http_options=HttpOptions(**options, extra_body=body))
-    config.http_options = HttpOptions(**options)
+        return "x", GenerateContentConfig(http_options=options(headers, body))
+    config.http_options = options(headers)
     return contents, config
 
 
@@ -355,7 +380,9 @@ def _environment(name: str) -> str:
 
 # ---------------------------------------------------------------- boto3
 
-MODEL_CALL = re.compile(r"^(?P<prefix>.*)/model/(?P<model>[^/]+)/(?P<verb>converse|converse-stream|invoke|invoke-with-response-stream)$")
+MODEL_CALL = re.compile(
+    r"^(?P<prefix>.*)/model/(?P<model>[^/]+)/(?P<verb>converse|converse-stream|invoke|invoke-with-response-stream)$"
+)
 
 
 class Boto3(Sdk):
@@ -363,8 +390,14 @@ class Boto3(Sdk):
     def can(cls, record: Record) -> str:
         call = MODEL_CALL.match(path_of(record))
         if not call:
-            return OTHER if "/model/" not in path_of(record) else "not an operation of bedrock-runtime that invokes a model"
-        return "" if call["verb"].startswith("invoke") or body_of(record) is not None else "the request is no JSON object"
+            return (
+                OTHER
+                if "/model/" not in path_of(record)
+                else "not an operation of bedrock-runtime that invokes a model"
+            )
+        return (
+            "" if call["verb"].startswith("invoke") or body_of(record) is not None else "the request is no JSON object"
+        )
 
     def __init__(self, base: str) -> None:
         super().__init__(base)

@@ -246,9 +246,7 @@ def lines_of(part: Part, records: dict[str, Record]) -> Iterator[dict[str, Any]]
         yield compared(part, records[name], told["record"].get(name), told["replay"].get(name))
 
 
-def compared(
-    part: Part, record: Record, live: dict[str, Any] | None, played: dict[str, Any] | None
-) -> dict[str, Any]:
+def compared(part: Part, record: Record, live: dict[str, Any] | None, played: dict[str, Any] | None) -> dict[str, Any]:
     line: dict[str, Any] = {"id": record["id"], "client": part.client}
     if live is None or played is None:
         mode = "record" if live is None else "replay"

@@ -264,6 +264,24 @@ def test_a_stream_left_early_replays_to_the_same_byte(door, provider, tape):
     assert end == "left" and tape.entries[0].chunks == chunks and tape.entries[0].end == "closed"
 
 
+@pytest.mark.parametrize("module", [httpx, httpx2])
+def test_a_stream_read_in_two_goes_continues_where_it_stopped(module, provider, tape):
+    provider.script("/v1", Scripted(200, {"content-type": "text/event-stream"}, sse(*[(None, n) for n in range(5)])))
+
+    async def run() -> Any:
+        async with module.AsyncClient() as client, client.stream("POST", provider.url + "/v1") as response:
+            first = aiter(response.stream)  # held: a connection's stream is closed with its first reader
+            return [await anext(first), await anext(first)], [chunk async for chunk in response.stream]
+
+    def run_sync() -> Any:
+        with module.Client() as client, client.stream("POST", provider.url + "/v1") as response:
+            first = iter(response.stream)
+            return [next(first)], list(response.stream)
+
+    seen = twice(tape, provider, lambda: (asyncio.run(run()), run_sync()))
+    assert [[len(goes[0]), len(goes[1])] for goes in seen] == [[2, 3], [1, 4]]
+
+
 def test_reading_past_the_point_where_the_program_left_is_refused(door, provider, tape):
     door.stream(f"{provider.url}/v1/messages", read=3, json=STREAMED)
     tape.rewind()

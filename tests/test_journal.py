@@ -292,9 +292,9 @@ def test_a_file_nobody_may_read_is_told(path):
     path.write_bytes(record(1))
     path.chmod(0)
     code = (
-        "import os, sys; os.setgid(65534); os.setuid(65534)\n"
-        "from pathlib import Path; from tape_jupyter.journal import Journal\n"
+        "import os, sys; from pathlib import Path; from tape_jupyter.journal import Journal\n"
         "from tape_jupyter.errors import CassetteError\n"
+        "os.setgid(65534); os.setuid(65534)\n"
         "try: list(Journal(Path(sys.argv[1])).scan())\n"
         "except CassetteError as error: print(error)\n"
     )

@@ -10,9 +10,11 @@ import pytest
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.notebook import summary
 from tape_jupyter.notebook.taped import CellReport, Row
+from tape_jupyter.providers import Facts, Usage
 
 EVIL = "</script></td><img src=x onerror=alert(1)><script>alert(2)</script>"
-ASK = Row("78a670b1", "model", "claude-sonnet-5", "anthropic", 1204, 310, Decimal("0.00826"), 3.21)
+TOLD = Facts(provider="anthropic", model="claude-sonnet-4-5", usage=Usage(1204, 310))  # 3 and 15 dollars a million
+ASK = Row("78a670b1", "model", "claude-sonnet-5", TOLD, 3.21)
 LOOK = Row("0badcafe", "tool", "lookup", seconds=0.004, error="KeyError: 'x'")
 
 
@@ -42,7 +44,7 @@ def test_a_cell_without_calls_is_one_short_line():
 
 
 def test_an_unknown_price_is_a_dash_and_a_partly_known_one_a_plus():
-    unknown = Row("1", "model", "gemma", "local", 10, 5)
+    unknown = Row("1", "model", "gemma", Facts(provider="local", model="gemma", usage=Usage(10, 5)))
     assert "10 in + 5 out tokens · – ·" in summary.headline(report(unknown))
     assert "$0.0083+" in summary.headline(report(ASK, unknown))
 
@@ -87,7 +89,7 @@ class Tags(HTMLParser):
 
 
 def test_recorded_text_stays_text():
-    hostile = Row(EVIL, EVIL, EVIL, EVIL, 1, 1, None, 0.1, EVIL)
+    hostile = Row(EVIL, EVIL, EVIL, Facts(provider=EVIL, model=EVIL, usage=Usage(1, 1)), 0.1, EVIL)
     page = summary.html(report(hostile, misses=[UnmatchedCall(EVIL)], warnings=[EVIL], notes=[EVIL], path=f"{EVIL}/x"))
     tags = Tags(page)
     assert tags.names <= {"div", "details", "summary", "code", "table", "thead", "tbody", "tr", "th", "td"}

@@ -1,0 +1,1 @@
+"""Notebook room: the deck and what drives it."""

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tape_jupyter import hosts
-from tape_jupyter.calls import FunctionCall, Play, Reply, Request, Value, Where
+from tape_jupyter.calls import Capture, FunctionCall, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.frozen import freeze_error
 from tape_jupyter.matching import exact_digest, json_value, match_key
-from tape_jupyter.notebook.capture import FunctionCapture, HttpCapture
+from tape_jupyter.notebook.capture import FunctionCapture, HttpCapture, Passing
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
@@ -47,7 +47,7 @@ class Boundary:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
 
-    def begin(self, call: Request | FunctionCall) -> Play | HttpCapture | FunctionCapture | None:
+    def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
         if not isinstance(cell, Cell):
@@ -68,10 +68,10 @@ class Boundary:
             return Play(Reply(None, end="error", error=REFUSED))
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
-    def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | HttpCapture | None:
+    def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
-            return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else None
+            return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
         match = self._match(cell, request)
         self._tools(cell, request)
         entry = self._decide(cell, origin, match, request)
@@ -87,7 +87,7 @@ class Boundary:
         self.desk.secrets.learn_request(request)
         return match_key(request, self.desk.secrets, cell.ignore)
 
-    def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | FunctionCapture | None:
+    def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
         cell.taped_tools.add(call.name)
         match = match_key(call, self.desk.secrets)
         entry = self._decide(cell, origin, match, call)

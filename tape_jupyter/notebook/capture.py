@@ -54,12 +54,12 @@ class Taking:
         )  # fmt: skip
         try:
             self.entry = self.cell.cassette.append_call(head, call, reply, self.secrets)
+            self.cell.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.warn(f"call {self.id} is NOT on the tape: {error}", cold=True)
         except Exception as error:
-            self.cell.warn(
-                f"call {self.id} is NOT on the tape ({type(error).__name__}: {error}); please report this", cold=True
-            )
+            text = f"call {self.id} is NOT on the tape ({type(error).__name__}: {error}); please report this"
+            self.cell.warn(text, cold=True)
 
 
 class HttpCapture(Taking):
@@ -198,13 +198,31 @@ def failure(reply: Reply, error: BaseException | None) -> str:
     return reply.end if reply.end == "cut short" else ""
 
 
-def row_of(name_id: str, kind: str, told: providers.Facts, seconds: float, *, name: str, error: str) -> Row:
-    usage = told.usage
-    return Row(
-        name_id, kind, told.answered or told.model or short_url(name), told.provider,
-        usage.input if usage else None, usage.output if usage else None, providers.cost(told), seconds, error,
-    )  # fmt: skip
+def row_of(call: str, kind: str, told: providers.Facts, seconds: float, *, name: str, error: str) -> Row:
+    return Row(call, kind, told.answered or told.model or short_url(name), told, seconds, error)
 
 
 def short_url(url: str) -> str:
     return url.partition("://")[2].partition("?")[0][:80] or url[:80]
+
+
+class Passing:
+    """A live call that is not taped (telemetry), as a capture that keeps nothing: the guard lets its socket through."""
+
+    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
+        """Not kept."""
+
+    def chunk(self, data: bytes) -> None:
+        """Not kept."""
+
+    def finish(self) -> None:
+        """Not kept."""
+
+    def close(self) -> None:
+        """Not kept."""
+
+    def fail(self, error: BaseException) -> None:
+        """Not kept."""
+
+    def value(self, value: Any) -> None:
+        """Not kept."""

@@ -5,9 +5,11 @@ No IPython here (cells.py hooks it up), so that `tape.recording(path)` in a scri
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import os
 import secrets as entropy
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +29,8 @@ from tape_jupyter.player import MODES, CellIdentity, Matching, Mode, Player
 from tape_jupyter.secrets import Secrets
 
 __all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get"]
+
+KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
 
 _decks: list[Deck] = []
 
@@ -228,25 +232,37 @@ class Deck:
         if cell.cold:
             told["cold"] = cell.cold
         try:
-            cell.cassette.end_run(cell.run, told)
+            cell.cassette.end_run(cell.run, told, self.secrets)
         except (CassetteError, OSError) as problem:
             cell.warn(f"the end of the run is not on the tape: {problem}")
 
     def start_run(self, cell: Cell) -> None:
-        """Commit the run's record, with its kit, before its first call goes out. Raises CassetteError."""
+        """Commit the run's record before its first call goes out. Raises CassetteError."""
         if cell.cassette is None:
             return
-        folder = cell.ask.notebook.parent if cell.ask.notebook else None
-        record = {
-            **self._run_record(cell),
-            "kit": {**cell.kit, **kit.collect(cell.ask.namespace, self.tags, folder=folder)},
-        }
+        record = {**self._run_record(cell), "kit": cell.kit}
         header = {
             "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
             "cassette": cell.ask.name,
             "made by": f"tape-jupyter {__version__}",
         }
-        cell.run = cell.cassette.start_run(record, {k: v for k, v in header.items() if v})
+        cell.run = cell.cassette.start_run(record, {k: v for k, v in header.items() if v}, self.secrets)
+        cell.first_commit = lambda: self._gather(cell)
+
+    def _gather(self, cell: Cell) -> None:
+        """Collect the slow part of the kit beside the cell, once its first call is safe: no token waits for git."""
+        cell.first_commit = _nothing
+        gathering = threading.Thread(target=self._add_kit, args=(cell,), name="tape kit", daemon=True)
+        contextvars.Context().run(gathering.start)  # a thread of ours takes no number among the program's
+        cell.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
+
+    def _add_kit(self, cell: Cell) -> None:
+        folder = cell.ask.notebook.parent if cell.ask.notebook else None
+        try:
+            if cell.cassette is not None:
+                cell.cassette.add_kit(cell.run, kit.collect(cell.ask.namespace, self.tags, folder=folder), self.secrets)
+        except Exception as error:
+            cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
 
     def _run_record(self, cell: Cell) -> dict[str, Any]:
         identity = cell.execution.cell

@@ -12,11 +12,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter import providers
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.matching import IgnorePath
 from tape_jupyter.origin import Origin
 from tape_jupyter.player import Execution, Mode, Player
+from tape_jupyter.providers import Facts
 
 
 @dataclass
@@ -35,19 +37,36 @@ class CellAsk:
     namespace: Mapping[str, Any] = field(default_factory=dict)
 
 
+NOTHING_TOLD = Facts()
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One call in a cell's report. Tokens are None where nobody told; `cost` in US dollars."""
+    """One call in a cell's report; `told` is what its provider's view says of it."""
 
     id: str
     kind: str
     name: str
-    provider: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    cost: Decimal | None = None
+    told: Facts = NOTHING_TOLD
     seconds: float = 0.0
     error: str = ""
+
+    @property
+    def provider(self) -> str:
+        return self.told.provider
+
+    @property
+    def tokens_in(self) -> int | None:
+        return self.told.usage.input if self.told.usage else None
+
+    @property
+    def tokens_out(self) -> int | None:
+        return self.told.usage.output if self.told.usage else None
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars at list price; priced when it is shown, since the price table takes a while to load."""
+        return providers.cost(self.told)
 
 
 @dataclass
@@ -87,6 +106,7 @@ class Cell:
     names: Counter[str] = field(default_factory=Counter)
     undecided: list[Callable[[bool], None]] = field(default_factory=list)
     undo: list[Callable[[], None]] = field(default_factory=list)
+    first_commit: Callable[[], None] = lambda: None
     asked_tools: dict[str, str] = field(default_factory=dict)
     taped_tools: set[str] = field(default_factory=set)
     sought_tools: set[str] = field(default_factory=set)

@@ -185,13 +185,16 @@ class _AsyncLive:
 
 
 class _Played:
-    """A recorded body: the recorded chunks, then what ended them."""
+    """A recorded body: the recorded chunks, then what ended them.
+
+    Read again it goes on where it stopped, as a connection does: openai's async streams drain what is left that way.
+    """
 
     def __init__(self, reply: Reply, thaw: Callable[[Mapping[str, Any] | None], BaseException]) -> None:
-        self.reply, self.thaw = reply, thaw
+        self.reply, self.thaw, self.left = reply, thaw, iter(reply.chunks)
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self.reply.chunks
+        yield from self.left
         self._end()
 
     def _end(self) -> None:
@@ -205,7 +208,7 @@ class _AsyncPlayed(_Played):
     """The same, awaited."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self.reply.chunks:
+        for chunk in self.left:
             yield chunk
         await _await_cancel(self.reply)
         self._end()
