@@ -34,7 +34,7 @@ demo: $(VENV)/.group-test ## record, cut the network, replay, edit a reply, show
 	$(BIN)/tape demo $(ARGS)
 
 demo-live: $(VENV)/.group-test $(VENV)/.group-real-model ## the same against a real model on this machine
-	$(BIN)/tape demo --real-model $(ARGS)
+	$(BIN)/tape demo --live $(ARGS)
 
 bench: $(VENV)/.group-test $(VENV)/.group-bench ## one JSON line a figure, the peers measured in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -84,7 +84,7 @@ class Pool:
 
         asked = httpx2.Request("POST", "http://pool/", content=b"".join(request.stream))
         answered = self.handler(asked)
-        return httpcore2.Response(answered.status_code, headers=answered.headers.raw, content=answered.stream)
+        return httpcore2.Response(answered.status_code, headers=answered.headers.raw, content=answered.stream, extensions={"reason_phrase": b"OK"})
 
     def close(self) -> None:
         pass

@@ -27,23 +27,26 @@ def reply(turn: int) -> bytes:
 
 
 def loop(turns: int, unique: dict[str, int]) -> None:
-    """An agent loop; `unique` collects each distinct message and each reply body once, with its size in bytes."""
+    """An agent loop; `unique` collects each distinct message, and each reply's headers and body, with its size in bytes."""
     asking, messages = client(handler), [{"role": "user", "content": f"Start: {prose(1, 80)}"}]
     for turn in range(turns):
         asking.messages.create(model="claude-opus-5", max_tokens=400, system=prose(5, 200), tools=TOOLS, messages=messages)
         used = json.loads(reply(turn))["content"]
         result = {"type": "tool_result", "tool_use_id": f"toolu_{turn:06d}", "content": f"Record {turn}: {prose(turn + 9, 120)}"}
         messages += [{"role": "assistant", "content": used}, {"role": "user", "content": [result]}]
-        unique[f"reply {turn}"] = len(reply(turn))
+        unique[f"reply {turn}"] = len(reply(turn)) + sum(len(f"{name}: {value}") for name, value in headers_of(reply(turn)).items())
     for part in (*messages, *TOOLS, prose(5, 200)):
         text = json.dumps(part, separators=(",", ":"))
         unique[text] = len(text)
 
 
+def headers_of(body: bytes) -> dict[str, str]:
+    return {"content-type": "application/json", "content-length": str(len(body))}
+
+
 def handler(request: httpx2.Request) -> httpx2.Response:
     body = reply((len(json.loads(request.content)["messages"]) - 1) // 2)
-    headers = {"content-type": "application/json", "content-length": str(len(body))}
-    return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(body))
+    return httpx2.Response(200, headers=headers_of(body), stream=httpx2.ByteStream(body))
 
 
 def main():

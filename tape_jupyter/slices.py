@@ -18,7 +18,7 @@ from tape_jupyter.errors import CassetteError
 
 MARK = "<from>"
 LONG_TEXT = 200
-WORTH = 80  # characters of JSON that a reference must save: below, the items themselves read better
+WORTH = 64  # characters of JSON that a reference must save: below, the items themselves read better
 REMEMBERED = 64  # bodies whose items can be referred to; older ones are stored anew
 _TEXTS_KEPT = 4096
 _MOST_NODES = 2_000_000  # of an unfolded body; a few hostile lines could ask for any number

@@ -15,9 +15,6 @@ must be the same both times, and its bytes those of the corpus; an audit hook co
 from __future__ import annotations
 
 import argparse
-import asyncio
-import gzip
-import inspect
 import json
 import os
 import shutil
@@ -26,10 +23,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +33,20 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not the folder of this file: its modules would stand for installed ones of the same name
 
-from tests import corpus_sdks as sdks
-from tests.corpus_clients import Raw, RawAsync, Record, Requests, Seen, reply_body, sha
+from tests.corpus_clients import Record, Seen, reply_body, request_body, sha
+from tests.corpus_sdks import OTHER
+from tests.corpus_worker import CLIENTS, Job, read
 
 BATCH = 50
 """Records a cassette."""
 SHARE = 350
 """Records a process, at most."""
+HOP = {"content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"}
+"""Reply headers that are the connection's."""
 SHOWN = 32
 """Chunk sizes a line shows; of longer bodies it shows their digest."""
-
-
-def _raw(name: str, kind: type[Raw], base: str) -> Raw:
-    from importlib import import_module
-
-    return kind(base, import_module(name))
-
-
-CLIENTS: dict[str, Callable[[str], Any]] = {
-    "httpx": partial(_raw, "httpx", Raw),
-    "httpx2": partial(_raw, "httpx2", Raw),
-    "requests": Requests,
-    "httpx-async": partial(_raw, "httpx", RawAsync),
-    "httpx2-async": partial(_raw, "httpx2", RawAsync),
-    "anthropic": sdks.Anthropic,
-    "anthropic-async": sdks.AsyncAnthropic,
-    "openai": sdks.OpenAI,
-    "openai-async": sdks.AsyncOpenAI,
-    "google-genai": sdks.Gemini,
-    "google-genai-async": sdks.AsyncGemini,
-    "mistralai": sdks.Mistral,
-    "mistralai-async": sdks.AsyncMistral,
-    "boto3": sdks.Boto3,
-}
+PATIENCE = 900
+"""Seconds a process may take."""
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-api03-Zq7rTq1v9WcX2bLk",
     "OPENAI_API_KEY": "sk-proj-Jw8hTq2x5NcR7vBm",
@@ -85,97 +62,11 @@ def why_not(client: str, record: Record) -> str:
     """Why a client does not play a record; "" if it does."""
     if record["fidelity"] == "reserialized":
         return "reserialized: a recorder kept the parsed JSON only, there are no bytes to compare with"
-    can = getattr(CLIENTS[client], "can", None)
+    can = CLIENTS[client].can
     return can(record) if can else ""
 
 
-# ---------------------------------------------------------------- the playing processes
-
-
-def work(job: dict[str, Any]) -> None:
-    """One process: one client, some batches, recording or replaying."""
-    connects = watched()
-    records = {record["id"]: record for record in read(Path(job["corpus"]))}
-    with Path(job["out"]).open("w", encoding="utf-8") as out:
-        for number, batch in enumerate(job["batches"]):
-            chosen = [records[name] for name in batch]
-            path = Path(job["folder"]) / f"{job['part']}-{number}.tape.yaml"
-            for line in play(job, path, chosen, connects):
-                out.write(json.dumps(line) + "\n")
-    if "problem" in job:
-        sys.exit(job["problem"])
-
-
-def watched() -> list[str]:
-    """Everything in this process that asks for a name or connects anywhere, from now on."""
-    seen: list[str] = []
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event in {"socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"}:
-            seen.append(f"{event} {args[-1] if event == 'socket.connect' else args[:2]}")
-
-    sys.addaudithook(hook)
-    return seen
-
-
-def play(job: dict[str, Any], path: Path, records: list[Record], connects: list[str]) -> Iterator[dict[str, Any]]:
-    lines: list[dict[str, Any]] = []
-    make, playing = CLIENTS[job["client"]], job["mode"] == "replay"
-    try:
-        if getattr(getattr(make, "args", [0])[-1] if isinstance(make, partial) else make, "asynchronous", False):
-            asyncio.run(_sent(make, job, path, records, connects, lines))
-        else:
-            _driven(_sent(make, job, path, records, connects, lines))
-    except BaseException as error:  # a refusal is no Exception; it is told once more at the end of its block
-        if isinstance(error, KeyboardInterrupt) or not playing:
-            raise
-        job["problem"] = f"{path.name}: {type(error).__name__}: {error}"
-    for line in lines:
-        if not job["full"]:
-            del line["seen"]["dump"]
-    return iter(lines)
-
-
-async def _sent(
-    make: Callable[[str], Any],
-    job: dict[str, Any],
-    path: Path,
-    records: list[Record],
-    connects: list[str],
-    lines: list[dict[str, Any]],
-) -> None:
-    import tape_jupyter as tape
-
-    block = tape.replaying(path) if job["mode"] == "replay" else tape.recording(path)
-    async with block:
-        client = make(job["base"])
-        for record in records:
-            before = len(connects)
-            seen = await _played(client, record)
-            lines.append({"id": record["id"], "seen": seen, "connects": connects[before:]})
-        await client.close()
-
-
-async def _played(client: Any, record: Record) -> Seen:
-    try:
-        return await client.play(record)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a refusal is no Exception
-        client.observer.error = error
-        return client.observer.seen()
-
-
-def _driven(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that never suspends, without an event loop."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    raise RuntimeError("a synchronous client waited for something")
-
-
-# ---------------------------------------------------------------- the conducting process
+# ---------------------------------------------------------------- playing
 
 
 @dataclass
@@ -187,12 +78,6 @@ class Part:
     batches: list[list[str]]
     seen: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
-
-
-def read(path: Path) -> list[Record]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as file:
-        return [json.loads(line) for line in file if line.strip()]
 
 
 def parts_of(clients: list[str], records: list[Record]) -> list[Part]:
@@ -208,22 +93,26 @@ def parts_of(clients: list[str], records: list[Record]) -> list[Part]:
 
 def run(part: Part, mode: str, corpus: Path, folder: Path, base: str, full: bool) -> None:
     """Play a part in a new process."""
-    out = folder / f"{part.name}.{mode}.jsonl"
-    job = {"client": part.client, "mode": mode, "part": part.name, "batches": part.batches, "corpus": str(corpus)}
-    job |= {"folder": str(folder), "base": base, "out": str(out), "full": full}
-    file = folder / f"{part.name}.{mode}.job.json"
-    file.write_text(json.dumps(job))
-    command = [sys.executable, str(Path(__file__).resolve()), "--worker", str(file)]
-    done = subprocess.run(command, env=environment(mode, folder), capture_output=True, text=True, cwd=folder)
-    part.seen[mode] = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    if done.returncode:
+    if mode == "record":
+        for old in folder.glob(f"{part.name}-*.tape.yaml"):  # of a run before: recordings append
+            old.unlink()
+    out, file = folder / f"{part.name}.{mode}.jsonl", folder / f"{part.name}.{mode}.job.json"
+    out.unlink(missing_ok=True)
+    Job(part.client, mode, part.name, part.batches, str(corpus), str(folder), base, str(out), full).write(file)
+    command = [sys.executable, str(ROOT / "tests" / "corpus_worker.py"), str(file)]
+    asked = {"env": environment(mode, folder), "capture_output": True, "text": True, "cwd": folder}
+    try:
+        done = subprocess.run(command, timeout=PATIENCE, check=False, **asked)
         part.said[mode] = done.stderr.strip().rpartition("\n")[2]
+    except subprocess.TimeoutExpired:
+        part.said[mode] = f"its process was stopped after {PATIENCE} s"
+    part.seen[mode] = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
 def environment(mode: str, home: Path) -> dict[str, str]:
     """No setting of this machine's but where programs and libraries are; keys to record with, none to replay with."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
-    kept |= {"HOME": str(home), "PYTHONHASHSEED": "random", "AWS_EC2_METADATA_DISABLED": "true"}
+    kept |= {"HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true"}
     return {**kept, **(KEYS if mode == "record" else {})}
 
 
@@ -240,6 +129,9 @@ def both_ways(parts: list[Part], corpus: Path, folder: Path, jobs: int, full: bo
         list(pool.map(lambda part: run(part, "replay", corpus, folder, base, full), parts))
 
 
+# ---------------------------------------------------------------- comparing
+
+
 def lines_of(part: Part, records: dict[str, Record]) -> Iterator[dict[str, Any]]:
     told = {mode: {line["id"]: line for line in part.seen[mode]} for mode in ("record", "replay")}
     for name in (name for batch in part.batches for name in batch):
@@ -250,25 +142,43 @@ def compared(part: Part, record: Record, live: dict[str, Any] | None, played: di
     line: dict[str, Any] = {"id": record["id"], "client": part.client}
     if live is None or played is None:
         mode = "record" if live is None else "replay"
-        return {**line, "equal": False, "differs": [f"no result: {part.said.get(mode, 'the process ended')}"]}
+        return {**line, "equal": False, "differs": [f"no result: {part.said[mode] or 'its process ended'}"]}
     if not live["seen"]["heads"]:
         error = live["seen"]["error"] or {"class": "", "text": "nothing was sent"}
         return {**line, "skipped": f"{part.client} does not send it: {error['class']}: {error['text'][:200]}"}
-    differs = differences(live["seen"], played["seen"], record)
+    differs = differences(live["seen"], played["seen"], record, whole=CLIENTS[part.client].can is None)
     if played["connects"]:
         differs.append(f"tried to connect: {played['connects'][:3]}")
-    shown = {**line, **shown_of(played), "equal": not differs, "live": not differs or shown_of(live)}
-    if not differs:
-        del shown["live"]
-    return shown if not differs else {**shown, "differs": differs}
+    line |= {**shown_of(played), "equal": not differs}
+    return {**line, "differs": differs, "live": shown_of(live)} if differs else line
 
 
-def differences(live: Seen, played: Seen, record: Record) -> list[str]:
+def differences(live: Seen, played: Seen, record: Record, whole: bool) -> list[str]:
+    """What the two runs saw differently; else what is not as in the corpus. An SDK may leave a stream early."""
     names = [name for name in live if name != "dump" and live[name] != played[name]]
-    body = reply_body(record) if record["request"]["method"] != "HEAD" else b""
-    if not names and live["wire"] != sha(body) and played["error"] is None:
+    if names:
+        return names
+    body = b"" if _bodiless(record) else reply_body(record)
+    if played["wire"] != sha(body if whole else body[: sum(played["sizes"])]):
         names.append("the bytes are not those of the corpus")
+    if lost := lost_headers(record, played["heads"][0][3]):
+        names.append(f"headers of the corpus are missing: {', '.join(lost)}")
     return names
+
+
+def _bodiless(record: Record) -> bool:
+    return record["request"]["method"] == "HEAD" or record["response"]["status"] in {204, 304}
+
+
+def lost_headers(record: Record, seen: list[list[str]]) -> list[str]:
+    """Names of recorded headers that a client did not get; those of the connection are the server's own.
+
+    boto3 shows one line of a repeated header: only of those that stand once all values are asked for.
+    """
+    kept = {(name.lower(), value.strip()) for name, value in seen}
+    recorded = [(name.lower(), value.strip()) for name, value in record["response"]["headers"]]
+    once = Counter(name for name, _ in recorded)
+    return [name for name, value in recorded if once[name] == 1 and name not in HOP and (name, value) not in kept]
 
 
 def shown_of(told: dict[str, Any]) -> dict[str, Any]:
@@ -293,19 +203,12 @@ def shown_of(told: dict[str, Any]) -> dict[str, Any]:
 
 def main(argv: list[str]) -> int:
     asked = parser().parse_args(argv)
-    if asked.worker:
-        work(json.loads(Path(asked.worker).read_text()))
-        return 0
-    if not asked.corpus:
-        parser().error("name a corpus file")
     clients = asked.clients.split(",") if asked.clients else list(CLIENTS)
     unknown = [name for name in clients if name not in CLIENTS]
     if unknown:
         parser().error(f"no such client: {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
     folder = Path(tempfile.mkdtemp(prefix="corpus-")) if not asked.keep else Path(asked.keep).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    for old in [*folder.glob("*.tape.yaml"), *folder.glob("*.json*")]:  # of a run before: recordings append
-        old.unlink()
     try:
         return report(asked, clients, Path(asked.corpus).resolve(), folder)
     finally:
@@ -315,13 +218,12 @@ def main(argv: list[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("corpus", nargs="?", help="CORPUS.jsonl or CORPUS.jsonl.gz")
+    made.add_argument("corpus", help="CORPUS.jsonl or CORPUS.jsonl.gz")
     made.add_argument("--limit", type=int, help="the first N records that have bytes")
     made.add_argument("--every", type=int, default=1, help="every Nth record that has bytes")
     made.add_argument("--clients", default="", help=f"some of {','.join(CLIENTS)}")
     made.add_argument("--jobs", type=int, default=2, help="processes at a time")
     made.add_argument("--keep", help="a folder for cassettes and all that was seen, objects in full")
-    made.add_argument("--worker", help=argparse.SUPPRESS)
     return made
 
 
@@ -341,8 +243,8 @@ def report(asked: argparse.Namespace, clients: list[str], corpus: Path, folder: 
         for line in _lines(client, parts, chosen, by_id):
             print(json.dumps(line))
             _count(counts[client], line)
-    told = summary(counts, folder, chosen, parts)
-    print(json.dumps({**told, "reserialized": len(records) - len(exact), "seconds": round(time.perf_counter() - started, 1)}))  # fmt: skip
+    told = {**summary(counts, folder, chosen, parts), "reserialized": len(records) - len(exact)}
+    print(json.dumps({**told, "seconds": round(time.perf_counter() - started, 1)}))
     return 0 if told["equal"] == told["sent"] and told["sent"] else 1
 
 
@@ -357,7 +259,7 @@ def _lines(client: str, parts: list[Part], chosen: list[Record], by_id: dict[str
 
 def _count(count: Counter[str], line: dict[str, Any]) -> None:
     if "skipped" in line:
-        count["not its API" if line["skipped"] == sdks.OTHER else "skipped"] += 1
+        count["not its API" if line["skipped"] == OTHER else "skipped"] += 1
         return
     count["sent"] += 1
     count["equal"] += line["equal"]
@@ -367,7 +269,7 @@ def _count(count: Counter[str], line: dict[str, Any]) -> None:
 def summary(counts: dict[str, Counter[str]], folder: Path, chosen: list[Record], parts: list[Part]) -> dict[str, Any]:
     """The last line. Sizes are of the first raw client's cassettes, against request and reply bytes as sent."""
     names = ("sent", "equal", "skipped", "not its API", "live connections")
-    raw = next((client for client in counts if not hasattr(CLIENTS[client], "can")), None)
+    raw = next((client for client in counts if CLIENTS[client].can is None), None)
     files = [path for part in parts if part.client == raw for path in folder.glob(f"{part.name}-*.tape.yaml")]
     return {
         "summary": {client: {name: count[name] for name in names} for client, count in counts.items()},
@@ -375,7 +277,7 @@ def summary(counts: dict[str, Counter[str]], folder: Path, chosen: list[Record],
         "sent": sum(count["sent"] for count in counts.values()),
         "equal": sum(count["equal"] for count in counts.values()),
         "live_connections": sum(count["live connections"] for count in counts.values()),
-        "raw_bytes": sum(len(reply_body(r)) + len(sdks.request_body(r)) for r in chosen),
+        "raw_bytes": sum(len(reply_body(r)) + len(request_body(r)) for r in chosen),
         "cassette_bytes": sum(path.stat().st_size for path in files),
     }
 

@@ -324,8 +324,7 @@ def task_group_with_one_failure(provider, texts):
 
         async with httpx.AsyncClient() as client:
             # Those before the failing one end first, so that which of them were cancelled is not left to chance.
-            first = [asyncio.create_task(one(client, i, text)) for i, text in enumerate(texts[:-1])]
-            await asyncio.gather(*first)
+            await asyncio.gather(*(one(client, i, text) for i, text in enumerate(texts[:-1])))
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(one(client, len(texts) - 1, texts[-1]))

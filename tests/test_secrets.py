@@ -328,17 +328,24 @@ def test_request_headers_land_by_allow_list_only(all_kinds):
     headers = (
         ("Authorization", "Bearer x"),
         ("x-api-key", "x"),
-        ("Content-Type", "application/json"),
+        ("Content-Type", "text/plain"),
         ("anthropic-version", "2023-06-01"),
         ("cookie", "a=b"),
         ("x-my-own", "x"),
-        ("User-Agent", f"me/1 {KINDS['GITHUB_TOKEN']}"),
+        ("User-Agent", "me/1"),
+        ("openai-beta", f"me/1 {KINDS['GITHUB_TOKEN']}"),
     )
     assert all_kinds.safe_request_headers(headers) == (
-        ("Content-Type", "application/json"),
+        ("Content-Type", "text/plain"),
         ("anthropic-version", "2023-06-01"),
-        ("User-Agent", "me/1 <secret:GITHUB_TOKEN>"),
+        ("openai-beta", "me/1 <secret:GITHUB_TOKEN>"),
     )
+
+
+def test_request_headers_that_say_the_usual_do_not_land():
+    headers = (("Content-Type", "application/json"), ("x-stainless-retry-count", "0"))
+    assert Secrets().safe_request_headers(headers) == ()
+    assert Secrets().safe_request_headers((("x-stainless-retry-count", "2"),)) != ()
 
 
 def test_reply_headers_are_all_kept_with_cookies_and_secrets_masked(all_kinds):

@@ -150,7 +150,7 @@ def gaps(cassette: Cassette) -> list[str]:
     used = {run.id for run in current_runs([run_of(run) for run in cassette.runs])}
     found: dict[str, list[str]] = {}
     for run in (run for run in cassette.runs if run["run"] in used):
-        heads = (entry.head() for entry in cassette.calls if entry.run == run["run"])
+        heads = (listing.head_and_sampling(entry) for entry in cassette.calls if entry.run == run["run"])
         cold = cassette.ended.get(run["run"], {}).get("cold", ())
         for gap in kit.gaps(run, heads, cold):
             found.setdefault(str(gap), []).append(run["run"])

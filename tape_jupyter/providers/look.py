@@ -95,15 +95,10 @@ def error_of(body: Any, *, failed: bool) -> str:
 
 def recalled(record: Mapping[str, Any]) -> Facts:
     """The part of Facts that a call record keeps. Records are data: what has the wrong type is left out."""
-    usage = mapping(record.get("usage"))
+    usage, model = mapping(record.get("usage")), text(record.get("model"))
     return Facts(
         provider=text(record.get("provider")),
-        model=text(record.get("model")),
-        answered=text(record.get("answered")) or text(record.get("model")),
-        sampling=mapping(record.get("sampling")),
-        tools=tuple(Tool(name, text(digest)) for name, digest in mapping(record.get("tools")).items()),
+        model=model,
+        answered=text(record.get("answered")) or model,
         usage=Usage(*(count(usage.get(name)) for name in Usage._fields)) if usage else None,
-        stop=text(record.get("stop")),
-        request_id=text(record.get("request id")),
-        limits={key: text(value) for key, value in mapping(record.get("limits")).items()},
     )

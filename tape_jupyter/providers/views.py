@@ -92,17 +92,15 @@ class Facts:
     streamed: bool = False
 
     def record(self) -> dict[str, Any]:
-        """What a call record keeps of it, as plain structure; `recalled` reads it back."""
+        """What a call record keeps of it for listings, as plain structure; `recalled` reads it back.
+
+        The rest stands in the request and the reply already, and is read from there (`facts`).
+        """
         usage = {name: count for name, count in self.usage._asdict().items() if count} if self.usage else {}
         kept = {
             "provider": self.provider,
             "model": self.model,
             "answered": self.answered if self.answered != self.model else "",
-            "sampling": dict(self.sampling),
-            "tools": {tool.name: tool.digest for tool in self.tools},
             "usage": usage,
-            "stop": self.stop,
-            "request id": self.request_id,
-            "limits": dict(self.limits),
         }
         return {key: value for key, value in kept.items() if value}

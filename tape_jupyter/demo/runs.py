@@ -1,0 +1,108 @@
+"""Doors room: one run of the demo's notebook in a process of its own, with or without a key, with or without network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.headless import CellRun
+
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+_LEFT_OUT = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PROXY|^TAPE_|^JPY_|_BASE_URL$", re.IGNORECASE)
+
+
+class Audience(Protocol):
+    """Who is told how a run gets on."""
+
+    def starting(self, number: int, count: int, title: str) -> None: ...
+    def ran(self, run: CellRun) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run: its cells, and how many connections it tried (None where nothing counted them: while recording)."""
+
+    cells: tuple[CellRun, ...]
+    connections: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Of the cells alone, without the kernel's start."""
+        return sum(cell.seconds for cell in self.cells)
+
+
+@lru_cache(maxsize=1)
+def can_cut() -> bool:
+    """Whether this machine lets us take the network away from a process (Linux, `unshare -rn`)."""
+    unshare = shutil.which("unshare")
+    if unshare is None or not sys.platform.startswith("linux"):
+        return False
+    done = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)  # noqa: S603  # a fixed line
+    return done.returncode == 0
+
+
+def guards() -> str:
+    """What keeps a replay from the network here."""
+    if can_cut():
+        return "by a network namespace of its own (unshare -rn), and by the socket guard"
+    return "by the socket guard alone (there is no `unshare -rn` on this machine)"
+
+
+def environment(key: str = "") -> dict[str, str]:
+    """This process's environment without keys, tokens and proxies; `key` under the names that the SDKs read."""
+    kept = {name: value for name, value in os.environ.items() if not _LEFT_OUT.search(name)}
+    quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    return {**kept, **quiet, **(dict.fromkeys(KEYS, key) if key else {})}
+
+
+def record(notebook: Path, key: str, audience: Audience) -> Ran:
+    """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has nothing to show."""
+    ran = _run(["record", str(notebook)], environment(key), audience)
+    for cell in ran.cells:
+        if not cell.good:
+            raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.said)}")
+    return ran
+
+
+def replay(notebook: Path, port: int, audience: Audience) -> Ran:
+    """Replay without a key and without network; connections to the provider's port are counted."""
+    words = ["replay", str(notebook), "--port", str(port)]
+    return _run([*words, "--cut"] if can_cut() else words, environment(), audience, cut=can_cut())
+
+
+def _run(words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False) -> Ran:
+    command = [*(["unshare", "-rn"] if cut else []), sys.executable, "-m", "tape_jupyter.demo.alone", *words]
+    cells, reached = [], None
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True) as process:  # noqa: S603
+            for told in _events(process):
+                if told.pop("event") == "starting":
+                    audience.starting(**told)
+                elif "count" in told:
+                    reached = int(told["count"])
+                else:
+                    cells.append(CellRun(**{**told, "said": tuple(told["said"])}))
+                    audience.ran(cells[-1])
+        errors.seek(0)
+        if process.returncode:
+            raise TapeUsageError(f"the notebook could not be run: {errors.read().strip()[-2000:]}")
+    blocked = sum("BlockedConnection" in line for cell in cells for line in cell.said[:1])
+    return Ran(tuple(cells), None if reached is None else reached + blocked)
+
+
+def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    """Lines of its protocol; whatever else a kernel wrote to the same stream is passed over."""
+    for line in process.stdout or ():
+        if line.startswith('{"event": '):
+            yield json.loads(line)

@@ -1,0 +1,139 @@
+"""Doors room: the demo in a terminal: a heading for each act, a line for each cell, a table at the end. Plain text
+where stdout is no terminal; nothing at all with --json, which prints one object at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+from tape_jupyter.demo.acts import TAPED, Show
+from tape_jupyter.headless import CellRun
+from tape_jupyter.notebook.summary import counted, money, seconds
+
+if TYPE_CHECKING:
+    from tape_jupyter.demo.runs import Ran
+
+COLOURS = {"ok": "green", "same": "green", "differs": "yellow", "missed": "yellow", "failed": "red", "not run": "dim"}
+SHOWN = 72
+"""Characters of an output in the comparison."""
+
+
+class Screen:
+    """A Stage. `quiet` says nothing."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False, markup=False, emoji=False, quiet=quiet)
+        self._status = self._console.status("")
+        self._count = 0
+        self._acts = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def act(self, title: str, *lines: str) -> None:
+        self._acts += 1
+        self._console.print(f"\n{self._acts}. {title}", style="bold")
+        self.say(*lines)
+        self.waiting("starting a kernel")
+
+    def say(self, *lines: str) -> None:
+        for line in lines:
+            self._console.print(f"   {line}", style=_colour_of(line), soft_wrap=True)
+
+    def waiting(self, what: str) -> None:
+        """A spinner, on a terminal."""
+        self._status.update(what)
+        if self._console.is_terminal:
+            self._status.start()
+
+    def starting(self, number: int, count: int, title: str) -> None:
+        self._count = count
+        self.waiting(f"cell {number} of {count}: {title}")
+
+    def ran(self, run: CellRun) -> None:
+        from rich.text import Text
+
+        line = Text(f"   [{run.number}/{self._count}] ").append(f"{run.status:8}", COLOURS[run.status])
+        self._console.print(line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True)
+        for said in (*run.said, *_remarks(run)):
+            self._console.print(Text(f"             {said}", _colour_of(said)), soft_wrap=True)
+        if run.number == self._count:
+            self._status.stop()
+
+    def came_out(self, columns: Mapping[str, Mapping[str, str]]) -> None:
+        """The outputs of several runs below each other, cell by cell."""
+        width = max(map(len, columns))
+        for cell in TAPED:
+            for title, outputs in columns.items():
+                said = " / ".join(outputs[cell].splitlines())
+                short = said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
+                self._console.print(
+                    f"   {cell if title == next(iter(columns)) else '':9} {title:{width}}  {short}", soft_wrap=True
+                )
+
+    def figures(self, show: Show) -> None:
+        self._console.print("\nFigures", style="bold")
+        for name, value in table(show).items():
+            self._console.print(f"   {name:34} {value}", soft_wrap=True)
+        for said in show.wrong():
+            self._console.print(f"   not as it must be: {said}", style="red", soft_wrap=True)
+
+
+def _remarks(run: CellRun) -> list[str]:
+    """What the tape's summary says below its first line and the cell's error does not."""
+    return [line for line in run.tape.splitlines()[1:] if not any(said in line for said in run.said)]
+
+
+def _colour_of(line: str) -> str:
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line.strip()[:1], "")
+
+
+def table(show: Show) -> dict[str, str]:
+    """The figures in words."""
+    into, out = show.tokens
+    models, tools = show.calls["model"], show.calls["tool"]
+    return {
+        "calls on the tape": f"{models + tools} ({counted(models, 'model call')}, {counted(tools, 'tool call')})",
+        "tokens": f"{into:,} in + {out:,} out",
+        "cost at list price, live": money(show.cost) if show.cost is not None else "none known (a local model)",
+        "cells that differ, live twice": f"{show.differing} of {len(TAPED)}",
+        "cells that differ, replayed": f"{sum(not cell.good for cell in show.replayed.cells)}",
+        "time in the cells, live": seconds(show.recorded.seconds),
+        "time in the cells, replayed": seconds(show.replayed.seconds),
+        "cassette": f"{show.size:,} bytes",
+        "connections attempted in replays": f"{show.connections}",
+        "key in any file": "yes" if show.key_found else "no",
+        "the demo took": seconds(show.seconds),
+    }
+
+
+def as_json(show: Show) -> str:
+    """The same for programs: every cell of every act, and the figures as numbers."""
+    acts = {name: _ran(getattr(show, name)) for name in ("recorded", "again", "replayed", "edited", "missed")}
+    told = {
+        "ok": not show.wrong(),
+        "wrong": show.wrong(),
+        "guards": show.guards,
+        "calls": dict(show.calls),
+        "tokens": {"in": show.tokens[0], "out": show.tokens[1]},
+        "cost": None if show.cost is None else str(show.cost),
+        "differing": show.differing,
+        "seconds": {"live": show.recorded.seconds, "replayed": show.replayed.seconds, "demo": show.seconds},
+        "bytes": show.size,
+        "connections": show.connections,
+        "key_found": show.key_found,
+        "acts": acts,
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False)
+
+
+def _ran(ran: Ran) -> list[dict[str, Any]]:
+    return [asdict(cell) for cell in ran.cells]
