@@ -30,10 +30,10 @@ lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-demo: $(VENV)/.group-test ## record, cut the network, replay, edit a reply, show a miss (2 minutes)
+demo: $(VENV)/.group-demo ## record, cut the network, replay, edit a reply, show a miss (2 minutes)
 	$(BIN)/tape demo $(ARGS)
 
-demo-live: $(VENV)/.group-test $(VENV)/.group-real-model ## the same against a real model on this machine
+demo-live: $(VENV)/.group-demo $(VENV)/.group-real-model ## the same against a real model on this machine
 	$(BIN)/tape demo --live $(ARGS)
 
 bench: $(VENV)/.group-test $(VENV)/.group-bench ## one JSON line a figure, the peers measured in the same run

@@ -37,7 +37,12 @@ def prose(seed: int, words: int) -> str:
 def question(index: int, words: int = 60) -> dict[str, Any]:
     """One call's arguments for `client.messages.create`."""
     content = f"Ticket {index}: {prose(index, words)}"
-    return {"model": "claude-opus-5", "max_tokens": 400, "system": SYSTEM, "messages": [{"role": "user", "content": content}]}
+    return {
+        "model": "claude-opus-5",
+        "max_tokens": 400,
+        "system": SYSTEM,
+        "messages": [{"role": "user", "content": content}],
+    }
 
 
 def answer(index: int, words: int = 120) -> bytes:
@@ -84,7 +89,12 @@ class Pool:
 
         asked = httpx2.Request("POST", "http://pool/", content=b"".join(request.stream))
         answered = self.handler(asked)
-        return httpcore2.Response(answered.status_code, headers=answered.headers.raw, content=answered.stream, extensions={"reason_phrase": b"OK"})
+        return httpcore2.Response(
+            answered.status_code,
+            headers=answered.headers.raw,
+            content=answered.stream,
+            extensions={"reason_phrase": b"OK"},
+        )
 
     def close(self) -> None:
         pass

@@ -21,7 +21,11 @@ print((time.perf_counter() - start) * 1e3)
 def main():
     for sdk in ("anthropic", "openai"):
         taken = [
-            float(subprocess.run([sys.executable, "-c", CODE.format(sdk=sdk)], capture_output=True, text=True, check=True).stdout)
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", CODE.format(sdk=sdk)], capture_output=True, text=True, check=True
+                ).stdout
+            )
             for _ in range(7)
         ]
         found = round(statistics.median(taken), 1)

@@ -45,7 +45,14 @@ def main():
         record(path, COUNT)
         floor, ours = measured("floor", path), measured("ours", path)
         above = round(ours - floor, 1)
-        report("peak memory replaying 10,000 calls", f"<= {BAR} MB above the floor's", above <= BAR, above_mb=above, floor_mb=round(floor, 1), cassette_mb=round(path.stat().st_size / 1e6, 1))
+        report(
+            "peak memory replaying 10,000 calls",
+            f"<= {BAR} MB above the floor's",
+            above <= BAR,
+            above_mb=above,
+            floor_mb=round(floor, 1),
+            cassette_mb=round(path.stat().st_size / 1e6, 1),
+        )
 
 
 if __name__ == "__main__":

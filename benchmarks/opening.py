@@ -35,7 +35,13 @@ def main():
 
         taken = rounds({"json.loads": loads, "ours": ours})
         found = ratio(taken, "ours", "json.loads")
-        report("open + first replay of 10,000 calls", "< 1 x json.loads of JSON lines", found < 1, ratio=found, ms=round(min(taken["ours"]) * 1e3, 1))
+        report(
+            "open + first replay of 10,000 calls",
+            "< 1 x json.loads of JSON lines",
+            found < 1,
+            ratio=found,
+            ms=round(min(taken["ours"]) * 1e3, 1),
+        )
 
 
 if __name__ == "__main__":

@@ -42,7 +42,13 @@ def main():
         for name in ("ours", *peers.PEERS):
             added = statistics.median(a - b for a, b in zip(taken[name], taken["direct"], strict=True)) / CALLS * 1e3
             holds = added <= BAR if name == "ours" else None
-            report(f"recording a 20 KB call ({name})", f"adds <= {BAR} ms", holds, added_ms=round(added, 3), record_bytes=int(size) if name == "ours" else None)
+            report(
+                f"recording a 20 KB call ({name})",
+                f"adds <= {BAR} ms",
+                holds,
+                added_ms=round(added, 3),
+                record_bytes=int(size) if name == "ours" else None,
+            )
 
 
 if __name__ == "__main__":

@@ -40,7 +40,12 @@ def peer(name, folder, count):
         taken = rounds({"floor": lambda: ask(floor, range(count)), name: replay}, count=3)
         report(f"replay per call at {count:,} ({name})", "for comparison", None, ratio=ratio(taken, name))
     except BaseException as error:
-        report(f"replay per call at {count:,} ({name})", "for comparison", None, failed=f"{type(error).__name__}: {error}"[:200])
+        report(
+            f"replay per call at {count:,} ({name})",
+            "for comparison",
+            None,
+            failed=f"{type(error).__name__}: {error}"[:200],
+        )
 
 
 def main():

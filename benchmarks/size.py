@@ -11,13 +11,24 @@ from harness import client, prose, report, say, workplace
 import tape_jupyter as tape
 
 BAR = 1.5
-TOOLS = [{"name": "lookup", "description": "Look a record up.", "input_schema": {"type": "object", "properties": {"key": {"type": "string"}}}}]
+TOOLS = [
+    {
+        "name": "lookup",
+        "description": "Look a record up.",
+        "input_schema": {"type": "object", "properties": {"key": {"type": "string"}}},
+    }
+]
 
 
 def reply(turn: int) -> bytes:
     content = [
         {"type": "text", "text": f"Turn {turn}: {prose(turn, 60)}"},
-        {"type": "tool_use", "id": f"toolu_{turn:06d}", "name": "lookup", "input": {"key": f"key {turn} {prose(turn + 3, 20)}"}},
+        {
+            "type": "tool_use",
+            "id": f"toolu_{turn:06d}",
+            "name": "lookup",
+            "input": {"key": f"key {turn} {prose(turn + 3, 20)}"},
+        },
     ]
     body = {
         "id": f"msg_{turn:08d}", "type": "message", "role": "assistant", "model": "claude-opus-5", "content": content,
@@ -30,11 +41,19 @@ def loop(turns: int, unique: dict[str, int]) -> None:
     """An agent loop; `unique` collects each distinct message, and each reply's headers and body, with its size in bytes."""
     asking, messages = client(handler), [{"role": "user", "content": f"Start: {prose(1, 80)}"}]
     for turn in range(turns):
-        asking.messages.create(model="claude-opus-5", max_tokens=400, system=prose(5, 200), tools=TOOLS, messages=messages)
+        asking.messages.create(
+            model="claude-opus-5", max_tokens=400, system=prose(5, 200), tools=TOOLS, messages=messages
+        )
         used = json.loads(reply(turn))["content"]
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{turn:06d}", "content": f"Record {turn}: {prose(turn + 9, 120)}"}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{turn:06d}",
+            "content": f"Record {turn}: {prose(turn + 9, 120)}",
+        }
         messages += [{"role": "assistant", "content": used}, {"role": "user", "content": [result]}]
-        unique[f"reply {turn}"] = len(reply(turn)) + sum(len(f"{name}: {value}") for name, value in headers_of(reply(turn)).items())
+        unique[f"reply {turn}"] = len(reply(turn)) + sum(
+            len(f"{name}: {value}") for name, value in headers_of(reply(turn)).items()
+        )
     for part in (*messages, *TOOLS, prose(5, 200)):
         text = json.dumps(part, separators=(",", ":"))
         unique[text] = len(text)
@@ -59,7 +78,14 @@ def main():
             grown[turns] = path.stat().st_size
             of_unique = round(grown[turns] / sum(unique.values()), 3)
         growth = round(grown[200] / grown[50], 3)
-        report("cassette of a 200-turn loop", f"<= {BAR} x unique content", of_unique <= BAR, ratio=of_unique, bytes=grown[200], unique_bytes=sum(unique.values()))
+        report(
+            "cassette of a 200-turn loop",
+            f"<= {BAR} x unique content",
+            of_unique <= BAR,
+            ratio=of_unique,
+            bytes=grown[200],
+            unique_bytes=sum(unique.values()),
+        )
         report("growth from 50 to 200 turns", "linear: <= 4.1 x", growth <= 4.1, ratio=growth)
         for name in peers.PEERS:
             path = folder / f"{name}.yaml"
@@ -67,9 +93,20 @@ def main():
             try:
                 with peers.recorded(name, path):
                     loop(200, {})
-                report(f"cassette of a 200-turn loop ({name})", "for comparison", None, ratio=round(path.stat().st_size / sum(unique.values()), 1), bytes=path.stat().st_size)
+                report(
+                    f"cassette of a 200-turn loop ({name})",
+                    "for comparison",
+                    None,
+                    ratio=round(path.stat().st_size / sum(unique.values()), 1),
+                    bytes=path.stat().st_size,
+                )
             except BaseException as error:
-                report(f"cassette of a 200-turn loop ({name})", "for comparison", None, failed=f"{type(error).__name__}: {error}"[:200])
+                report(
+                    f"cassette of a 200-turn loop ({name})",
+                    "for comparison",
+                    None,
+                    failed=f"{type(error).__name__}: {error}"[:200],
+                )
 
 
 if __name__ == "__main__":

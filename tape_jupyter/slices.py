@@ -225,8 +225,8 @@ def shape(folded: Any) -> Shape:
         path, value = stack.pop()
         if isinstance(value, list):
             found[path] = sum(_length(item) for item in value)
-        elif isinstance(value, str) or (isinstance(value, dict) and MARK in value):
-            found[path] = None
+        elif isinstance(value, str) or (isinstance(value, dict) and next(iter(value), "")[:1] == "<"):
+            found[path] = None  # a reference or an asset stands for a text
         elif isinstance(value, dict):
             stack += [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
     return found

@@ -126,7 +126,17 @@ def test_once_records_the_first_time_and_replays_ever_after(provider, tmp_path):
 
 def test_ignored_paths_do_not_count_in_the_match(provider, tmp_path):
     path = tmp_path / "a.tape.yaml"
-    send = lambda stamp: httpx.post(f"{provider.url}/v1/messages", json={"model": "m", "max_tokens": 9, "metadata": {"ts": stamp}, "messages": [{"role": "user", "content": "x"}]}).text
+    send = lambda stamp: (
+        httpx.post(
+            f"{provider.url}/v1/messages",
+            json={
+                "model": "m",
+                "max_tokens": 9,
+                "metadata": {"ts": stamp},
+                "messages": [{"role": "user", "content": "x"}],
+            },
+        ).text
+    )
     with tape.recording(path):
         live = send(1)
     with pytest.raises(tape.UnmatchedCall, match="metadata.ts"), tape.replaying(path):
@@ -151,7 +161,9 @@ def test_keys_are_not_needed_in_replay_and_never_reach_the_file(provider, tmp_pa
     import anthropic
 
     path = tmp_path / "a.tape.yaml"
-    body = dict(model="m", max_tokens=9, messages=[{"role": "user", "content": "my key is sk-ant-verysecretvalue-0123456789"}])
+    body = dict(
+        model="m", max_tokens=9, messages=[{"role": "user", "content": "my key is sk-ant-verysecretvalue-0123456789"}]
+    )
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-verysecretvalue-0123456789")
     with tape.recording(path):
         live = anthropic.Anthropic(base_url=provider.url).messages.create(**body)
@@ -195,7 +207,9 @@ LOOKED_UP: list[str] = []
 
 
 def test_a_function_named_in_a_requests_tools_is_taped_without_a_change_to_it(provider, tmp_path):
-    tools = [{"name": "lookup_order", "input_schema": {"type": "object", "properties": {"order_id": {"type": "string"}}}}]
+    tools = [
+        {"name": "lookup_order", "input_schema": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
+    ]
 
     def program():
         body = {"model": "m", "max_tokens": 9, "tools": tools, "messages": [{"role": "user", "content": "order A-12"}]}
@@ -268,7 +282,11 @@ def test_a_socket_that_no_tap_saw_is_refused_in_replay_and_named_while_recording
 
 
 def test_blocks_cannot_be_nested(tmp_path):
-    with tape.recording(tmp_path / "a.tape.yaml"), pytest.raises(tape.TapeUsageError, match="nested"), tape.recording(tmp_path / "b.tape.yaml"):
+    with (
+        tape.recording(tmp_path / "a.tape.yaml"),
+        pytest.raises(tape.TapeUsageError, match="nested"),
+        tape.recording(tmp_path / "b.tape.yaml"),
+    ):
         pytest.fail("the inner block ran")
 
 
@@ -374,7 +392,10 @@ def test_a_stream_closed_early_replays_to_the_same_byte_and_no_further(provider,
 
 
 def test_a_stream_cancelled_by_its_program_is_cancelled_again_at_the_same_byte(provider, tmp_path):
-    provider.script("/v1/stream", Scripted(200, {"content-type": "text/event-stream"}, [b"data: 1\n\n", b"data: 2\n\n"], then="hang"))
+    provider.script(
+        "/v1/stream",
+        Scripted(200, {"content-type": "text/event-stream"}, [b"data: 1\n\n", b"data: 2\n\n"], then="hang"),
+    )
     path = tmp_path / "a.tape.yaml"
 
     async def main():

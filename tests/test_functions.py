@@ -71,6 +71,9 @@ ran = []
 @pytest.fixture(autouse=True)
 def nothing_ran_yet():
     ran.clear()
+    before = ORIGIN.get()
+    yield
+    ORIGIN.set(before)
 
 
 @tool

@@ -65,7 +65,7 @@ def test_nothing_is_recorded_into_an_older_format(path):
 @pytest.mark.parametrize("size", range(0, 60, 7))
 def test_records_of_any_length_do_not_confuse_the_copy_in_memory(path, size):
     """The copy's records lie at other offsets than the file's, or by chance at the same."""
-    path.write_text(HEADER.replace("churn", "c" * (size + 1)) + CALL.format(n=1, q="N" * (size + 1)) * 1)
+    path.write_text(HEADER.replace("churn", "c" * (size + 1)) + CALL.format(n=1, q="Q" * (size + 1)))
     assert len(Cassette.open(path).calls) == 1
 
 

@@ -27,6 +27,7 @@ from tape_jupyter.errors import CassetteError
 MAX_DEPTH: Final = 48
 _MAX_DIGITS: Final = 400  # longer numbers are hostile, not data; they stay text, and the cassette refuses them
 _MAX_INT: Final = 10**_MAX_DIGITS
+_LONGEST_KEY: Final = 160  # characters: the cassette's keys end at 1,000, written with up to six for one
 _ALIASES: Final = {"ascii": "compact ascii", "plain": "spaced ascii"}
 _LAYOUTS: Final = {"compact": (",", ":"), "spaced": (", ", ": "), "colon": (",", ": ")}
 _NAME: Final = re.compile(
@@ -185,8 +186,8 @@ def _check(value: dict[str, Any] | list[Any], depth: int) -> None:
         raise ValueError("nested too deeply")
     if type(value) is dict:
         for key in value:
-            if key[:1] == "<":
-                raise ValueError(f"the key {key!r} looks like a mark of the cassette")
+            if key[:1] == "<" or len(key) > _LONGEST_KEY:
+                raise ValueError(f"the key {key[:80]!r} looks like a mark of the cassette, or is no name")
         items: Any = value.values()
     else:
         items = value

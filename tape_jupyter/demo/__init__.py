@@ -1,4 +1,4 @@
-"""Doors room: `tape demo`: a notebook recorded against a provider on loopback, then replayed with everything cut off."""
+"""Doors room: `tape demo`: a notebook recorded against a provider on loopback, then replayed with all of it cut off."""
 
 from __future__ import annotations
 

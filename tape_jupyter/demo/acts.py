@@ -1,4 +1,4 @@
-"""Doors room: the demo's acts, in order: record, record again, cut everything off and replay, edit a reply, miss a call.
+"""Doors room: the demo's acts, in order: record, record again, replay with all cut off, edit a reply, miss a call.
 
 Every act runs the same notebook in a fresh kernel. What an act finds is data (`Show`); screen.py says it in words.
 """

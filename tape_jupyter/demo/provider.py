@@ -107,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     key = ""
 
-    def do_POST(self) -> None:  # noqa: N802  # the name that http.server calls
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
         if not self._has_key():
             return self._send(401, {"error": {"type": "authentication_error", "message": "wrong or no key"}})

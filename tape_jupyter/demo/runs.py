@@ -1,4 +1,4 @@
-"""Doors room: one run of the demo's notebook in a process of its own, with or without a key, with or without network."""
+"""Doors room: one run of the demo's notebook in a process of its own: with the key, or without key and network."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Ran:
 
     @property
     def seconds(self) -> float:
-        """Of the cells alone, without the kernel's start."""
-        return sum(cell.seconds for cell in self.cells)
+        """Of the taped cells alone: without the kernel's start and the imports."""
+        return sum(cell.seconds for cell in self.cells if cell.tape)
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +60,7 @@ def guards() -> str:
 
 
 def environment(key: str = "") -> dict[str, str]:
-    """This process's environment without keys, tokens and proxies; `key` under the names that the SDKs read."""
+    """The environment of the demo itself without keys, tokens and proxies; `key` under the names that the SDKs read."""
     kept = {name: value for name, value in os.environ.items() if not _LEFT_OUT.search(name)}
     quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     return {**kept, **quiet, **(dict.fromkeys(KEYS, key) if key else {})}

@@ -147,7 +147,7 @@ class Boundary:
 
     def _tools(self, cell: Cell, request: Request) -> None:
         """Tape the functions that this request offers as tools; say which answered tools were not taped."""
-        if b'"tool' not in request.body:
+        if b'"tool' not in request.body and not cell.ask.options.get("tools"):
             return
         body = json_value(request.body)
         self.desk.tape_tools(cell, declared_tools(body))

@@ -31,6 +31,7 @@ from tape_jupyter.secrets import Secrets
 __all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get"]
 
 KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
+FOUND = -1  # a tool's function was found; else the size of the namespace it was sought in
 
 _decks: list[Deck] = []
 
@@ -176,6 +177,8 @@ class Deck:
         ignore = self._ignored(ask, player, cassette)
         matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
         mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
+        if mode == "once" and player.knows(identity):
+            mode = "replay"
         execution = player.start(identity, mode, matching)
         cell = Cell(ask, execution, player, cassette, path, ignore)
         self._start(cell)
@@ -195,12 +198,14 @@ class Deck:
     def _start(self, cell: Cell) -> None:
         self.secrets.learn_environment(os.environ)
         self._hook()
-        if cell.mode in ("replay", "once"):
+        if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
         cell.kit = kit.collect_fast()
         self._cells.append(cell)
         self._set_guard()
         ORIGIN.set(cell.origin)
+        if cell.ask.options.get("tools"):
+            self.tape_tools(cell, [])
 
     def end(self, cell: Cell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
@@ -290,10 +295,17 @@ class Deck:
         from tape_jupyter.taps.finding import find_functions
         from tape_jupyter.taps.functions import tape_functions
 
-        wanted = [name for name in (*names, *cell.ask.options.get("tools", ())) if name not in cell.sought_tools]
-        cell.sought_tools.update(wanted)
-        if wanted and (found := find_functions(wanted, cell.ask.namespace)):
-            cell.undo.append(tape_functions(found))
+        size = len(cell.ask.namespace)
+        asked = dict.fromkeys((*names, *cell.ask.options.get("tools", ())))
+        wanted = [name for name in asked if cell.sought_tools.get(name) not in (FOUND, size)]
+        if not wanted:
+            return
+        found = find_functions(wanted, cell.ask.namespace)
+        cell.sought_tools.update({name: FOUND if name in found else size for name in wanted})
+        taped = tape_functions(found)
+        cell.undo.append(taped)
+        for name, why in taped.skipped.items():
+            cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
 
     # ------------------------------------------------------------ the guard
 

@@ -109,7 +109,7 @@ class Cell:
     first_commit: Callable[[], None] = lambda: None
     asked_tools: dict[str, str] = field(default_factory=dict)
     taped_tools: set[str] = field(default_factory=set)
-    sought_tools: set[str] = field(default_factory=set)
+    sought_tools: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -124,8 +124,8 @@ class Cell:
 
     @property
     def replaying(self) -> bool:
-        """Whether nothing may leave: fail closed. A `once` cell that has not decided yet replays so far."""
-        return self.mode in ("replay", "once")
+        """Whether nothing may leave: fail closed."""
+        return self.mode == "replay"
 
     def next_name(self, match: str) -> str:
         """The id of a call that begins now: 8 hex of its match key, -2, -3 for repeats."""

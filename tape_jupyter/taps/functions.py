@@ -298,6 +298,8 @@ def tape_functions(
     skipped: dict[str, str] = {}
     for name, given in functions.items():
         for candidate in [given] if callable(given) else given:
+            if hasattr(candidate, MARK):
+                continue  # its decorator tapes it
             inside: list[Any] = [*unwrap(candidate)]
             for function in inside or [candidate]:
                 reason = _tape(function, name, kind)
@@ -312,8 +314,6 @@ def _tape(function: Any, name: str, kind: Kind) -> str:
     """Swap the code of a function. Returns why not, or ""."""
     if not isinstance(function, FunctionType):
         return f"a {type(function).__name__} has no Python code to tape"
-    if hasattr(function, MARK):
-        return "already taped by its decorator"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return "generator functions are not taped yet"
     with _LOCK:

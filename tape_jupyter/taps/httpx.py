@@ -159,14 +159,18 @@ class _Live:
 
 
 class _AsyncLive:
-    """The same, awaited. An iterator rather than a generator, so that dropping it adds no task to the event loop."""
+    """The same, awaited. An iterator rather than a generator, so that dropping it adds no task to the event loop.
+
+    One pull serves every reader: the first one's generator, dropped for a second, would close the connection.
+    """
 
     def __init__(self, inner: Any, capture: Capture) -> None:
         self.inner, self.capture = inner, capture
         self.pulled: AsyncIterator[bytes] | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        self.pulled = aiter(self.inner)
+        if self.pulled is None:
+            self.pulled = aiter(self.inner)
         return self
 
     async def __anext__(self) -> bytes:
