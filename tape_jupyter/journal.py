@@ -62,6 +62,7 @@ class Journal:
         self.torn = 0
         self._known = False
         self._seen: _Seen | None = None
+        self._ending = b""  # the last bytes before `committed`
 
     # ------------------------------------------------------------ reading
 
@@ -116,14 +117,14 @@ class Journal:
     def _continues(self, file: int) -> bool:
         """Whether the open file still begins with what is known to be committed.
 
-        Records that others append leave the inode, and a commit mark where we stopped. An edit that does both and
+        Records that others append leave the inode, and the same bytes where we stopped. An edit that does both and
         makes the file longer goes unseen here: its records are then found to be no records when they are read.
         """
         found = _Seen.of(os.fstat(file))
         if not self._known or found == self._seen or not self.committed:
             return True
         same = self._seen is not None and found.inode == self._seen.inode
-        return same and found.size > self.committed and _is_mark(_read_at(file, max(0, self.committed - 6), 6))
+        return same and found.size > self.committed and self._ending == _before(file, self.committed)
 
     def scan(self, start: int = 0) -> Iterator[Span]:
         """Every committed record from byte `start` (0, or `committed`) on; then `committed` and `torn` are known."""
@@ -135,6 +136,7 @@ class Journal:
                 base = start + _skipped(file.read(2)) if start else 0
                 file.seek(base)
                 yield from self._blocks(file, base)
+                self._ending = _before(file.fileno(), self.committed)
         self._known = True
 
     def _blocks(self, file: BinaryIO, base: int) -> Iterator[Span]:
@@ -230,7 +232,7 @@ class Journal:
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
-                self._seen = _Seen.of(os.fstat(file))
+                self._seen, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
                 return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._failed("written", error) from error
@@ -348,6 +350,10 @@ def _tail(file: int, size: int) -> bytes:
                 return held[end:]
             mark = held.rfind(_MARK, 0, mark)
     return held
+
+
+def _before(file: int, offset: int) -> bytes:
+    return _read_at(file, max(0, offset - 64), min(offset, 64))
 
 
 def _read_at(file: int, offset: int, length: int) -> bytes:

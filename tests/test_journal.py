@@ -194,6 +194,8 @@ def test_records_of_others_since_are_found_between_offsets(path):
     [
         lambda path: path.write_bytes(path.read_bytes().replace(b"call: 1", b"call: 9")),
         lambda path: path.write_bytes(path.read_bytes().replace(b"call: 1", b"call: 1234567890")),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"call: 1", b"call: 11")),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"call: 1", b"call: 111")),
         lambda path: path.write_bytes(b""),
         lambda path: path.unlink(),
         lambda path: path.rename(path.with_name("old")) and path.write_bytes(record(8) * 9),

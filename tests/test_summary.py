@@ -43,9 +43,9 @@ def test_a_cell_without_calls_is_one_short_line():
     assert summary.worth_showing(report(warnings=["w"]))
 
 
-def test_an_unknown_price_is_a_dash_and_a_partly_known_one_a_plus():
+def test_an_unknown_price_is_not_told_and_a_partly_known_one_has_a_plus():
     unknown = Row("1", "model", "gemma", Facts(provider="local", model="gemma", usage=Usage(10, 5)))
-    assert "10 in + 5 out tokens · – ·" in summary.headline(report(unknown))
+    assert "10 in + 5 out tokens · 3.40 s" in summary.headline(report(unknown))
     assert "$0.0083+" in summary.headline(report(ASK, unknown))
 
 
@@ -92,7 +92,7 @@ def test_recorded_text_stays_text():
     hostile = Row(EVIL, EVIL, EVIL, Facts(provider=EVIL, model=EVIL, usage=Usage(1, 1)), 0.1, EVIL)
     page = summary.html(report(hostile, misses=[UnmatchedCall(EVIL)], warnings=[EVIL], notes=[EVIL], path=f"{EVIL}/x"))
     tags = Tags(page)
-    assert tags.names <= {"div", "details", "summary", "code", "table", "thead", "tbody", "tr", "th", "td"}
+    assert tags.names <= {"div", "details", "summary", "span", "table", "thead", "tbody", "tr", "th", "td"}
     assert {name for name, _ in tags.attributes} <= {"style", "class", "scope"}
     assert tags.words.count(EVIL) >= 7
 
@@ -115,3 +115,28 @@ def test_calls_are_listed_in_columns():
     assert lines[0].split()[:2] == ["call", "kind"]
     assert lines[1].split() == ["78a670b1", "model", "claude-sonnet-5", "1,204", "310", "$0.0083", "3.21", "s"]
     assert "KeyError: 'x'" in lines[2]
+
+
+def test_columns_that_tell_nothing_are_left_out():
+    quick = Row("0badcafe", "tool", "lookup", seconds=0.0004)
+    assert summary.plain_table([quick]).split() == [
+        "call",
+        "kind",
+        "model",
+        "or",
+        "name",
+        "time",
+        "0badcafe",
+        "tool",
+        "lookup",
+        "<1",
+        "ms",
+    ]
+    assert ">error<" not in summary.html(report(quick))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "–"), (0.0004, "<1 ms"), (0.031, "31 ms"), (3.4, "3.40 s"), (12.3, "12 s")]
+)
+def test_a_time_reads_like_a_time(seconds, said):
+    assert summary.seconds(seconds) == said

@@ -14,12 +14,13 @@ from tape_jupyter.notebook.words import check_mode, is_quiet, parse_line
         (" once --strict", "once", None, {"strict": True}),
         (" new_episodes x --ignore $.id --ignore '$.a b'", "new_episodes", "x", {"ignore": ["$.id", "$.a b"]}),
         (" record --tools a,b", "record", None, {"tools": ["a", "b"]}),
+        (" replay --cut-short", "replay", None, {"cut_short": True}),
     ],
 )
 def test_a_line_says_mode_name_and_options(line, mode, name, options):
     word = parse_line(line)
     assert (word.mode, word.name) == (mode, name)
-    assert word.options == {"strict": False, "ignore": [], "tools": []} | options
+    assert word.options == {"strict": False, "cut_short": False, "ignore": [], "tools": []} | options
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ that made the call: what cannot be kept is a warning of the cell.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,9 +19,32 @@ from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
 from tape_jupyter.matching import exact_digest
+from tape_jupyter.notebook import gaps
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets
+
+
+class Passing:
+    """A live call of which nothing is kept (telemetry; calls.Capture); the guard lets its socket through."""
+
+    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
+        """Not kept."""
+
+    def chunk(self, data: bytes) -> None:
+        """Not kept."""
+
+    def finish(self) -> None:
+        """Not kept."""
+
+    def close(self) -> None:
+        """Not kept."""
+
+    def fail(self, error: BaseException) -> None:
+        """Not kept."""
+
+    def value(self, value: Any) -> None:
+        """Not kept."""
 
 
 class Taking:
@@ -38,14 +61,17 @@ class Taking:
     def _elapsed(self) -> float:
         return time.perf_counter() - self.started
 
+    def _of_the_cells_end(self, error: BaseException | None) -> bool:
+        """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""
+        own = not self.where.lineage or self.cell.cancelling()
+        return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
+
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
         with self.cell.lock:
             self.cell.rows.append(row)
         if self.cell.cassette is None or not self.cell.run:
             return
-        if self.cell.closed:
-            self.cell.warn(f"call {self.id} ended after its cell did; it is kept under that cell's run")
         at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         name = "" if kit.get("model") else row.name
         head = Head(
@@ -62,8 +88,12 @@ class Taking:
             self.cell.warn(text, cold=True)
 
 
-class HttpCapture(Taking):
-    """A live HTTP call (calls.Capture)."""
+class HttpCapture(Taking, Passing):
+    """A live HTTP call (calls.Capture).
+
+    What has come is committed once: at the terminal event, at the reply's end, or at the end of a cell that left it
+    open. What comes after that is added by `more:` records.
+    """
 
     def __init__(self, cell: Cell, secrets: Secrets, match: str, kind: str, where: Where, request: Request) -> None:
         super().__init__(cell, secrets, match, kind, where)
@@ -72,9 +102,11 @@ class HttpCapture(Taking):
         self._head: tuple[int, Headers, str, str] | None = None
         self._chunks: list[bytes] = []
         self._waits: list[float] = []
-        self._late = 0
+        self._kept: tuple[int, End] | None = None
+        self._pending: tuple[End, BaseException | None] | None = None
         self._done = False
         self._watch: TerminalWatch | None = None
+        cell.running[self] = None
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
         self._head = (status, headers, version, reason)
@@ -87,48 +119,65 @@ class HttpCapture(Taking):
     def chunk(self, data: bytes) -> None:
         self._chunks.append(data)
         self._waits.append(self._elapsed())
-        if self._watch is not None and self.entry is None and not self._done and self._watch.feed(data):
-            self._settle("complete")
-            self._late = len(self._chunks)
+        ends = self._watch is not None and self._watch.feed(data)
+        if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
+            self._keep("complete")
 
     def finish(self) -> None:
         self._end("complete")
 
     def close(self) -> None:
-        self._end("complete" if self._late == len(self._chunks) and self._late else "closed")
+        """An interrupt that strikes between two chunks closes the reply on its way out of the program."""
+        error = sys.exc_info()[1]
+        if isinstance(error, KeyboardInterrupt):
+            self._end("cut short")
+        elif self._of_the_cells_end(error):
+            self._put_off("closed", None)
+        else:
+            self._end("closed")
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, KeyboardInterrupt):
             self._end("cut short")
-        elif isinstance(error, asyncio.CancelledError) and not self.where.lineage and not self._late:
-            self._end_when_known(error)
+        elif self._of_the_cells_end(error):
+            self._put_off("error", error)
         else:
             self._end("error", error)
 
-    def value(self, value: Any) -> None:
-        """Only functions return values."""
+    def cell_ended(self, *, interrupted: bool) -> None:
+        """The cell is over and this is not: keep what has come, since it may be all that ever will."""
+        if self._pending is not None:
+            end, error = self._pending
+            self._pending = None
+            self._end("cut short" if interrupted else end, error)
+        elif self._head is not None and not self._done:
+            self._keep("cut short" if interrupted else "closed")
 
-    def _end_when_known(self, error: BaseException) -> None:
-        """The cell's own task was cancelled: by its program, or by a kernel interrupt, which the cell's end tells."""
-        if self._done:
-            return
-        self._done = True
-        settle: Callable[[bool], None] = lambda interrupted: (  # noqa: E731 - two words for a later moment
-            self._settle("cut short") if interrupted else self._settle("error", error)
-        )
-        if self.cell.closed:
-            settle(False)
-        else:
-            self.cell.undecided.append(settle)
+    def _put_off(self, end: End, error: BaseException | None) -> None:
+        if not self._done and self._pending is None:
+            self._pending = (end, error)
 
     def _end(self, end: End, error: BaseException | None = None) -> None:
-        if self._done:
+        if self._done or self._pending is not None:
             return
         self._done = True
-        if not self._late:
+        self.cell.running.pop(self, None)
+        self._keep(end, error)
+
+    def _keep(self, end: End, error: BaseException | None = None) -> None:
+        """Commit what is not on the tape yet; an end that says less than what is known changes nothing."""
+        error = error if end == "error" else None
+        kept, known = self._kept or (0, None)
+        news = len(self._chunks) > kept
+        if known == "complete" and not news and end != "error":
+            return
+        if known in ("closed", "cut short") and not news and end != "complete":
+            return
+        self._kept = (len(self._chunks), end)
+        if known is None:
             self._settle(end, error)
-        elif len(self._chunks) > self._late or end == "error":
-            self._add(end, error)
+        else:
+            self._add(self._reply(end, error, kept))
 
     def _reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
         frozen = freeze_error(error) if error is not None else None
@@ -141,26 +190,27 @@ class HttpCapture(Taking):
     def _settle(self, end: End, error: BaseException | None = None) -> None:
         reply = self._reply(end, error)
         told = providers.facts(self.request, reply)
-        self.cell.asked_tools.update({call.id or call.name: call.name for call in told.calls})
+        gaps.told(self.cell, told)
         row = row_of(self.id, self.kind, told, self._elapsed(), name=self.request.url, error=failure(reply, error))
         self._commit(self.request, reply, told.record(), row)
 
-    def _add(self, end: End, error: BaseException | None) -> None:
-        """Bytes, or an error, that came after the terminal event was committed."""
+    def _add(self, late: Reply) -> None:
+        """Bytes, or an end, that came after the call was committed."""
         if self.entry is None or self.cell.cassette is None:
             return
         try:
-            self.cell.cassette.append_more(self.entry, self._reply(end, error, self._late), self.secrets)
+            self.cell.cassette.append_more(self.entry, late, self.secrets)
         except (CassetteError, OSError) as problem:
             self.cell.warn(f"the last bytes of call {self.id} are NOT on the tape: {problem}", cold=True)
 
 
-class FunctionCapture(Taking):
-    """A taped function whose body runs (calls.Capture)."""
+class FunctionCapture(Taking, Passing):
+    """A taped function whose body runs (calls.Capture). One that an interrupt stopped gave nothing to keep."""
 
     def __init__(self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall) -> None:
         super().__init__(cell, secrets, match, call.kind, where)
         self.call = call
+        self._pending: asyncio.CancelledError | None = None
 
     def value(self, value: Any) -> None:
         try:
@@ -169,24 +219,22 @@ class FunctionCapture(Taking):
             self.cell.warn(f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True)
 
     def fail(self, error: BaseException) -> None:
-        if not isinstance(error, KeyboardInterrupt):
-            self._keep(Value(error=freeze_error(error), seconds=self._elapsed()), f"{type(error).__name__}: {error}")
+        if isinstance(error, asyncio.CancelledError) and self._of_the_cells_end(error):
+            self._pending = error
+            self.cell.running[self] = None
+        elif not isinstance(error, KeyboardInterrupt):
+            self._raised(error)
+
+    def cell_ended(self, *, interrupted: bool) -> None:
+        if self._pending is not None and not interrupted:
+            self._raised(self._pending)
+
+    def _raised(self, error: BaseException) -> None:
+        self._keep(Value(error=freeze_error(error), seconds=self._elapsed()), f"{type(error).__name__}: {error}")
 
     def _keep(self, value: Value, error: str = "") -> None:
         row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)
         self._commit(self.call, value, {}, row)
-
-    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
-        """Only HTTP replies have a head."""
-
-    def chunk(self, data: bytes) -> None:
-        """Only HTTP replies have chunks."""
-
-    def finish(self) -> None:
-        """Only HTTP replies have an end of their own."""
-
-    def close(self) -> None:
-        """Only HTTP replies can be closed."""
 
 
 def failure(reply: Reply, error: BaseException | None) -> str:
@@ -204,25 +252,3 @@ def row_of(call: str, kind: str, told: providers.Facts, seconds: float, *, name:
 
 def short_url(url: str) -> str:
     return url.partition("://")[2].partition("?")[0][:80] or url[:80]
-
-
-class Passing:
-    """A live call that is not taped (telemetry), as a capture that keeps nothing: the guard lets its socket through."""
-
-    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
-        """Not kept."""
-
-    def chunk(self, data: bytes) -> None:
-        """Not kept."""
-
-    def finish(self) -> None:
-        """Not kept."""
-
-    def close(self) -> None:
-        """Not kept."""
-
-    def fail(self, error: BaseException) -> None:
-        """Not kept."""
-
-    def value(self, value: Any) -> None:
-        """Not kept."""

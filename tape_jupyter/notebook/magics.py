@@ -192,7 +192,7 @@ def complete(cells: Cells, line: str) -> list[str]:
     magic, *words = line.split(" ")
     if len(words) <= 1:
         return list(CELL_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools"]
+    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools", "--cut-short"]
 
 
 def load(shell: InteractiveShell) -> None:

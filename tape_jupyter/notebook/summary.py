@@ -27,7 +27,8 @@ _STYLE = {
     _NOTE: "color:inherit;opacity:.8",
 }
 _LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
-_CELL = "text-align:left"  # Jupyter aligns the cells of every table to the right
+_CODE = "font-family:var(--jp-code-font-family,monospace)"  # <code> has a grey ground in JupyterLab
+_NUMBERS = ("in", "out", "cost", "time")
 
 
 def show(report: CellReport, shown: BaseException | None = None) -> None:
@@ -48,14 +49,15 @@ def text(report: CellReport, shown: BaseException | None = None) -> str:
 
 def html(report: CellReport, shown: BaseException | None = None) -> str:
     """One line, and the calls behind it in a table that unfolds."""
-    head = f"<code>{escape(headline(report))}</code>"
+    head = f'<span style="{_CODE}">{escape(headline(report))}</span>'
     remarks = "".join(
         f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>'
         for mark, said in _remarks(report, shown)
     )
     if report.calls:
         head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
-    return f'<div class="tape-summary" style="font-size:90%;color:inherit;{_LINE}">{head}{remarks}</div>'
+    style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
+    return f'<div class="tape-summary" style="{style}">{head}{remarks}</div>'
 
 
 def headline(report: CellReport) -> str:
@@ -73,7 +75,9 @@ def headline(report: CellReport) -> str:
 def seconds(value: float | None) -> str:
     if value is None:
         return NONE
-    return f"{value:.0f} s" if value >= 10 else f"{value:.2f} s"
+    if value >= 1:
+        return f"{value:.0f} s" if value >= 10 else f"{value:.2f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.001 else "<1 ms"
 
 
 def money(value: Decimal | None) -> str:
@@ -102,24 +106,39 @@ COLUMNS = ("call", "kind", "model or name", "in", "out", "cost", "time", "error"
 
 
 def plain_table(calls: Iterable[Row]) -> str:
-    """The calls as columns of text."""
-    lines = [COLUMNS, *rows(calls)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    """The calls as columns of text, numbers to the right."""
+    lines = _told_columns(calls)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = [str.rjust if name in _NUMBERS else str.ljust for name in lines[0]]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        "  ".join(align(cell, width) for align, cell, width in zip(aligned, line, widths, strict=True)).rstrip()
+        for line in lines
     )
 
 
+def _told_columns(calls: Iterable[Row]) -> list[tuple[str, ...]]:
+    """Heading and rows, without the columns that tell nothing of any call."""
+    lines = rows(calls)
+    told = [index for index in range(len(COLUMNS)) if any(line[index] not in ("", NONE) for line in lines)]
+    return [tuple(line[index] for index in told) for line in (COLUMNS, *lines)]
+
+
 def _table(calls: Sequence[Row]) -> str:
-    head = "".join(f'<th scope="col" style="{_CELL};{_LINE}">{escape(name)}</th>' for name in COLUMNS)
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows(calls[:MAX_ROWS]))
+    names, *lines = _told_columns(calls[:MAX_ROWS])
+    head = "".join(f'<th scope="col" style="{_aligned(name)};{_LINE}">{escape(name)}</th>' for name in names)
+    body = "".join(f"<tr>{_cells(names, line)}</tr>" for line in lines)
     more = f"<div>and {len(calls) - MAX_ROWS:,} more: %tape calls</div>" if len(calls) > MAX_ROWS else ""
     style = "margin:4px 0;border-collapse:collapse;white-space:nowrap"
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
 
-def _cells(row: Sequence[str]) -> str:
-    return "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row)
+def _cells(names: Sequence[str], row: Sequence[str]) -> str:
+    return "".join(f'<td style="{_aligned(name)}">{escape(cell)}</td>' for name, cell in zip(names, row, strict=True))
+
+
+def _aligned(name: str) -> str:
+    """Jupyter aligns the cells of every table to the right."""
+    return "text-align:right;font-variant-numeric:tabular-nums" if name in _NUMBERS else "text-align:left"
 
 
 def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
@@ -158,8 +177,8 @@ def _money(report: CellReport) -> list[str]:
         return []
     into, out = sum(row.tokens_in or 0 for row in used), sum(row.tokens_out or 0 for row in used)
     known = [row.cost for row in used if row.cost is not None]
-    price = money(sum(known, start=Decimal()) if known else None) + ("+" if 0 < len(known) < len(used) else "")
-    return [
-        f"{tokens(into)} in + {tokens(out)} out tokens",
-        f"saved {price}" if report.mode == "replay" and known else price,
-    ]
+    told = f"{tokens(into)} in + {tokens(out)} out tokens"
+    if not known:
+        return [told]
+    price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")
+    return [told, f"saved {price}" if report.mode == "replay" else price]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tape_jupyter import providers
 from tape_jupyter.cassette import Cassette, Entry
@@ -19,6 +19,9 @@ from tape_jupyter.matching import IgnorePath
 from tape_jupyter.origin import Origin
 from tape_jupyter.player import Execution, Mode, Player
 from tape_jupyter.providers import Facts
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 @dataclass
@@ -83,9 +86,19 @@ class CellReport:
     incomplete: bool
 
 
+class Running(Protocol):
+    """A live call that has not ended: what is kept of it when its cell ends first."""
+
+    def cell_ended(self, *, interrupted: bool) -> None: ...
+
+
 @dataclass
 class Cell:
-    """One execution of one taped cell, while it runs and after. `run` is "" until its first call is recorded."""
+    """One execution of one taped cell, while it runs and after. `run` is "" until its first call is recorded.
+
+    `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `asked_tools` (call id ->
+    tool name) what models asked for in this kernel and no request has answered yet.
+    """
 
     ask: CellAsk
     execution: Execution
@@ -104,7 +117,8 @@ class Cell:
     notes: list[str] = field(default_factory=list)
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    undecided: list[Callable[[bool], None]] = field(default_factory=list)
+    running: dict[Running, None] = field(default_factory=dict)
+    task: asyncio.Task[Any] | None = None
     undo: list[Callable[[], None]] = field(default_factory=list)
     first_commit: Callable[[], None] = lambda: None
     asked_tools: dict[str, str] = field(default_factory=dict)
@@ -141,6 +155,10 @@ class Cell:
                 self.warnings.append(text)
             if cold and text not in self.cold:
                 self.cold.append(text)
+
+    def cancelling(self) -> bool:
+        """Whether the cell's own task is being cancelled: by its program, or by a kernel interrupt."""
+        return self.task is not None and self.task.cancelling() > 0
 
     def refuse(self, refusal: TapeRefusal) -> TapeRefusal:
         """Remember a refusal, so that it is reported even if the cell's own code hides it; gives it back to raise."""

@@ -16,7 +16,7 @@ from tape_jupyter.notebook.paths import check_name
 
 CELL_MODES = ("record", "replay", "once", "new_episodes")
 SESSION_MODES = (*CELL_MODES, "live", "off")
-USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b]"
+USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short]"
 NOT_YET = ("step", "--take", "--live", "--freeze", "--pace", "--on-divergence", "--no-pin", "--stub")
 
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
@@ -41,6 +41,7 @@ def _parser() -> _Parser:
     parser.add_argument("mode")
     parser.add_argument("name", nargs="?")
     parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--cut-short", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
     return parser
@@ -62,7 +63,8 @@ def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
     said = _parser().parse_args(words)
     if said.name is not None:
         check_name(said.name)
-    return Word(said.mode, said.name, {"strict": said.strict, "ignore": said.ignore, "tools": said.tools})
+    options = {key: value for key, value in vars(said).items() if key not in ("mode", "name")}
+    return Word(said.mode, said.name, options)
 
 
 def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
