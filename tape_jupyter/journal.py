@@ -21,7 +21,7 @@ from tape_jupyter.errors import CassetteError
 RECORD_CAP = 64 * 1024 * 1024
 HEAD_BYTES = 600
 _MARK = b"\n..."
-_BLOCK = 4 * 1024 * 1024
+_BLOCK = 1024 * 1024
 _TORN = re.compile(rb"-{1,3}\r?\Z|---\r?\n")  # how a record's first bytes may look, however few arrived
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
@@ -224,6 +224,7 @@ class Journal:
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
         self.exists()
+        sound = False
         try:
             with self._locked() as file:
                 if not self._continues(file):
@@ -233,9 +234,12 @@ class Journal:
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
                 self._seen, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
-                return self.committed - len(data)
+            sound = True
+            return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._failed("written", error) from error
+        finally:
+            self._known = self._known and sound
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

@@ -7,7 +7,7 @@ order; each recorded call is served at most once in one execution of a cell.
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -142,16 +142,20 @@ class Execution:
 class _Shelf:
     """Recorded calls with one match key that are equally near to one execution: by lineage, else in order."""
 
-    def __init__(self, calls: Iterable[Recorded]) -> None:
-        self.left = deque(calls)
-        self.lanes: dict[str, deque[Recorded]] = {}
-        for call in self.left:
-            self.lanes.setdefault(call.lineage, deque()).append(call)
+    __slots__ = ("lanes", "left")
+
+    def __init__(self, calls: list[Recorded]) -> None:
+        self.left = calls[::-1]  # the next one last
+        self.lanes: dict[str, list[Recorded]] | None = None
+        if len(calls) > 1:  # most keys have one call, and there are as many shelves as keys
+            self.lanes = {}
+            for call in self.left:
+                self.lanes.setdefault(call.lineage, []).append(call)
 
     def take(self, lineage: str, served: set[tuple[str, str]]) -> Recorded | None:
-        for lane in (self.lanes.get(lineage), self.left):
+        for lane in (self.lanes.get(lineage) if self.lanes else None, self.left):
             while lane:
-                call = lane.popleft()
+                call = lane.pop()
                 if (call.run, call.id) not in served:
                     return call
         return None
@@ -228,8 +232,9 @@ class Player:
         for shelf in shelves:
             call = shelf.take(lineage, execution.served)
             if call is not None:
-                execution.served.add((call.run, call.id))
-                self._served[call.run, call.id] += 1
+                name = (call.run, call.id)
+                execution.served.add(name)
+                self._served[name] += 1
                 return call
         return None
 

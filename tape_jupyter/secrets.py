@@ -79,6 +79,11 @@ _MARKER = re.compile(r"<secret:[\w.\-]+>")
 _FIRST = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MISTRAL_API_KEY")
 
 
+def names_a_secret(variable: str) -> bool:
+    """Whether an environment variable is named like a key."""
+    return _VARIABLE.search(variable) is not None and variable not in _HARMLESS_VARIABLES
+
+
 def marker(name: str) -> str:
     """What stands in a cassette for the secret of this name (an environment variable, a header, a field)."""
     return f"<secret:{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'unnamed'}>"
@@ -153,7 +158,7 @@ class Secrets:
             value = environ[name]
             if "://" in value:
                 self._learn(1, name, _password_of(value))
-            if _VARIABLE.search(name) and name not in _HARMLESS_VARIABLES and not value.startswith(("/", "~")):
+            if names_a_secret(name) and not value.startswith(("/", "~")):
                 self._learn(1, name, value, obvious=value == placeholder(name))
                 self._learn_parts(name, value)
 

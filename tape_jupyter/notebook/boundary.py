@@ -9,7 +9,7 @@ import errno
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tape_jupyter import hosts
+from tape_jupyter import hosts, providers
 from tape_jupyter.calls import Capture, FunctionCall, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
@@ -76,7 +76,10 @@ class Boundary:
         self._tools(cell, request)
         entry = self._decide(cell, origin, match, request)
         if entry is not None:
-            return Play(self._reply(cell, entry, request))
+            reply = self._reply(cell, entry, request)
+            if cell.mode == "new_episodes" and isinstance(reply, Reply):
+                cell.tools.ask(providers.facts(request, reply), cell.tools.moment())
+            return Play(reply)
         where = self._where(cell, origin)
         self._open_run(cell, request)
         return HttpCapture(cell, self.desk.secrets, match, kind, where, request)
@@ -88,7 +91,7 @@ class Boundary:
         return match_key(request, self.desk.secrets, cell.ignore)
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
-        cell.taped_tools.add(call.name)
+        cell.tools.ran(call.name)
         match = match_key(call, self.desk.secrets)
         entry = self._decide(cell, origin, match, call)
         if entry is not None:
@@ -104,7 +107,7 @@ class Boundary:
         if isinstance(decided, GoLive):
             return None
         if isinstance(decided, Refuse):
-            raise cell.refuse(miss(cell, call, decided))
+            raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         assert isinstance(decided, Entry)
         cell.served.append(decided)
         return decided
@@ -125,6 +128,8 @@ class Boundary:
             text = f"call {entry.id} was cut short by an interrupt when recorded ({entry.book.path.name}:{entry.line})"
             now = "Record the cell again, or replay with --cut-short to get the partial reply and the interrupt."
             raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}. {now}"))
+        if cell.in_task_of_its_own() and reply.status is not None:
+            return reply  # an event loop does not survive a KeyboardInterrupt in a task; the tap says what ended it
         error = freeze_error(KeyboardInterrupt("the recording was interrupted here"))
         return Reply(
             reply.status, reply.headers, reply.chunks, reply.waits, "error", error, reply.version, reply.reason
@@ -146,7 +151,7 @@ class Boundary:
             raise cell.refuse(BlockedConnection(text)) from error
 
     def _tools(self, cell: Cell, request: Request) -> None:
-        """Tape the functions that this request offers as tools; say which answered tools were not taped."""
+        """Tape the functions that this request offers as tools."""
         if b'"tool' not in request.body and not cell.ask.options.get("tools"):
             return
         body = json_value(request.body)

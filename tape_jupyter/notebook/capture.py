@@ -19,7 +19,6 @@ from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
 from tape_jupyter.matching import exact_digest
-from tape_jupyter.notebook import gaps
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets
@@ -66,6 +65,13 @@ class Taking:
         own = not self.where.lineage or self.cell.cancelling()
         return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
 
+    def _say_if_late(self) -> None:
+        """Below the cell that started the thread or task: its summary is there already, so in a line of its own."""
+        text = "a call ended after its cell did; it is kept under that cell's run"
+        if self.cell.closed and text not in self.cell.warnings:
+            self.cell.warn(text)
+            print(f"tape: {text} ({self.id})", file=sys.stderr)  # noqa: T201 - a note to a person
+
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
         with self.cell.lock:
@@ -106,6 +112,7 @@ class HttpCapture(Taking, Passing):
         self._pending: tuple[End, BaseException | None] | None = None
         self._done = False
         self._watch: TerminalWatch | None = None
+        self.moment = cell.tools.moment()
         cell.running[self] = None
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
@@ -148,8 +155,8 @@ class HttpCapture(Taking, Passing):
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""
         if self._pending is not None:
             end, error = self._pending
-            self._pending = None
-            self._end("cut short" if interrupted else end, error)
+            self._done = True
+            self._keep("cut short" if interrupted else end, error)
         elif self._head is not None and not self._done:
             self._keep("cut short" if interrupted else "closed")
 
@@ -162,22 +169,23 @@ class HttpCapture(Taking, Passing):
             return
         self._done = True
         self.cell.running.pop(self, None)
-        self._keep(end, error)
+        if self._keep(end, error):
+            self._say_if_late()
 
-    def _keep(self, end: End, error: BaseException | None = None) -> None:
+    def _keep(self, end: End, error: BaseException | None = None) -> bool:
         """Commit what is not on the tape yet; an end that says less than what is known changes nothing."""
         error = error if end == "error" else None
         kept, known = self._kept or (0, None)
         news = len(self._chunks) > kept
-        if known == "complete" and not news and end != "error":
-            return
-        if known in ("closed", "cut short") and not news and end != "complete":
-            return
+        worse = ("error",) if known == "complete" else ("complete",) if known == "cut short" else ("complete", "error")
+        if known is not None and not news and end not in worse:
+            return False
         self._kept = (len(self._chunks), end)
         if known is None:
             self._settle(end, error)
         else:
             self._add(self._reply(end, error, kept))
+        return True
 
     def _reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
         frozen = freeze_error(error) if error is not None else None
@@ -190,9 +198,18 @@ class HttpCapture(Taking, Passing):
     def _settle(self, end: End, error: BaseException | None = None) -> None:
         reply = self._reply(end, error)
         told = providers.facts(self.request, reply)
-        gaps.told(self.cell, told)
+        self._name_gaps(told)
+        self.cell.tools.ask(told, self.moment)
         row = row_of(self.id, self.kind, told, self._elapsed(), name=self.request.url, error=failure(reply, error))
         self._commit(self.request, reply, told.record(), row)
+
+    def _name_gaps(self, told: providers.Facts) -> None:
+        for name in self.cell.tools.untaped(told, self.cell.ask.namespace):
+            self.cell.warn(
+                f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
+                "it would run again. Now: put @tape.tool on the function that answers it",
+                cold=True,
+            )
 
     def _add(self, late: Reply) -> None:
         """Bytes, or an end, that came after the call was committed."""
@@ -235,6 +252,7 @@ class FunctionCapture(Taking, Passing):
     def _keep(self, value: Value, error: str = "") -> None:
         row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)
         self._commit(self.call, value, {}, row)
+        self._say_if_late()
 
 
 def failure(reply: Reply, error: BaseException | None) -> str:

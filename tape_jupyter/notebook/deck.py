@@ -22,8 +22,9 @@ from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.matching import IgnorePath, match_key
 from tape_jupyter.notebook import keys, paths
 from tape_jupyter.notebook.boundary import Boundary
+from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.report import report_of
-from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row
+from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
 from tape_jupyter.origin import ORIGIN
 from tape_jupyter.player import MODES, CellIdentity, Matching, Mode, Player
 from tape_jupyter.secrets import Secrets
@@ -52,6 +53,7 @@ class Deck:
         self.session_mode = "off"
         self.forced = False
         self.tags: dict[str, Any] = {}
+        self.tools = Tools()
         self._cells: list[Cell] = []
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
         self._guard = Guard()
@@ -180,7 +182,7 @@ class Deck:
         if mode == "once" and player.knows(identity):
             mode = "replay"
         execution = player.start(identity, mode, matching)
-        cell = Cell(ask, execution, player, cassette, path, ignore)
+        cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
         self._start(cell)
         return cell
 
@@ -218,8 +220,9 @@ class Deck:
             undo()
         cell.undo.clear()
         interrupted = isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError"
-        for settle in cell.undecided:
-            settle(interrupted)
+        for call in list(cell.running):
+            call.cell_ended(interrupted=interrupted)
+        cell.task = None
         self._end_run(cell, error, interrupted)
         return report_of(cell, error)
 

@@ -8,30 +8,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.secrets import Secrets, placeholder
+from tape_jupyter.secrets import Secrets, names_a_secret, placeholder
 
 USUAL = (
     "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MISTRAL_API_KEY", "GEMINI_API_KEY", "CO_API_KEY", "GROQ_API_KEY",
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
 )  # fmt: skip
-"""Supplied in every replay; GOOGLE_API_KEY is not, since google-genai warns when both of its names are set."""
+"""Supplied in every replay, besides the keys that were there while recording."""
+GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""Two names of one key, the usual one first: google-genai warns when both are set."""
 SETTINGS = ("_BASE_URL", "_REGION", "_ENDPOINT", "_API_VERSION")
 
 
 def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
     """Put what is missing into the environment; gives what takes it out again."""
-    wanted = {name: placeholder(name) for name in USUAL}
+    recorded: dict[str, str] = {}
     for run in runs:
-        wanted |= _recorded(run)
-    if "GOOGLE_API_KEY" in wanted or "GOOGLE_API_KEY" in os.environ:
-        wanted.pop("GEMINI_API_KEY", None)
+        recorded |= _recorded(run)
+    wanted = {name: placeholder(name) for name in USUAL} | recorded
+    for name in _needless(recorded):
+        wanted.pop(name, None)
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
     for name, value in missing.items():
-        secrets.learn(name, value)
+        if names_a_secret(name):
+            secrets.learn(name, value)
     os.environ.update(missing)
     return lambda: _withdraw(missing)
+
+
+def _needless(recorded: Mapping[str, str]) -> list[str]:
+    """Google's other name, where one of the two is there already or was there while recording."""
+    for known in (os.environ, recorded):
+        here = [name for name in GOOGLE if name in known]
+        if here:
+            return [name for name in GOOGLE if name not in here]
+    return []
 
 
 def _withdraw(missing: Mapping[str, str]) -> None:
@@ -41,9 +55,18 @@ def _withdraw(missing: Mapping[str, str]) -> None:
 
 
 def _recorded(run: Mapping[str, Any]) -> dict[str, str]:
+    """Settings with their recorded values, keys (of which only names were kept) with a placeholder."""
     kit = run.get("kit")
-    environment = kit.get("environment", {}) if isinstance(kit, Mapping) else {}
-    if not isinstance(environment, Mapping):
-        return {}
-    told = {str(name): value for name, value in environment.items() if isinstance(value, str)}
-    return {name: value for name, value in told.items() if name.endswith(SETTINGS)}
+    told = kit if isinstance(kit, Mapping) else {}
+    environment, variables = told.get("environment"), told.get("variables")
+    settings = environment.items() if isinstance(environment, Mapping) else ()
+    keys = _keys(variables) if isinstance(variables, str) else {}
+    return dict(keys) | {
+        str(name): value for name, value in settings if isinstance(value, str) and name.endswith(SETTINGS)
+    }
+
+
+@lru_cache(maxsize=64)
+def _keys(variables: str) -> Mapping[str, str]:
+    """Placeholders for the keys among these names (split by blanks); most runs of a cassette have the same ones."""
+    return {name: placeholder(name) for name in variables.split() if names_a_secret(name)}

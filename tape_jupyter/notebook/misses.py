@@ -12,6 +12,7 @@ from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.matching import field_diff, fields, nearest
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.player import Refuse
+from tape_jupyter.secrets import Secrets
 
 SEARCH_SECONDS = 0.3  # a miss is told at once, however large the cassette
 
@@ -22,8 +23,8 @@ def title(call: Request | FunctionCall) -> str:
     )
 
 
-def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse) -> UnmatchedCall:
-    """The refusal of one call, ready to raise."""
+def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Secrets) -> UnmatchedCall:
+    """The refusal of one call, ready to raise. It is shown below the cell and saved with it: no secret is in it."""
     if refused.ended:
         return UnmatchedCall(
             f"{title(call)}: its cell has ended; in replay a call from a thread or task that outlives its cell is "
@@ -36,7 +37,7 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse) -> Unmatched
             "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
-    lines += _nearest_lines(cell, call)
+    lines += _nearest_lines(cell, call, secrets)
     lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
     return UnmatchedCall("\n".join(lines))
 
@@ -45,14 +46,14 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _nearest_lines(cell: Cell, call: Request | FunctionCall) -> list[str]:
+def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -> list[str]:
     if cell.cassette is None or not cell.cassette.calls:
         return [
             "The cassette holds no calls yet."
             if cell.path and cell.path.exists()
             else f"There is no cassette {cell.path}."
         ]
-    ours = fields(call)
+    ours, _ = secrets.scrub_structure(fields(call, secrets=secrets))
     found = nearest(ours, _recorded(cell.cassette, call))
     if found is None:
         return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import overload
 
 from tape_jupyter.cassette import Entry
 from tape_jupyter.notebook.capture import row_of
@@ -15,15 +16,37 @@ NAMED_EDITS = 3
 
 def report_of(cell: Cell, error: BaseException | None) -> CellReport:
     """Rows for every call, refusals, warnings: the cell's own and the cassette's."""
-    rows = [*cell.rows, *(row_of_entry(entry) for entry in cell.served)]
     notes = [*cell.notes, *(cell.cassette.notes if cell.cassette else [])]
     if edited := list(dict.fromkeys(cell.edited)):
         more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
     seconds = time.perf_counter() - cell.started
     return CellReport(
-        cell.mode, cell.path, rows, list(cell.refusals), list(cell.warnings), notes, seconds, error is not None
+        cell.mode, cell.path, Rows(cell), list(cell.refusals), list(cell.warnings), notes, seconds, error is not None
     )
+
+
+class Rows(Sequence[Row]):
+    """A report's rows, made when they are looked at: a block that replays 10,000 calls shows none of them."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._live, self._served = list(cell.rows), list(cell.served)
+        self._rows: list[Row] | None = None
+
+    def _made(self) -> list[Row]:
+        if self._rows is None:
+            self._rows = [*self._live, *map(row_of_entry, self._served)]
+        return self._rows
+
+    def __len__(self) -> int:
+        return len(self._live) + len(self._served)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        return self._made()[index]
 
 
 def row_of_entry(entry: Entry) -> Row:

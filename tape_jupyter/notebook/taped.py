@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tape_jupyter import providers
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.matching import IgnorePath
+from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.origin import Origin
 from tape_jupyter.player import Execution, Mode, Player
 from tape_jupyter.providers import Facts
 
-if TYPE_CHECKING:
-    import asyncio
+
+def current_task() -> asyncio.Task[Any] | None:
+    """The asyncio task this runs in; None where no event loop runs."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 @dataclass
@@ -78,7 +85,7 @@ class CellReport:
 
     mode: str
     path: Path | None
-    calls: list[Row]
+    calls: Sequence[Row]
     misses: list[TapeRefusal]
     warnings: list[str]
     notes: list[str]
@@ -96,8 +103,8 @@ class Running(Protocol):
 class Cell:
     """One execution of one taped cell, while it runs and after. `run` is "" until its first call is recorded.
 
-    `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `asked_tools` (call id ->
-    tool name) what models asked for in this kernel and no request has answered yet.
+    `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools` what models asked
+    for in this kernel.
     """
 
     ask: CellAsk
@@ -121,8 +128,7 @@ class Cell:
     task: asyncio.Task[Any] | None = None
     undo: list[Callable[[], None]] = field(default_factory=list)
     first_commit: Callable[[], None] = lambda: None
-    asked_tools: dict[str, str] = field(default_factory=dict)
-    taped_tools: set[str] = field(default_factory=set)
+    tools: Tools = field(default_factory=Tools)
     sought_tools: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
@@ -159,6 +165,11 @@ class Cell:
     def cancelling(self) -> bool:
         """Whether the cell's own task is being cancelled: by its program, or by a kernel interrupt."""
         return self.task is not None and self.task.cancelling() > 0
+
+    def in_task_of_its_own(self) -> bool:
+        """Whether this runs in an asyncio task other than the cell's."""
+        current = current_task()
+        return current is not None and current is not self.task
 
     def refuse(self, refusal: TapeRefusal) -> TapeRefusal:
         """Remember a refusal, so that it is reported even if the cell's own code hides it; gives it back to raise."""

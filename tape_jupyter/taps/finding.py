@@ -45,6 +45,12 @@ def find_functions(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[s
     return {name: tuple(functions) for name, functions in found.items() if functions}
 
 
+def decorated_names(name: str, namespace: Mapping[str, Any]) -> set[str]:
+    """The names on the tape of decorated functions that stand behind a tool name (a dict of handlers may rename)."""
+    marks = (getattr(value, MARK, None) for _, value in _named(namespace, {name}))
+    return {mark.name for mark in marks if mark is not None}
+
+
 def _drop_ambiguous(found: dict[str, list[FunctionType]]) -> None:
     """A method behind two names: the objects differ, and the call does not say which it was."""
     for functions in found.values():

@@ -1,0 +1,134 @@
+"""The committed example replays as it was recorded: fresh kernels, no key, no network, no model.
+
+`TAPE_EXAMPLE_RUNS=20` replays it that often; where Linux allows it each run is in a network namespace of its own, and
+where strace is installed every connect, of every process, is counted (the kernel's own ports and Unix sockets aside).
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tape_jupyter import outputs
+from tape_jupyter.demo import local_model, texts
+from tape_jupyter.demo.runs import can_cut
+from tests.notebook import ROOT, clean_env
+
+EXAMPLES = ROOT / "example_notebooks"
+NAME = "01_record_and_replay"
+RUNS = int(os.environ.get("TAPE_EXAMPLE_RUNS", "1"))
+STRACE = shutil.which("strace")
+
+RUN = """
+import json, sys
+import nbformat
+from nbclient import NotebookClient
+if sys.argv[2] == "cut":
+    from tape_jupyter.demo.alone import loopback_up
+    loopback_up()
+nb = nbformat.read(sys.argv[1], as_version=4)
+client = NotebookClient(nb, kernel_name="python3", resources={"metadata": {"path": sys.argv[3]}})
+with client.setup_kernel():
+    with open(client.km.connection_file) as file:
+        ports = [value for key, value in json.load(file).items() if key.endswith("_port")]
+    for index, cell in enumerate(nb.cells):
+        client.execute_cell(cell, index)
+print(json.dumps({"ports": ports, "notebook": nb}))
+"""
+CONNECT = re.compile(r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)")
+
+
+@pytest.fixture
+def example(tmp_path):
+    shutil.copytree(EXAMPLES, tmp_path / "ex", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    return tmp_path / "ex" / f"{NAME}.ipynb"
+
+
+def replayed(notebook: Path, trace: Path | None):
+    """The notebook as it comes out of a fresh kernel, and the connects to other ports than the kernel's (None: not counted)."""
+    cut = can_cut()
+    words = [sys.executable, "-c", RUN, str(notebook), "cut" if cut else "", str(notebook.parent)]
+    if trace:
+        words = [STRACE, "-f", "-qq", "-e", "trace=connect", "-o", str(trace), *words]
+    env = clean_env(notebook.parent)
+    assert not [name for name in env if name.endswith("_API_KEY")]
+    done = subprocess.run(
+        [*(["unshare", "-rn"] if cut else []), *words],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    connects = None
+    if trace:
+        made = CONNECT.findall(trace.read_text(errors="replace"))
+        assert made, "strace saw not even the kernel's own connections"
+        connects = [(family, int(port)) for family, port in made if int(port) not in told["ports"]]
+    return nbformat.from_dict(told["notebook"]), connects
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_the_committed_example_replays_with_the_outputs_it_was_saved_with(example, tmp_path):
+    saved = code_cells(nbformat.read(example, as_version=4))
+    for run in range(RUNS):
+        trace = tmp_path / f"trace-{run}" if STRACE and RUNS > 1 else None
+        notebook, connects = replayed(example, trace)
+        for before, after in zip(saved, code_cells(notebook), strict=True):
+            after.outputs = outputs.merged(after.outputs)
+            assert outputs.diff(before.outputs, after.outputs) == []
+        assert not connects
+    print(f"{RUNS} replays, cut off: {can_cut()}, connects: {'not counted' if RUNS == 1 or not STRACE else 0}")
+
+
+def test_its_cells_are_those_of_the_demo():
+    saved = json.loads((EXAMPLES / f"{NAME}.ipynb").read_text(encoding="utf-8"))
+    sources = [[cell["id"], "".join(cell["source"])] for cell in saved["cells"]]
+    assert sources == [[cell["id"], "".join(cell["source"])] for cell in json.loads(texts.pipeline())["cells"]]
+
+
+def test_it_holds_nothing_of_the_machine_it_was_recorded_on():
+    files = [path for path in EXAMPLES.rglob(f"{NAME}*/*") if path.is_file()] + [EXAMPLES / f"{NAME}.ipynb"]
+    assert len(files) > 1
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        hosts = set(re.findall(r"https?://([^/\s\"'\\:]+)", text)) - {"127.0.0.1"}
+        assert not hosts, f"{path.name} names {hosts}"
+        assert not re.findall(r"(?<![\w.:/*])/(?:home|root|tmp|usr|opt|work|Users|var|etc|mnt|srv)\b[^\s\"]*", text)
+        for own in (socket.gethostname(), platform.release(), str(Path.home()), str(ROOT)):
+            assert len(own) < 4 or own not in text, f"{path.name} names {own}"
+        assert "a-local-model-asks-for-none" not in text
+
+
+@pytest.mark.skipif(not local_model.installed(), reason=f"needs the real model: {local_model.INSTALL}")
+def test_recorded_twice_live_it_gives_different_texts(tmp_path):
+    from tape_jupyter.demo import runs, server
+
+    class Nobody:
+        def starting(self, number, count, title): ...
+        def ran(self, run): ...
+
+    said = []
+    with server.serving(tmp_path, "no-key-is-asked-for", live=True) as url:
+        source = texts.to_record(texts.pipeline(), url, {})
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            notebook = tmp_path / name / "support.ipynb"
+            notebook.write_text(source, encoding="utf-8")
+            runs.record(notebook, "no-key-is-asked-for", Nobody())
+            said.append(texts.said(notebook))
+    assert said[0] != said[1]
+    assert said[0]["summary"] != said[1]["summary"]
