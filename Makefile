@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-long lint demo demo-live bench browser clean
+.PHONY: help test test-long lint demo demo-live examples bench browser clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,6 +35,9 @@ demo: $(VENV)/.group-demo ## record, cut the network, replay, edit a reply, show
 
 demo-live: $(VENV)/.group-demo $(VENV)/.group-real-model ## the same against a real model on this machine
 	$(BIN)/tape demo --live $(ARGS)
+
+examples: $(VENV)/.group-demo $(VENV)/.group-real-model ## record the example notebook anew, from the real model
+	$(BIN)/python example_notebooks/record.py
 
 bench: $(VENV)/.group-test $(VENV)/.group-bench ## one JSON line a figure, the peers measured in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -26,6 +26,8 @@ from tape_jupyter.secrets import Secrets
 
 WHOLE_CHECK = 1024 * 1024  # bytes: files up to this size are parsed whole when opened
 _MIGRATED = "written in format"
+_TORN = "and will be put aside in .torn"
+_ASIDE = "and are put aside in .torn now"
 _NO_HEADER: Mapping[str, Any] = {}
 _HEAD = re.compile(rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n')
 _CALL = re.compile(
@@ -113,6 +115,7 @@ class Cassette:
     def refresh(self) -> bool:
         """Index what is in the file now; True where it had changed. Appended records alone are added in place."""
         with self._lock:
+            self.notes = [note for note in self.notes if not note.endswith(_ASIDE)]
             if not self._journal.changed():
                 return False
             grown = self._memory is None and self._journal.grown()
@@ -132,7 +135,7 @@ class Cassette:
             self._require_torn_record()
             self.notes.append(
                 f"{self.path.name}: the last {self._journal.torn:,} bytes are a record that was never finished "
-                "(a crash); they are not read, and are kept in .torn at the next recording"
+                f"(a crash); they are not read, {_TORN} at the next recording"
             )
 
     def _require_torn_record(self) -> None:
@@ -484,7 +487,11 @@ class Cassette:
             if secrets.suspicious(text):
                 record = {"more": entry.id, "run": entry.run, **records.scrubbed(response, secrets)}
                 text = tapetext.emit(record)
-            entry.more += (self._append(self._prove(record, text)),)
+            try:
+                entry.more += (self._append(self._prove(record, text)),)
+            except Replaced:
+                self._start_over(entry.run)
+                raise
 
     def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None) -> None:
         """Commit a run's end mark, and ask the disk to hold all that is committed. Raises CassetteError."""
@@ -539,9 +546,11 @@ class Cassette:
         """Commit a record; gives offset and length. What others appended since we looked is indexed before it."""
         if self._memory is not None:
             raise CassetteError(self.writable(), path=str(self.path))
-        known = self._journal.committed
+        known, torn = self._journal.committed, self._journal.torn
         data, top = text.encode("utf-8"), tapetext.emit({"tape": VERSION, **header}).encode("utf-8")
         offset = self._journal.append(data, top)
+        if torn:
+            self.notes = [note.replace(f"{_TORN} at the next recording", _ASIDE) for note in self.notes]
         if offset > known and offset != len(top):
             self._catch_up(known, offset)
         return offset, len(data)

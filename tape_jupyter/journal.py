@@ -42,6 +42,9 @@ class _Seen(NamedTuple):
         return cls(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
+_UNSURE = _Seen(0, 0, 0)
+
+
 class Span(NamedTuple):
     """Where a record lies in the file, and its first bytes (at most HEAD_BYTES)."""
 
@@ -140,13 +143,20 @@ class Journal:
         self._known = True
 
     def _blocks(self, file: BinaryIO, base: int) -> Iterator[Span]:
-        held = b""
+        """Blocks are joined only where a mark is in them or on their edge: a giant is refused in linear time."""
+        parts: list[bytes] = []
+        edge = b""
         while block := file.read(_BLOCK):
-            held += block
-            done = yield from self._records(held, base)
-            held, base = held[done:], base + done
-            if len(held) > RECORD_CAP:
+            parts.append(block)
+            marked = _MARK in block or _MARK in edge + block[:6]
+            edge = (edge + block[-6:])[-6:]
+            if marked:
+                held = b"".join(parts)
+                done = yield from self._records(held, base)
+                parts, base = [held[done:]], base + done
+            if sum(map(len, parts)) > RECORD_CAP:
                 raise self._error("a record larger than 64 MiB", base)
+        held = b"".join(parts)
         done = yield from self._records(held, base, at_end=True)
         rest = held[done:]
         self.committed, self.torn = base + done, len(rest) if rest.strip() else 0
@@ -224,22 +234,21 @@ class Journal:
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
         self.exists()
-        sound = False
+        seen = self._seen
         try:
             with self._locked() as file:
                 if not self._continues(file):
                     raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
+                self._seen = _UNSURE  # until all is done: what fails half-way is read anew before the next append
                 size = self._mend(file)
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
-                self._seen, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
-            sound = True
+                seen, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
+            self._seen = seen
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._failed("written", error) from error
-        finally:
-            self._known = self._known and sound
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -295,14 +304,12 @@ class Journal:
         """Ask the disk to hold what is committed (power loss; a killed process loses nothing without it)."""
         try:
             file = os.open(self.path, os.O_RDWR)
-        except OSError:
-            return
-        try:
-            os.fsync(file)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
         except OSError as error:
             raise self._failed("brought to the disk", error) from error
-        finally:
-            os.close(file)
 
     def writable(self) -> str:
         """Why an append would fail, or "": asked before a call is paid for."""

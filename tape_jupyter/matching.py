@@ -169,16 +169,21 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 def fields(call: Request | FunctionCall, *, recorded: bool = False, secrets: Secrets | None = None) -> dict[str, Any]:
     """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's arguments are frozen.
 
-    With `secrets` the URL is scrubbed: a diff is shown, and saved with the notebook.
+    With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
     """
     if isinstance(call, FunctionCall):
         arguments = call.arguments if recorded else {k: frozen_or_type(v) for k, v in call.arguments.items()}
-        return {"tool": call.name, **dict(leaves(dict(arguments)))}
+        return {"tool": call.name, **dict(leaves(_shown(dict(arguments), secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     value = json_value(body) if body else None
-    rest = dict(leaves(value)) if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    rest = dict(leaves(_shown(whole, secrets)))
     own = {"method": call.method, "url": secrets.scrub_url(call.url) if secrets else call.url}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
+
+
+def _shown(value: Any, secrets: Secrets | None) -> Any:
+    return secrets.scrub_structure(value)[0] if secrets else value
 
 
 def likeness(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:

@@ -78,6 +78,8 @@ class Reader:
             return None
         stop = _TOP_LINE.search(self.text, start)
         end = stop.end() if stop else len(self.text)  # there always is one: the closing `...`
+        if not (_TOP_KEY.match(self.text, end - 1) or self.text.startswith("...\n", end)):
+            raise self.error(end, explain(self.text, end))  # a line that lost its indentation would end the part
         if twice := self.text.find(mark, end - 1) + 1:
             raise self.error(twice, f"the key {name!r} a second time in one record: keep one of the two")
         return start, end

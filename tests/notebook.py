@@ -124,6 +124,9 @@ class Kernel:
 
     def _start(self) -> None:
         self._manager.start_kernel(cwd=str(self.cwd), env=self._env, extra_arguments=["--HistoryManager.enabled=False"])
+        self._connect()
+
+    def _connect(self) -> None:
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=TIMEOUT)
@@ -203,8 +206,8 @@ class Kernel:
 
     def restart(self) -> None:
         self._client.stop_channels()
-        self._manager.shutdown_kernel(now=True)
-        self._start()
+        self._manager.restart_kernel(now=True)
+        self._connect()
 
     def close(self) -> None:
         self._client.stop_channels()

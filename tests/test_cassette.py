@@ -564,7 +564,7 @@ def test_appending_costs_the_same_at_the_end_of_a_large_cassette(large, tmp_path
 
 def test_a_small_cassette_with_a_long_history_is_checked_in_time(path):
     recorder = Recorder(path)
-    for turns in range(1, 700):
+    for turns in range(1, 400):
         recorder.add(request(talk(turns)), reply())
     assert path.stat().st_size < WHOLE_CHECK
     started = time.process_time()

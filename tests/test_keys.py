@@ -88,7 +88,9 @@ def test_a_key_of_any_name_that_was_there_while_recording_is_there_in_replay():
 def test_settings_of_the_recording_stand_in_and_are_no_secrets(monkeypatch):
     monkeypatch.setenv("AWS_REGION", "here-1")
     secrets = Secrets()
-    recorded = run(OPENAI_BASE_URL="http://proxy.example/v1", AWS_REGION="us-east-1", LANG="C", AWS_DEFAULT_REGION="us-east-1")
+    recorded = run(
+        OPENAI_BASE_URL="http://proxy.example/v1", AWS_REGION="us-east-1", LANG="C", AWS_DEFAULT_REGION="us-east-1"
+    )
     withdraw = keys.supply(secrets, [recorded])
     assert os.environ["OPENAI_BASE_URL"] == "http://proxy.example/v1"
     assert (os.environ["AWS_REGION"], os.environ["AWS_DEFAULT_REGION"]) == ("here-1", "us-east-1")

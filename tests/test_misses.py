@@ -41,7 +41,9 @@ def test_the_nearest_call_is_named_with_run_file_line_and_the_fields_that_differ
         ask(provider, "What is the capital of Spain?", temperature=0)
     entry = on_tape(path).calls[0]
     said = told(path, lambda: ask(provider, "What is the capital of France?", temperature=1, top_k=5))
-    assert said.splitlines()[0] == f"POST {provider.url}/v1/messages is not on the tape (a.tape.yaml). Nothing was sent."
+    assert (
+        said.splitlines()[0] == f"POST {provider.url}/v1/messages is not on the tape (a.tape.yaml). Nothing was sent."
+    )
     assert f"Nearest recorded call: {entry.id} (run {entry.run}, a.tape.yaml:{entry.line}); it differs in:" in said
     assert "  temperature\n    recorded: 0\n    now:      1" in said
     assert "  top_k\n    recorded: (absent)\n    now:      5" in said
@@ -60,7 +62,7 @@ def test_a_tool_call_is_compared_with_tool_calls_by_its_arguments(provider, path
         ask(provider, "A-2")
     said = told(path, lambda: lookup("A-2"))
     assert said.startswith("tool lookup is not on the tape")
-    assert "  order\n    recorded: A-1\n    now:      A-2" in said
+    assert "  order\n    recorded: 'A-1'\n    now:      'A-2'" in said
 
 
 def test_a_call_unlike_all_others_says_so(provider, path):

@@ -11,7 +11,10 @@ from tests.taped_cells import ask, on_tape
 @pytest.fixture(scope="module")
 def provider():
     with Provider() as provider:
-        provider.script("/v1/broken/messages", Scripted(529, {"content-type": "application/json"}, [b'{"type":"error"}'], reason="Overloaded"))
+        provider.script(
+            "/v1/chat/completions",
+            Scripted(529, {"content-type": "application/json"}, [b'{"type":"error"}'], reason="Overloaded"),
+        )
         yield provider
 
 
@@ -29,7 +32,7 @@ def program(provider):
     import httpx
 
     ask(provider, "How many words are these?")
-    httpx.post(f"{provider.url}/v1/broken/messages", json={"model": "m", "max_tokens": 1, "messages": []})
+    httpx.post(f"{provider.url}/v1/chat/completions", json={"model": "m", "max_tokens": 1, "messages": []})
     divide(4, 2)
     with pytest.raises(ZeroDivisionError):
         divide(1, 0)
@@ -40,11 +43,14 @@ def test_rows_of_a_replay_tell_what_the_rows_of_the_recording_told(provider, pat
         program(provider)
     with tape.replaying(path) as again:
         program(provider)
-    words = [[(r.id, r.kind, r.name, r.provider, r.tokens_in, r.tokens_out, r.error) for r in b.report.calls] for b in (live, again)]
+    words = [
+        [(r.id, r.kind, r.name, r.provider, r.tokens_in, r.tokens_out, r.error) for r in b.report.calls]
+        for b in (live, again)
+    ]
     assert words[0] == words[1]
     assert [r.kind for r in live.report.calls] == ["model", "model", "tool", "tool"]
     assert [r.error for r in live.report.calls] == ["", "529 Overloaded", "", "ZeroDivisionError: division by zero"]
-    assert live.report.calls[0].tokens_out == 7
+    assert live.report.calls[0].tokens_out == 9
     assert [r.seconds for r in again.report.calls] == pytest.approx([r.seconds for r in live.report.calls], abs=0.01)
 
 

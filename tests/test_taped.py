@@ -37,7 +37,9 @@ def test_a_refusal_is_remembered_and_given_back_to_raise():
     assert running.refusals == [refusal]
 
 
-@pytest.mark.parametrize(("mode", "replays"), [("replay", True), ("record", False), ("new_episodes", False), ("live", False)])
+@pytest.mark.parametrize(
+    ("mode", "replays"), [("replay", True), ("record", False), ("new_episodes", False), ("live", False)]
+)
 def test_only_a_cell_that_replays_is_closed_to_the_network(mode, replays):
     assert cell(mode).replaying is replays
 

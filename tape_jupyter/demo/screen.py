@@ -56,7 +56,7 @@ class Screen:
 
     def starting(self, number: int, count: int, title: str) -> None:
         self._count = count
-        self.waiting(f"cell {number} of {count}: {title}")
+        self.waiting(f"cell {number} of {count}: {title.lstrip('# ')}")
 
     def ran(self, run: CellRun) -> None:
         from rich.text import Text

@@ -66,11 +66,8 @@ class Taking:
         return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
 
     def _say_if_late(self) -> None:
-        """Below the cell that started the thread or task: its summary is there already, so in a line of its own."""
-        text = "a call ended after its cell did; it is kept under that cell's run"
-        if self.cell.closed and text not in self.cell.warnings:
-            self.cell.warn(text)
-            print(f"tape: {text} ({self.id})", file=sys.stderr)  # noqa: T201 - a note to a person
+        if self.cell.closed:
+            self.cell.say_late("a call ended after its cell did; it is kept under that cell's run")
 
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
@@ -129,6 +126,7 @@ class HttpCapture(Taking, Passing):
         ends = self._watch is not None and self._watch.feed(data)
         if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
             self._keep("complete")
+            self._say_if_late()
 
     def finish(self) -> None:
         self._end("complete")

@@ -53,7 +53,7 @@ def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -
             if cell.path and cell.path.exists()
             else f"There is no cassette {cell.path}."
         ]
-    ours, _ = secrets.scrub_structure(fields(call, secrets=secrets))
+    ours = fields(call, secrets=secrets)
     found = nearest(ours, _recorded(cell.cassette, call))
     if found is None:
         return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]

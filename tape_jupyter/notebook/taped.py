@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections import Counter
@@ -162,6 +163,12 @@ class Cell:
             if cold and text not in self.cold:
                 self.cold.append(text)
 
+    def say_late(self, text: str) -> None:
+        """Say a thing once that happens after the cell was reported; a kernel shows it below the cell all the same."""
+        if text not in self.warnings:
+            self.warn(text)
+            print(f"tape: {text}", file=sys.stderr)  # noqa: T201 - a note to a person
+
     def cancelling(self) -> bool:
         """Whether the cell's own task is being cancelled: by its program, or by a kernel interrupt."""
         return self.task is not None and self.task.cancelling() > 0
@@ -175,4 +182,6 @@ class Cell:
         """Remember a refusal, so that it is reported even if the cell's own code hides it; gives it back to raise."""
         with self.lock:
             self.refusals.append(refusal)
+        if self.closed:
+            self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
         return refusal

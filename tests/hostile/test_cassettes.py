@@ -58,7 +58,7 @@ class Recorded:
     def plays(self, *asked, **options):
         assert self.replay(*asked, **options) == [self.answers[texts[-1]] for texts in asked or (ONE, TWO, STORY)]
 
-    def refused(self, says, line=None):
+    def refused(self, says=None, line=None):
         """By replaying, recording and opening alike, in no time, with nothing changed."""
         before = files(self.path.parent)
         for use in (self.replay, self.record, lambda: Cassette.open(self.path)):
@@ -122,20 +122,21 @@ def test_02_byte_order_mark_is_refused(recorded, rest):
 
 def test_03_torn_tail_replays_complete_calls_and_is_kept_aside(recorded):
     whole = recorded.path.read_bytes()
-    at = whole.index(b"---\nkit:")
-    torn = whole[at : at + 100]
-    recorded.write(whole[: at + 100])
+    at = whole.rindex(b"---\nend:")
+    torn = whole[at : at + 30]
+    recorded.write(whole[: at + 30])
     recorded.plays()
     assert "never finished" in recorded.block.report.notes[0]
-    assert recorded.path.read_bytes() == whole[: at + 100]
+    assert recorded.path.read_bytes() == whole[: at + 30]
     recorded.record(ONE)
+    assert "put aside in .torn now" in recorded.block.report.notes[0]
     assert recorded.path.with_name("main.tape.yaml.torn").read_bytes() == torn + b"\n"
     recorded.plays()
     assert recorded.block.report.notes == []
 
 
 def test_03_torn_header_of_a_new_cassette_is_kept_aside(recorded):
-    header = recorded.path.read_bytes()[:12]
+    header = recorded.path.read_bytes()[:8]
     recorded.write(header)
     recorded.record(ONE)
     assert recorded.path.with_name("main.tape.yaml.torn").read_bytes() == header + b"\n"
@@ -166,7 +167,7 @@ def test_05_invalid_utf_8_inside_a_record(recorded):
 def test_06_control_characters(recorded, char):
     line = recorded.line("stop_reason: end_turn")
     recorded.edit("stop_reason: end_turn", f"stop_reason: end{char}turn")
-    recorded.refused("", line)
+    recorded.refused(line=line)
 
 
 def test_07_crlf_throughout(recorded):
@@ -237,7 +238,7 @@ def test_14_duplicate_keys(recorded, key):
     recorded.edit(
         f"{indent}{start}\n", f"{indent}{start}\n{indent}{start}\n" if "\n" not in key else f"{key}\n{start}\n"
     )
-    recorded.refused("second time" if "\n" not in key else "")
+    recorded.refused("second time")
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_15_words_that_yaml_changes(recorded, word):
         (entry, *_) = Cassette.open(recorded.path).calls
         assert json.loads(entry.reply().body)["stop_reason"] == word
     except CassetteError as error:
-        assert "quotes" in str(error)
+        assert "quotes" in str(error) or "as a text" in str(error)
 
 
 def test_16_a_number_of_a_million_digits(recorded):
@@ -262,14 +263,18 @@ def test_16_a_number_of_a_million_digits(recorded):
 def test_17_not_a_number(recorded, word):
     line = recorded.line("output_tokens: 9")
     recorded.edit("output_tokens: 9", f"output_tokens: {word}")
-    recorded.refused("", line)
+    recorded.refused(line=line)
 
 
 def test_18_lone_surrogate_in_quotes(recorded):
-    recorded.edit("'on'.\"", '\\ud800.\\ud83d\\ude00"')
-    (entry, *_) = Cassette.open(recorded.path).calls
-    assert b"\\ud800.\xf0\x9f\x98\x80" in entry.reply().body or entry.edited()
-    assert json.loads(entry.reply().body)["content"][0]["text"].endswith("\ud800.\U0001f600")
+    body = b'{"lone":"\\ud800","pair":"\\ud83d\\ude00","two":"\\ude00\\ud83d"}'
+    with Provider() as provider:
+        provider.script("/odd", Scripted(200, {"content-type": "application/json"}, [body]))
+        with tape.recording(recorded.path):
+            assert httpx.get(f"{provider.url}/odd").content == body
+    assert '"\\ud800"' in recorded.text()
+    with tape.replaying(recorded.path):
+        assert httpx.get(f"{provider.url}/odd").content == body
 
 
 def test_19_unknown_version(recorded):
@@ -326,7 +331,7 @@ def test_23_reference_out_of_range(recorded, slice_):
 )
 def test_23_reference_to_what_is_no_list(recorded, ref):
     recorded.edit("messages[0:1]", ref)
-    recorded.refused("")
+    recorded.refused()
 
 
 def chain(count):
@@ -501,7 +506,7 @@ def test_34_what_is_no_file_of_the_folder(recorded, tmp_path, kind):
     else:
         target = {"device": "/dev/zero", "link out": elsewhere, "dangling link": tmp_path / "nothing"}[kind]
         recorded.path.symlink_to(target)
-    recorded.refused("")
+    recorded.refused()
     assert not (tmp_path / "nothing").exists()
 
 
