@@ -304,5 +304,5 @@ def _refusal_text(target: Target, where: str) -> str:
     verb = "looking up" if target.kind == "lookup" else "a connection to"
     return (
         f"replay: {verb} {_named(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
-        f"Let it out with `--live host:{_name(target) or target.host}`, or make what opens it a tool (@tape.tool)."
+        "Make what opens it a tool (@tape.tool), so that its result is on the tape, or run the cell untaped."
     )

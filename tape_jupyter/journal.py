@@ -234,7 +234,6 @@ class Journal:
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
         self.exists()
-        seen = self._seen
         try:
             with self._locked() as file:
                 if not self._continues(file):
@@ -244,8 +243,8 @@ class Journal:
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
-                seen, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
-            self._seen = seen
+                after, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
+            self._seen = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._failed("written", error) from error

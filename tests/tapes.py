@@ -45,9 +45,9 @@ class Recorder:
             "session": self.session,
             "count": 3,
             "at": "2026-11-21T20:41:07.512Z",
-            "kit": {"python": "3.11.7", "source": source},
         }
         run = self.cassette.start_run({**record, **more}, {"notebook": "n.ipynb", "cassette": "main"})
+        self.cassette.add_kit(run, {"python": "3.11.7", "source": source})
         names = {}
         for call, reply in calls:
             self.call(run, call, reply, names)

@@ -199,7 +199,7 @@ def test_a_refusal_that_user_code_swallowed_is_remembered_with_its_line(door):
     (kind, same, where, text), counts = run(door, body)
     assert (kind, same, counts) == ("connection", True, [1, 0])
     assert where.startswith("<string>:")
-    assert "no tap saw it" in text and "--live host:127.0.0.1" in text
+    assert "no tap saw it" in text and "@tape.tool" in text
 
 
 def test_every_refusal_is_told_of_the_same_line_too_and_memory_stays_bounded(door):

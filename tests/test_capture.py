@@ -46,7 +46,7 @@ def read(provider):
 def test_who_sees_the_last_event_of_an_sdks_stream_finds_the_call_on_the_tape(provider, path):
     on_disk = {}
     client = anthropic.Anthropic(base_url=provider.url, api_key="k")
-    with tape.recording(path):
+    with client, tape.recording(path):
         with client.messages.create(**question("one"), stream=True) as events:
             for event in events:
                 on_disk[event.type] = texts(path)
@@ -55,8 +55,7 @@ def test_who_sees_the_last_event_of_an_sdks_stream_finds_the_call_on_the_tape(pr
 
 
 def test_the_end_of_a_responses_stream_finds_the_call_on_the_tape(provider, path):
-    client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="k")
-    with tape.recording(path):
+    with openai.OpenAI(base_url=f"{provider.url}/v1", api_key="k") as client, tape.recording(path):
         for event in client.responses.create(model="m", input="one", stream=True):
             kept = len(on_tape(path).calls)
             assert kept == (event.type == "response.completed")
@@ -159,20 +158,20 @@ def test_two_terminal_events_make_one_call(provider, path):
 
 def test_a_stream_that_a_raising_cell_left_open_is_kept_and_the_raise_replays(provider, path):
     def program(seen):
-        events = anthropic.Anthropic(base_url=provider.url, api_key="k").messages.create(**question("one"), stream=True)
+        events = client.messages.create(**question("one"), stream=True)
         for event in events:
             seen.append(event.type)
             if len(seen) == 3:
                 raise ValueError("enough", events)  # the error holds the stream: nobody closes it
 
     live, again = [], []
-    with pytest.raises(ValueError, match="enough") as held, tape.recording(path):
-        program(live)
-    assert len(on_tape(path).calls) == 1
-    with pytest.raises(ValueError, match="enough"), tape.replaying(path):
-        program(again)
+    with anthropic.Anthropic(base_url=provider.url, api_key="k") as client:
+        with pytest.raises(ValueError, match="enough"), tape.recording(path):
+            program(live)
+        assert len(on_tape(path).calls) == 1
+        with pytest.raises(ValueError, match="enough"), tape.replaying(path):
+            program(again)
     assert again == live
-    held.value.args[1].close()
 
 
 def test_a_stream_begun_in_one_cell_and_read_on_in_the_next_is_whole_on_the_tape(provider, path):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter import assets, journal
-from tape_jupyter.calls import Reply, Request, Value, Where
+from tape_jupyter.calls import Reply, Request, Where
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.matching import match_key

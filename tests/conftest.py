@@ -1,0 +1,14 @@
+"""What every test module leaves behind it: nothing. The deck is one per process, and its taps stay on until taken off."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def taps_are_off_after_each_module():
+    yield
+    if "tape_jupyter.notebook.deck" in sys.modules:
+        from tape_jupyter.notebook import deck
+
+        deck.get().set_session("off")
