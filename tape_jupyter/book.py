@@ -29,6 +29,7 @@ _CALL = re.compile(
     rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
     rb'(?:exact: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?'
     rb'(?:lineage: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
+    rb'(?:kind: (?:tool|retrieval)\r?\nname: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
 )
 
 
@@ -83,6 +84,7 @@ class Book:
         self._by_run: dict[str, dict[str, Any]] = {}
         self._by_match: dict[str, list[Entry]] = {}
         self._by_exact: dict[str, str] = {}
+        self.tools: dict[str, None] = {}
         self._by_name: dict[tuple[str, str], Entry] = {}
         self._assets = path.parent / "assets"
         self._journal = Journal(path)
@@ -152,6 +154,8 @@ class Book:
         if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
             call, run, match = _either(found, 2), sys.intern(_either(names, 1)), _either(names, 3)
             self._add_call(Entry(self, span[:2], (call, run, match, _either(names, 7))), _either(names, 5))
+            if tool := _either(names, 9):
+                self.tools[tool] = None
         elif kind == "tape" and found:
             self._header(span)
         else:

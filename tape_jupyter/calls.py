@@ -70,11 +70,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a taped function gave: a frozen value, or a frozen exception in `error` (frozen.py)."""
+    """What a taped function gave: a frozen value, or a frozen exception in `error` (frozen.py).
+
+    `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it.
+    """
 
     value: Any = None
     error: Mapping[str, Any] | None = None
     seconds: float = 0.0
+    unkept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,12 @@ def classify(url: str, method: str = "POST", content_type: str = "") -> HostClas
     """
     parts = _split(url)
     host = _host(parts)
-    if _is_telemetry(host, parts.path, method.upper(), content_type):
+    wire = _wire(parts, host)
+    if not wire and _is_telemetry(host, parts.path, method.upper(), content_type):
         return "telemetry"
     if _is_asset(host, parts.path, method.upper()):
         return "asset"
-    if host_provider(host) or _wire(parts, host):
+    if host_provider(host) or wire:
         return "model"
     return "host"
 

@@ -23,6 +23,7 @@ from tape_jupyter.secrets import Secrets
 VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})
 _AZURE = frozenset({"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"})
 _SIGNED = (("x-amz-signature", "x-amz-"), ("x-goog-signature", "x-goog-"))  # links that carry their own credentials
+TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
 VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
 _BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
@@ -56,20 +57,26 @@ def _without(value: Any, steps: Sequence[str]) -> Any:
 
 def match_key(call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
     """32 hex digits that are equal exactly when two calls are the same."""
-    parts = function_identity(call) if isinstance(call, FunctionCall) else request_identity(call, secrets, ignore)
+    parts = (
+        function_identity(call, secrets) if isinstance(call, FunctionCall) else request_identity(call, secrets, ignore)
+    )
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def exact_digest(request: Request) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without reading their JSON."""
-    digest = hashlib.blake2b(f"{request.method} {request.url}\n".encode("utf-8", "surrogatepass"), digest_size=8)
+    head = f"{request.method} {request.url} {told_by_headers(request) or ''}\n"
+    digest = hashlib.blake2b(head.encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(request.body)
     return digest.hexdigest()
 
 
-def function_identity(call: FunctionCall) -> tuple[str, str]:
-    frozen = {name: frozen_or_type(value) for name, value in call.arguments.items()}
-    return f"{call.kind} {call.name}", canonical(frozen)
+def function_identity(call: FunctionCall, secrets: Secrets) -> tuple[str, str]:
+    frozen: Any = {name: frozen_or_type(value) for name, value in call.arguments.items()}
+    text = canonical(frozen)
+    if secrets.suspicious(text):
+        text = canonical(secrets.scrub_structure(frozen)[0])
+    return f"{call.kind} {call.name}", text
 
 
 def frozen_or_type(value: Any) -> Any:
@@ -82,7 +89,13 @@ def frozen_or_type(value: Any) -> Any:
 
 def request_identity(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> tuple[str, str]:
     url = canonical_url(request.url, secrets)
-    return f"{request.method} {url}", canonical_body(request, secrets, ignore)
+    told = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
+    return f"{request.method} {url}{told}", canonical_body(request, secrets, ignore)
+
+
+def told_by_headers(request: Request) -> list[tuple[str, str]]:
+    """The few headers that say what is asked: AWS and SOAP name the operation there, and a range is another answer."""
+    return [(name.lower(), value) for name, value in request.headers if name.lower() in TELLING_HEADERS]
 
 
 def canonical_url(url: str, secrets: Secrets) -> str:
@@ -178,7 +191,8 @@ def fields(call: Request | FunctionCall, *, recorded: bool = False, secrets: Sec
     value = json_value(body) if body else None
     whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
     rest = dict(leaves(_shown(whole, secrets)))
-    own = {"method": call.method, "url": secrets.scrub_url(call.url) if secrets else call.url}
+    url = secrets.scrub_url(call.url) if secrets else call.url
+    own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
 
 

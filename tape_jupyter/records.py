@@ -100,6 +100,8 @@ def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str,
 
 def response_section(reply: Reply | Value, secrets: Secrets) -> dict[str, Any]:
     """`response:` of a record: a reply, or a taped function's value or exception."""
+    if isinstance(reply, Value) and reply.unkept:
+        return {"unkept": reply.unkept}
     if isinstance(reply, Value):
         return {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
     section: dict[str, Any] = {}
@@ -192,10 +194,10 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     if (
         "status" not in section
         and "waits" not in section
-        and ({"value", "error"} & section.keys())
+        and ({"value", "error", "unkept"} & section.keys())
         and "end" not in section
     ):
-        return Value(section.get("value"), _error(section)), False
+        return Value(section.get("value"), _error(section), unkept=str(section.get("unkept", ""))), False
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]

@@ -35,23 +35,28 @@ _AUTH_HEADERS = frozenset(
     {"authorization", "proxy-authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "xi-api-key"}
     | {"x-amz-security-token", "x-auth-token", "x-auth-key", "x-access-token", "x-functions-key", "helicone-auth"}
     | {"ocp-apim-subscription-key", "x-portkey-api-key", "private-token", "x-gitlab-token", "x-subscription-token"}
-    | {"x-rapidapi-key", "x-goog-iam-authorization-token"}
+    | {"x-rapidapi-key", "x-goog-iam-authorization-token", "x-aws-ec2-metadata-token"}
 )
 _KEPT_HEADERS = frozenset(
     {"content-type", "content-encoding", "anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"}
+    | {"soapaction", "range"}
     | {"mcp-protocol-version", "x-stainless-retry-count"}
 )
 _USUAL_HEADERS = frozenset({("content-type", "application/json"), ("x-stainless-retry-count", "0")})
 
 # Fields whose text is a secret whatever it looks like, then those whose text is one only if it looks like one: a story
 # may well tell a tool that the password is "mellon", and a replay without that word would be another story.
-_ALWAYS = r"(?:access|refresh|id)_token|client_secret|[sS]essionToken|[sS]ecretAccessKey"
+_ALWAYS = (
+    r"(?:access|refresh|id)_token|client_secret|[sS]essionToken|[sS]ecretAccessKey"
+    r"|(?:access|refresh)Token|[cC]lientSecret"
+)
 _IF_STRONG = r"[pP]assword|api_key"
 _FIELD = rf"(?:[\w-]*[_-])?(?:{_ALWAYS}|{_IF_STRONG})"
 _IS_ALWAYS = re.compile(rf"(?:[\w-]*[_-])?(?:{_ALWAYS})")
 _IS_FIELD = re.compile(_FIELD)
 _NEEDLES = (
     *(b"cess_token", b"resh_token", b"id_token", b"client_secret", b"essionToken", b"ecretAccessKey"),
+    *(b"cessToken", b"reshToken", b"lientSecret"),
     *(b"assword", b"api_key"),
 )
 _IN_JSON = re.compile(rf'(?P<head>"(?P<name>{_FIELD})"\s*:\s*")(?P<value>(?:[^"\\]|\\.)+)(?=")', re.DOTALL)

@@ -420,3 +420,85 @@ def test_a_stream_cancelled_by_its_program_is_cancelled_again_at_the_same_byte(p
         live = asyncio.run(main())
     with tape.replaying(path):
         assert asyncio.run(main()) == live
+
+
+def test_a_session_told_to_replay_from_outside_overrides_a_recording_block(provider, tmp_path):
+    from tape_jupyter.notebook import deck
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        live = ask(provider, "one")
+    before = len(provider.requests)
+    deck.get().set_session("replay")
+    deck.get().forced = True
+    try:
+        with tape.recording(path):
+            assert ask(provider, "one") == live
+    finally:
+        deck.get().forced = False
+        deck.get().set_session("off")
+    assert len(provider.requests) == before
+
+
+def test_requests_that_name_another_operation_in_a_header_are_not_the_same(provider, tmp_path):
+    def post(**headers):
+        return httpx.post(f"{provider.url}/v1/messages", json={"model": "m", "messages": []}, headers=headers)
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        post(**{"X-Amz-Target": "DynamoDB.GetItem"})
+    with tape.replaying(path):
+        post(**{"X-Amz-Target": "DynamoDB.GetItem"})
+    with pytest.raises(tape.UnmatchedCall, match="x-amz-target"), tape.replaying(path):
+        post(**{"X-Amz-Target": "DynamoDB.DeleteItem"})
+
+
+def test_a_result_that_could_not_be_kept_does_not_shift_the_others(provider, tmp_path):
+    results = iter([object(), "second", "third"])
+
+    @tape.tool
+    def draw():
+        return next(results)
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path) as block:
+        draw(), draw(), draw()
+    assert any("draw" in warning for warning in block.report.warnings)
+    with pytest.raises(tape.UnmatchedCall, match="could not be recorded"), tape.replaying(path):
+        draw()
+
+
+def test_a_key_that_a_later_reply_echoes_is_not_in_the_file_even_for_a_known_request(provider, tmp_path):
+    key = "sk-proj-known-only-from-the-header-0123456789"
+    provider.script("/v1/echo", Scripted(200, {}, [b"fine"]), Scripted(401, {}, [f"bad key {key}".encode()]))
+    path = tmp_path / "a.tape.yaml"
+    for number in range(2):
+        if number:
+            from tape_jupyter.notebook import deck
+            from tape_jupyter.secrets import Secrets
+
+            deck.get().secrets = Secrets()
+        with tape.recording(path):
+            httpx.post(f"{provider.url}/v1/echo", headers={"Authorization": f"Bearer {key}"})
+    assert key not in path.read_text()
+
+
+def greet(name: str) -> str:
+    GREETED.append(name)
+    return f"hello {name} {len(GREETED)}"
+
+
+GREETED: list[str] = []
+
+
+def test_a_tool_known_from_an_earlier_block_is_taped_from_the_start_of_the_next(provider, tmp_path):
+    tools = [{"name": "greet", "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}}}]
+    body = {"model": "m", "max_tokens": 9, "tools": tools, "messages": [{"role": "user", "content": "x"}]}
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        httpx.post(f"{provider.url}/v1/messages", json=body)
+    with tape.recording(path):
+        live = greet("bob")
+    with tape.replaying(path):
+        assert greet("bob") == live
+    assert GREETED == ["bob"]

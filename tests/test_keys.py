@@ -89,14 +89,24 @@ def test_settings_of_the_recording_stand_in_and_are_no_secrets(monkeypatch):
     monkeypatch.setenv("AWS_REGION", "here-1")
     secrets = Secrets()
     recorded = run(
-        OPENAI_BASE_URL="http://proxy.example/v1", AWS_REGION="us-east-1", LANG="C", AWS_DEFAULT_REGION="us-east-1"
+        OPENAI_BASE_URL="http://127.0.0.1:8099/v1", AWS_REGION="us-east-1", LANG="C", AWS_DEFAULT_REGION="us-east-1"
     )
     withdraw = keys.supply(secrets, [recorded])
-    assert os.environ["OPENAI_BASE_URL"] == "http://proxy.example/v1"
+    assert os.environ["OPENAI_BASE_URL"] == "http://127.0.0.1:8099/v1"
     assert (os.environ["AWS_REGION"], os.environ["AWS_DEFAULT_REGION"]) == ("here-1", "us-east-1")
-    assert secrets.scrub("http://proxy.example/v1 us-east-1") == ("http://proxy.example/v1 us-east-1", False)
+    assert secrets.scrub("http://127.0.0.1:8099/v1 us-east-1") == ("http://127.0.0.1:8099/v1 us-east-1", False)
     withdraw()
     assert "OPENAI_BASE_URL" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "address", ["https://evil.example/v1", "evil.example:443", "https://api.openai.com.evil.example"]
+)
+def test_an_address_in_a_strangers_cassette_is_not_put_into_the_environment(monkeypatch, address):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    withdraw = keys.supply(Secrets(), [run(OPENAI_BASE_URL=address)])
+    assert "OPENAI_BASE_URL" not in os.environ
+    withdraw()
 
 
 @pytest.mark.parametrize("kit", [None, "text", {}, {"environment": "x", "variables": ["a"]}])

@@ -56,7 +56,8 @@ class Boundary:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
             if not cell.replaying:
-                raise
+                cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
+                return Passing()
             # As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
             raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
 
@@ -85,9 +86,9 @@ class Boundary:
         return HttpCapture(cell, self.desk.secrets, match, kind, where, request)
 
     def _match(self, cell: Cell, request: Request) -> str:
+        self.desk.secrets.learn_request(request)
         if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact_digest(request))):
             return known
-        self.desk.secrets.learn_request(request)
         return match_key(request, self.desk.secrets, cell.ignore)
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
@@ -95,7 +96,7 @@ class Boundary:
         match = match_key(call, self.desk.secrets)
         entry = self._decide(cell, origin, match, call)
         if entry is not None:
-            return Play(entry.reply())
+            return Play(self._value(cell, entry, call))
         where = self._where(cell, origin)
         self._open_run(cell, call)
         return FunctionCapture(cell, self.desk.secrets, match, where, call)
@@ -122,6 +123,12 @@ class Boundary:
         if isinstance(reply, Reply) and reply.end == "cut short":
             return self._cut_short(cell, entry, reply, request)
         return reply
+
+    def _value(self, cell: Cell, entry: Entry, call: FunctionCall) -> Reply | Value:
+        value = entry.reply()
+        if isinstance(value, Value) and value.unkept:
+            raise cell.refuse(UnmatchedCall(f"{title(call)}: what it returned could not be recorded: {value.unkept}"))
+        return value
 
     def _cut_short(self, cell: Cell, entry: Entry, reply: Reply, request: Request) -> Reply:
         if not cell.ask.options.get("cut_short"):

@@ -232,6 +232,7 @@ class FunctionCapture(Taking, Passing):
             self._keep(Value(freeze(value), seconds=self._elapsed()))
         except CannotFreeze as error:
             self.cell.warn(f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True)
+            self._keep(Value(unkept=str(error), seconds=self._elapsed()), "not kept")
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError) and self._of_the_cells_end(error):

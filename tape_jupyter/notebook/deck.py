@@ -12,6 +12,7 @@ import secrets as entropy
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +55,7 @@ class Deck:
         self.forced = False
         self.tags: dict[str, Any] = {}
         self.tools = Tools()
+        self._known_tools: dict[str, None] = {}  # of this session's requests: taped from each cell's start
         self._cells: list[Cell] = []
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
         self._guard = Guard()
@@ -110,7 +112,11 @@ class Deck:
 
     def check(self, ask: CellAsk) -> None:
         """Whether the cell can run as asked. Raises TapeUsageError or CassetteError, and changes nothing."""
-        self._checked(ask)
+        self._checked(self._replay_wins(ask))
+
+    def _replay_wins(self, ask: CellAsk) -> CellAsk:
+        """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every word within."""
+        return replace(ask, mode="replay") if self.forced and self.sealed else ask
 
     def _checked(self, ask: CellAsk) -> tuple[Cassette | None, Path | None]:
         if ask.mode not in MODES:
@@ -123,7 +129,7 @@ class Deck:
             return None, path
         self._require(ask, path)
         cassette = self.cassette(path)[0]
-        if ask.mode != "replay" and (reason := cassette.writable()):
+        if ask.mode == "record" and (reason := cassette.writable()):
             raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path))
         return cassette, path
 
@@ -173,6 +179,7 @@ class Deck:
 
     def begin(self, ask: CellAsk) -> Cell:
         """Start a taped cell: from here on its calls cross the boundary. Raises what `check` raises."""
+        ask = self._replay_wins(ask)
         cassette, path = self._checked(ask)
         player = self._shelf[path.absolute()][1] if cassette and path else Player(lambda _key: (), lambda: ())
         identity = CellIdentity(ask.cell_id or "", source_hash(ask.source) if ask.source else "", self.session)
@@ -206,8 +213,7 @@ class Deck:
         self._cells.append(cell)
         self._set_guard()
         ORIGIN.set(cell.origin)
-        if cell.ask.options.get("tools"):
-            self.tape_tools(cell, [])
+        self.tape_tools(cell, [*self._known_tools, *(cell.cassette.tools if cell.cassette else ())])
 
     def end(self, cell: Cell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
@@ -216,6 +222,11 @@ class Deck:
             ORIGIN.set(None)
         self._cells[:] = [other for other in self._cells if other is not cell]
         self._set_guard()
+        for name in cell.ask.options.get("tools", ()):
+            if cell.sought_tools.get(name) != FOUND:
+                cell.warn(
+                    f"--tools {name}: there is no function of that name here; nothing was taped for it", cold=True
+                )
         for undo in reversed(cell.undo):
             undo()
         cell.undo.clear()
@@ -236,7 +247,7 @@ class Deck:
             "calls": len(cell.rows),
         }
         if error is not None:
-            told["error"] = f"{type(error).__name__}: {error}"[:500]
+            told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
         if cell.cold:
             told["cold"] = cell.cold
         try:
@@ -299,6 +310,7 @@ class Deck:
         from tape_jupyter.taps.functions import tape_functions
 
         size = len(cell.ask.namespace)
+        self._known_tools.update(dict.fromkeys(names))
         asked = dict.fromkeys((*names, *cell.ask.options.get("tools", ())))
         wanted = [name for name in asked if cell.sought_tools.get(name) not in (FOUND, size)]
         if not wanted:

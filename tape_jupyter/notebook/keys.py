@@ -10,7 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
+from tape_jupyter import hosts
 from tape_jupyter.secrets import Secrets, names_a_secret, placeholder
 
 USUAL = (
@@ -62,8 +64,21 @@ def _recorded(run: Mapping[str, Any]) -> dict[str, str]:
     settings = environment.items() if isinstance(environment, Mapping) else ()
     keys = _keys(variables) if isinstance(variables, str) else {}
     return dict(keys) | {
-        str(name): value for name, value in settings if isinstance(value, str) and name.endswith(SETTINGS)
+        str(name): value
+        for name, value in settings
+        if isinstance(value, str) and name.endswith(SETTINGS) and _trusted(value)
     }
+
+
+def _trusted(value: str) -> bool:
+    """A cassette may come from anybody: an address in it is used only where a known provider or this machine answers.
+
+    A client that is built in replay may live on into an untaped cell, and then sends its key there.
+    """
+    if not set(value) & set(".:/"):
+        return True  # a region, a version: no address
+    host = urlsplit(value if "://" in value else f"//{value}").hostname or ""
+    return hosts.loopback(host) or bool(hosts.host_provider(host))
 
 
 @lru_cache(maxsize=64)

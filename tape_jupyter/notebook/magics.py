@@ -91,6 +91,8 @@ class TapeMagics(Magics):
         say("\n".join(gaps(self._cassette(name))) or "no gaps: nothing is missing for a replay")
 
     def _set(self, line: str) -> None:
+        if line.startswith("redact="):  # a pattern's backslashes and quotes are its own
+            line = shlex.quote("redact=" + unquoted(line.removeprefix("redact=")))
         for pair in shlex.split(line) or [""]:
             key, is_pair, value = pair.partition("=")
             if not is_pair:
@@ -103,6 +105,7 @@ class TapeMagics(Magics):
             say(f"tape: {own.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
+            say(f"tape: what matches {value} is masked" if key == "redact" else f"tape: {key}={value} on every run")
 
     def _cassette(self, name: str) -> Cassette:
         from tape_jupyter.cassette import Cassette
@@ -129,6 +132,11 @@ MEANING = {
     "live": "every following cell goes live, is observed, and is not written",
     "off": "cells run untaped",
 }
+
+
+def unquoted(text: str) -> str:
+    """A text without the pair of quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def say(text: str) -> None:
@@ -214,6 +222,8 @@ def unload(shell: InteractiveShell) -> None:
     cells = loaded(shell)
     if cells is None:
         return
+    if cells.deck.forced and cells.deck.sealed:
+        raise TapeUsageError("TAPE_MODE=replay wins: the extension stays, so that nothing goes live")
     cells.deck.set_session("off")
     cells.uninstall()
     del shell.magics_manager.registry["TapeMagics"]
