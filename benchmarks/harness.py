@@ -6,6 +6,7 @@ contestants, so that a machine whose speed drifts drifts for all; the median of 
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -45,8 +46,9 @@ def question(index: int, words: int = 60) -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=None)
 def answer(index: int, words: int = 120) -> bytes:
-    """The body that answers it, as Anthropic writes it."""
+    """The body that answers it, as Anthropic writes it; made once, so that the floor does not pay for it."""
     text = f"Answer {index}. {prose(index + 7, words)}"
     body = {
         "id": f"msg_{index:012d}", "type": "message", "role": "assistant", "model": "claude-opus-5",

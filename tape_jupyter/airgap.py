@@ -4,8 +4,8 @@ One audit hook (PEP 578), installed when the first guard is armed. Python cannot
 costs one set lookup for every audit event of the process. Nothing is patched here.
 
 What an audit hook cannot see: C libraries with sockets of their own (grpc, pycurl, libpq, zmq, ctypes, uvloop), sockets
-connected before, and what a child process does. Child processes are named; those that are there to reach the network
-are refused.
+connected before, and what a child process does. Child processes are named; in replay all are refused that are not
+known to stay on the machine (commands.py). A forked child is guarded like its parent, and tells it (forks.py).
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any, Literal
 
-from tape_jupyter import hosts, sightings
+from tape_jupyter import forks, hosts, sightings
 from tape_jupyter.errors import BlockedConnection
 from tape_jupyter.origin import ORIGIN, SENDING
 from tape_jupyter.sightings import Target
 
-_EVENTS = sightings.CONNECTIONS | sightings.LOOKUPS | frozenset(sightings.CHILDREN)
+_EVENTS = (
+    sightings.CONNECTIONS
+    | sightings.LOOKUPS
+    | frozenset(sightings.CHILDREN)
+    | frozenset({sightings.FORK, sightings.PROCESS})
+)
 _PLUMBING = frozenset({"ipykernel", "IPython", "zmq", "jupyter_client", "debugpy", "_pydevd_bundle", "pydevd"})
 _KERNEL_THREADS = frozenset({"IOPub", "Heartbeat", "Control", "Shell channel"})
 _LIBRARIES = (str(Path(os.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
@@ -43,9 +48,10 @@ class Sighting:
     """Something that no tap saw. `refusal` is the error raised for it; None: it went on, and is not on the tape.
 
     `what` is host:port or a command line, `where` the user's line, `cell` the cell it came from (None: unknown).
+    A 'note' is what a forked child told: `what` is its whole text.
     """
 
-    kind: Literal["connection", "lookup", "child"]
+    kind: Literal["connection", "lookup", "child", "fork", "note"]
     what: str
     where: str
     cell: Any = None
@@ -54,6 +60,10 @@ class Sighting:
     def __str__(self) -> str:
         if self.refusal is not None:
             return str(self.refusal)
+        if self.kind == "note":
+            return self.what
+        if self.kind == "fork":
+            return f"a forked process ({self.where}): calls that it makes are not on the tape"
         if self.kind == "child":
             return f"child process `{self.what}` ({self.where}) runs live: what it does is not on the tape"
         return f"connection to {self.what} ({self.where}) was seen by no tap: it is not on the tape"
@@ -91,10 +101,12 @@ class Guard:
     refusals: deque[Sighting] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _reported: set[str] = field(default_factory=set)
     _addresses: set[str] = field(default_factory=set)  # of allowed names
+    _notes: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of other cells
 
     def arm(self, policy: Policy) -> None:
         """From now on, in all threads; replaces an earlier policy."""
         self._reported.clear()
+        forks.open_board()
         self.policy = replace(policy, allow=frozenset(name.removeprefix("host:") for name in policy.allow))
         _install(self)
 
@@ -108,6 +120,13 @@ class Guard:
         taken = list(self.refusals)
         self.refusals.clear()
         return taken
+
+    def take_children(self, cell: Any) -> list[Sighting]:
+        """What forked children of this cell told since asked; a refused one must fail the cell."""
+        self._notes.extend(forks.take())
+        own = [note for note in self._notes if note["cell"] in (0, id(cell))]
+        self._notes = deque((note for note in self._notes if note not in own), maxlen=_REMEMBERED)
+        return [_sighting_of(note, cell) for note in own]
 
     def judge(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
         """Called by the hook. Raises BlockedConnection, or an OSError where that is what the caller expects."""
@@ -123,7 +142,7 @@ class Guard:
                 raise BlockedConnection(f"replay: {event} was refused: judging it failed with {problem!r}") from problem
             return
         if seen is not None:
-            self._treat(*seen, cell, refuse=refuse)
+            self._treat(*seen, cell, refuse=refuse, replaced=event == "os.exec")
 
     def _sighted(self, event: str, args: tuple[Any, ...], frame: FrameType, *, sure: bool) -> tuple[Target, str] | None:
         """What is reached, and from where; None if this is the kernel's, or allowed, or not known to be the user's."""
@@ -137,8 +156,10 @@ class Guard:
             _remember(target.host)
         return target, _place(user)
 
-    def _treat(self, target: Target, where: str, cell: Any, *, refuse: bool) -> None:
-        if target.kind != "child" and hosts.telemetry_host(_name(target)):
+    def _treat(self, target: Target, where: str, cell: Any, *, refuse: bool, replaced: bool) -> None:
+        if target.kind == "fork" and refuse:
+            return
+        if target.kind not in ("child", "fork") and hosts.telemetry_host(_name(target)):
             if refuse:
                 raise ConnectionRefusedError(f"{target.what}: telemetry stays at home in a replay")
             return
@@ -150,6 +171,8 @@ class Guard:
             raise socket.herror(1, f"{target.what} is not looked up in a replay")
         sighting = Sighting(target.kind, target.what, where, cell, BlockedConnection(_refusal_text(target, where)))
         self.refusals.append(sighting)
+        if forks.in_child():
+            _refuse_in_child(sighting, leave=replaced)
         self.policy.on_event(sighting)
         assert sighting.refusal is not None
         raise sighting.refusal
@@ -158,10 +181,12 @@ class Guard:
         """Each thing once while the policy lasts: a polling loop is one source, not a thousand."""
         if str(sighting) not in self._reported:
             self._reported.add(str(sighting))
+            if forks.in_child():
+                forks.post("note", str(sighting), sighting.cell, refused=False)
             self.policy.on_event(sighting)
 
     def _allowed(self, target: Target) -> bool:
-        if target.kind == "child" or not self.policy.allow:
+        if target.kind in ("child", "fork") or not self.policy.allow:
             return False
         if target.host in self._addresses:
             return True
@@ -170,6 +195,20 @@ class Guard:
         if target.kind == "lookup":  # the connection that follows names its address only
             self._addresses.update(_resolved(target.host))
         return True
+
+
+def _sighting_of(note: dict[str, Any], cell: Any) -> Sighting:
+    refusal = BlockedConnection(note["text"]) if note["refused"] else None
+    return Sighting(note["kind"], note["text"], "", cell, refusal)
+
+
+def _refuse_in_child(sighting: Sighting, *, leave: bool) -> None:
+    """Tell the parent. Where the child was to become another program it ends: an error would let the copy run on."""
+    forks.post("note", str(sighting), sighting.cell, refused=True)
+    if leave:
+        with suppress(OSError):
+            os.write(2, f"{sighting}\n".encode("utf-8", "replace"))
+        os._exit(126)
 
 
 def _fits(allowed: str, target: Target) -> bool:
@@ -298,7 +337,7 @@ def _in_kernel_thread() -> bool:
 def _refusal_text(target: Target, where: str) -> str:
     if target.kind == "child":
         return (
-            f"replay: the child process `{target.command}` ({where}) was refused, since it would reach the network.\n"
+            f"replay: the child process `{target.command}` ({where}) was refused, since it may reach the network.\n"
             "Make its result a tool's (@tape.tool), or run this cell untaped."
         )
     verb = "looking up" if target.kind == "lookup" else "a connection to"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tape_jupyter import assets, records, tapetext
+from tape_jupyter.ahead import ReadAhead, as_far_as_sound
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.histories import Check, Histories
@@ -36,13 +37,14 @@ _CALL = re.compile(
 class Entry:
     """One recorded call in a cassette: where it lies and what it is found by; everything else is read on demand."""
 
-    __slots__ = ("book", "id", "length", "lineage", "match", "more", "offset", "run")
+    __slots__ = ("book", "id", "length", "lineage", "match", "more", "offset", "place", "run")
 
     def __init__(self, book: Book, span: tuple[int, int], names: tuple[str, str, str, str]) -> None:
         self.book = book
         self.offset, self.length = span
         self.id, self.run, self.match, self.lineage = names
         self.more: tuple[tuple[int, int], ...] = ()
+        self.place = -1
 
     def __repr__(self) -> str:
         return f"<call {self.id} of run {self.run}>"
@@ -91,6 +93,7 @@ class Book:
         self._memory: bytes | None = None
         self._lock = threading.RLock()
         self._histories = Histories(self._place, self._folded_body)
+        self._ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._replies)
 
     @classmethod
     def open(cls, path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Self:
@@ -144,6 +147,7 @@ class Book:
     def _forget(self) -> None:
         self.calls, self.runs, self.ended, self._by_match, self._by_name = [], [], {}, {}, {}
         self._by_exact, self._by_run = {}, {}
+        self._ahead.forget()
         self.notes, self._memory = [], None
 
     def _index(self, span: Span) -> None:
@@ -230,6 +234,7 @@ class Book:
                 CassetteError(f"{entry.id[:80]!r} is no call id, like 78a670b1 or 78a670b1-2", line=2), entry.offset
             )
         self._by_name[name] = entry
+        entry.place = len(self.calls)
         self.calls.append(entry)
         self._by_match.setdefault(entry.match, []).append(entry)
         if exact:
@@ -274,9 +279,14 @@ class Book:
     # ------------------------------------------------------------ reading records
 
     def text(self, offset: int, length: int) -> str:
-        data = (
+        return self._decoded(self._bytes(offset, length), offset)
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        return (
             self._memory[offset : offset + length] if self._memory is not None else self._journal.read(offset, length)
         )
+
+    def _decoded(self, data: bytes, offset: int) -> str:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -330,8 +340,22 @@ class Book:
 
     def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
         """The reply, byte for byte, and whether it was edited by hand."""
+        return self._ahead.get(entry, self.calls)
+
+    def _replies(self, entries: Sequence[Entry]) -> list[tuple[Reply | Value, bool]]:
+        """The replies of calls that lie one after another in the file, from one read of it."""
+        start, stop = entries[0].offset, entries[-1].offset + entries[-1].length
+        data = self._bytes(start, stop - start)
+
+        def restored(entry: Entry) -> tuple[Reply | Value, bool]:
+            at = entry.offset - start
+            return self._restored(entry, self._decoded(data[at : at + entry.length], entry.offset))
+
+        return as_far_as_sound(entries, restored)
+
+    def _restored(self, entry: Entry, text: str) -> tuple[Reply | Value, bool]:
         try:
-            reply, edited = records.reply_of(self._section(entry, "response"))
+            reply, edited = records.reply_of(self._section_of(entry, text, "response"))
             if entry.more and isinstance(reply, Reply):
                 reply, late_edited = records.with_late(
                     reply, [self._with_assets(self._parse(*at)) for at in entry.more]
@@ -344,7 +368,9 @@ class Book:
         return reply, edited
 
     def _section(self, entry: Entry, name: str) -> dict[str, Any]:
-        text = self.text(entry.offset, entry.length)
+        return self._section_of(entry, self.text(entry.offset, entry.length), name)
+
+    def _section_of(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
         section = tapetext.top(text, name)
         if not isinstance(section, dict):
             raise CassetteError(f"call {entry.id} has no {name}", line=2)

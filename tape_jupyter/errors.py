@@ -3,7 +3,8 @@
     TapeError (Exception)            something is wrong with what a person gave us
     ├── CassetteError                a cassette that cannot be read or written; names file:line
     ├── TapeUsageError               a magic, option, name or environment value that makes no sense
-    └── NotebookUnknown              no rung of the path ladder found the notebook
+    ├── NotebookUnknown              no rung of the path ladder found the notebook
+    └── RefusedInPool                a TapeRefusal, told to who waits for a ThreadPool's result
 
     TapeRefusal (BaseException)      replay refuses to let something leave the machine
     ├── UnmatchedCall                no recorded call is the same as this one; carries the nearest and a diff
@@ -43,6 +44,13 @@ class TapeUsageError(TapeError):
 
 class NotebookUnknown(TapeUsageError):
     """The notebook's path cannot be found out; the message says how to name the cassette."""
+
+
+class RefusedInPool(TapeError):
+    """A TapeRefusal (its `__cause__`) in an item of a `multiprocessing.pool.ThreadPool`; the message is the same.
+
+    The pool hands only an Exception to who waits; with anything else its worker dies and the wait never ends.
+    """
 
 
 class TapeRefusal(BaseException):

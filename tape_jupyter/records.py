@@ -220,8 +220,13 @@ def true_length(reply: Reply, edited: bool) -> Reply:
     if reply.end != "complete" or not (reply.chunks or edited):
         return reply
     length = str(sum(map(len, reply.chunks)))
+    if header(reply.headers, "content-length", length) == length:
+        return reply
     headers = tuple((k, length if k.lower() == "content-length" else v) for k, v in reply.headers)
     return replace(reply, headers=headers)
+
+
+_SPLITS = re.compile("[\r\n\0]")
 
 
 def headers_of(section: Any) -> Headers:
@@ -235,7 +240,7 @@ def headers_of(section: Any) -> Headers:
     for name, value in pairs:
         if not isinstance(value, str):
             raise CassetteError(f'the value of header {name!r} is no text; write it in quotes: "{value}"')
-        if any(c in name + value for c in "\r\n\0"):
+        if _SPLITS.search(name) or _SPLITS.search(value):
             raise CassetteError(f"header {name[:80]!r} holds a line break or NUL; write its value on one line")
     return pairs
 

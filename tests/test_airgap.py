@@ -373,3 +373,78 @@ def test_a_real_kernel_keeps_working_while_armed(door, tmp_path):
         client.stop_channels()
         manager.shutdown_kernel(now=True)
         manager.cleanup_resources()
+
+
+def test_a_terminal_that_runs_a_refused_program_ends_and_its_parent_is_told(door):
+    body = """
+    import errno, pty
+    class Cell: pass
+    cell, other = Cell(), Cell()
+    ORIGIN.set(Origin(cell))
+    def in_terminal(*words):
+        pid, master = pty.fork()
+        if not pid:
+            try:
+                os.closerange(3, 256)  # as pexpect does
+                os.execvp(words[0], words)
+            finally:
+                os._exit(3)  # the copy of the program ran on
+        seen = b""
+        while True:
+            try:
+                data = os.read(master, 4096)
+            except OSError:
+                data = b""
+            if not data:
+                break
+            seen += data
+        os.close(master)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
+    arm()
+    code, text = in_terminal("curl", "-s", URL)
+    told([code, "the child process `curl" in text, len(guard.take_children(other))])
+    told([[str(seen), seen.refusal is not None, seen.cell is cell] for seen in guard.take_children(cell)])
+    told(in_terminal("echo", "hi"))
+    arm("record")
+    guard.take_children(cell)
+    in_terminal(sys.executable, "-c", "pass")
+    told([[str(seen), seen.refusal is not None] for seen in guard.take_children(cell)])
+    """
+    ended, refused, ran, named = run(door, body)
+    assert ended == [126, True, 0]
+    ((text, is_refusal, same),) = refused
+    assert "curl" in text and is_refusal and same
+    assert ran == [0, "hi\r\n"]
+    ((text, is_refusal),) = named
+    assert "runs live: what it does is not on the tape" in text and not is_refusal
+    assert door.arrived == 0
+
+
+def test_a_fork_is_named_once_while_recording_and_left_alone_in_replay(door):
+    body = """
+    def fork():
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    arm("record")
+    for _ in range(3): fork()
+    told([str(event) for event in events])
+    arm(); fork()
+    told(len(events))
+    """
+    (text,), count = run(door, body)
+    assert text.startswith("a forked process (<string>:") and text.endswith("calls that it makes are not on the tape")
+    assert count == 1
+
+
+def test_in_replay_unknown_programs_and_interpreters_are_refused(door):
+    body = """
+    arm()
+    for words in ([sys.executable, "-c", "pass"], ["sh", "x.sh"], ["./ls"], ["bash", "-c", "eval ls"]):
+        try:
+            subprocess.run(words)
+        except BlockedConnection as error:
+            told("@tape.tool" in str(error) and "untaped" in str(error))
+    """
+    assert run(door, body) == [True] * 4

@@ -3,11 +3,12 @@
 import functools
 import json
 import sys
+import timeit
 import types
 
 import pytest
 
-from tape_jupyter.taps.finding import find_functions, unwrap
+from tape_jupyter.taps.finding import decorated_names, find_functions, unwrap
 from tape_jupyter.taps.functions import tool
 
 NOTEBOOK = """
@@ -131,3 +132,103 @@ def test_modules_cycles_and_wide_containers_do_no_harm(notebook):
     loop["self"] = loop
     namespace = {**notebook, "loop": loop, "sys": sys, "wide": list(range(10**6)), "t": types.SimpleNamespace(a=loop)}
     assert set(find_functions(["search"], namespace)) == {"search"}
+
+
+SHOP = """
+class Cart:
+    def add(self, item): return item
+
+class Basket:
+    def add(self, item): return item
+
+cart = Cart()
+"""
+
+
+@pytest.fixture
+def shop():
+    namespace = {"__name__": "__main__"}
+    exec(compile(SHOP, "<cell 2>", "exec"), namespace)
+    return namespace
+
+
+def test_a_method_that_only_has_a_tools_name_is_left_alone_where_a_function_has_it(shop, notebook):
+    add = notebook["add"]
+    for holder in ({"add": add}, {"handlers": {"add": add}}, {"tools": [add]}, {"add": tool(add)}, {"add": abs}):
+        found = find_functions(["add"], {**shop, **holder}).get("add", ())
+        assert [f.__qualname__ for f in found] in ([], ["add"])
+
+
+def test_a_method_counts_where_it_is_the_only_one_of_its_name(shop):
+    cart = shop["Cart"].add
+    assert find_functions(["add"], shop) == {"add": (cart,)}
+    assert find_functions(["add"], {**shop, "other": shop["Cart"](), "carts": [shop["Cart"]()]}) == {"add": (cart,)}
+    assert find_functions(["add"], {**shop, "baskets": {"first": shop["Basket"]()}}) == {}
+
+
+class Proxy:
+    """As a web framework's, outside of a request."""
+
+    @property
+    def __dict__(self):
+        raise RuntimeError("outside of request context")
+
+    __class__ = __dict__
+
+    def __getattr__(self, name):
+        raise RuntimeError("outside of request context")
+
+
+class Hostile(dict):
+    def __len__(self):
+        raise RuntimeError("no")
+
+    def __missing__(self, key):
+        raise AssertionError("filled in what was missing")
+
+    values = keys = __iter__ = __len__
+
+
+def test_objects_that_raise_when_looked_at_hide_nothing_but_themselves(notebook):
+    namespace = {"request": Proxy(), "search": Proxy(), "odd": Hostile(), "mixed": [Proxy(), notebook["lookup"]]}
+    found = find_functions(["search", "lookup", "plus"], {**namespace, "handlers": {"plus": notebook["add"]}})
+    assert names(found) == {"lookup": ["lookup"], "plus": ["add"]}
+    assert decorated_names("search", namespace) == set()
+
+
+def looks(*arguments):
+    """How many functions were entered: a measure of work that is the same on every machine."""
+    count = 0
+
+    def note(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        find_functions(*arguments)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_large_data_in_the_namespace_costs_no_more_than_small(notebook):
+    numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    matrix = [[0.5] * 1000 for _ in range(1000)]
+    data = {
+        "matrix": matrix,
+        "rows": [{"a": row} for row in matrix[:150]],
+        "big": {f"k{n}": [n, {"a": matrix}] for n in range(10**5)},
+        "array": numpy.zeros((1000, 1000)),
+        "frame": pandas.DataFrame({"a": range(10**5)}),
+    }
+    small = {name: [] for name in data}
+    wanted = ["search", "absent"]
+    find_functions(wanted, {**notebook, **data})  # fills the cache of library files
+    assert looks(wanted, {**notebook, **data}) < looks(wanted, {**notebook, **small}) + 1000
+
+
+def test_three_hundred_names_are_looked_through_in_about_a_millisecond(notebook):
+    namespace = {**notebook, **{f"n{n}": [n, str(n), {"a": n}] if n % 3 else float(n) for n in range(300)}}
+    find_functions(["search"], namespace)
+    assert min(timeit.repeat(lambda: find_functions(["search"], namespace), number=1, repeat=20)) < 0.005

@@ -16,6 +16,7 @@ from tape_jupyter import frozen, taps
 from tape_jupyter.calls import Play, Value
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
+from tape_jupyter.taps import endings
 from tape_jupyter.taps.functions import find_functions, retrieval, span, tape_functions, tool
 
 
@@ -586,3 +587,58 @@ def test_a_tool_that_runs_in_a_worker_thread_is_taped_there(recording):
     thread = threading.Thread(target=lambda: results.append(weather("Oslo")))
     thread.start(), thread.join()
     assert results[0] == results[1] and ran == ["Oslo"]
+
+
+@tool
+async def sleeps(seconds):
+    ran.append(seconds)
+    await asyncio.sleep(seconds)
+
+
+@tool
+def gives_a_coroutine(seconds):
+    async def sleep():
+        await asyncio.sleep(seconds)
+
+    return sleep()
+
+
+async def by_wait_for(function):
+    try:
+        await asyncio.wait_for(function(60), 0.02)
+    except TimeoutError:
+        return "timed out"
+
+
+async def by_timeout(function):
+    try:
+        async with asyncio.timeout(0.02):
+            await function(60)
+    except TimeoutError:
+        return "timed out"
+
+
+async def by_cancel(function):
+    task = asyncio.ensure_future(function(60))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    await asyncio.wait({task})
+    return task.cancelled()
+
+
+@pytest.mark.parametrize("program", [by_wait_for, by_timeout, by_cancel])
+@pytest.mark.parametrize("function", [sleeps, gives_a_coroutine])
+def test_a_tool_that_the_program_cancelled_waits_to_be_cancelled_again(recording, program, function):
+    recorded = asyncio.run(program(function))
+    replay(recording)
+    ran.clear()
+    assert asyncio.run(program(function)) == recorded is not None
+    assert ran == []
+
+
+def test_a_cancellation_that_never_comes_again_ends_the_wait(recording, monkeypatch):
+    asyncio.run(by_wait_for(sleeps))
+    replay(recording)
+    monkeypatch.setattr(endings, "PATIENCE", 0.01)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(sleeps(60))

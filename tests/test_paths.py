@@ -87,7 +87,53 @@ def test_a_running_papermills_output_counts_as_its_input(tmp_path):
     notebook(tmp_path / "out.ipynb", "x = 1", papermill=facts)
     assert ladder(tmp_path).find("x = 1", {}) == churn
     notebook(tmp_path / "out.ipynb", "x = 1", papermill=facts | {"end_time": "2026-11-21T20:00:00"})
-    with pytest.raises(NotebookUnknown, match="several"):
+    assert ladder(tmp_path).find("x = 1", {}) == churn
+
+
+def test_finished_outputs_of_papermill_count_only_where_nothing_else_holds_the_cell(tmp_path):
+    done = {"input_path": "churn.ipynb", "end_time": "2026-11-21T20:00:00"}
+    first = notebook(tmp_path / "o1.ipynb", "x = 1", papermill=done | {"output_path": "o1.ipynb"})
+    assert ladder(tmp_path).find("x = 1", {}) == first
+    notebook(tmp_path / "o2.ipynb", "x = 1", papermill=done | {"output_path": str(tmp_path / "o2.ipynb")})
+    with pytest.raises(NotebookUnknown, match=r"o1\.ipynb, o2\.ipynb"):
+        ladder(tmp_path).find("x = 1", {})
+    churn = notebook(tmp_path / "churn.ipynb", "x = 1")
+    assert ladder(tmp_path).find("x = 1", {}) == churn
+
+
+def test_a_copy_of_an_output_and_a_notebook_run_onto_itself_are_notebooks_that_people_edit(tmp_path):
+    done = {"input_path": "churn.ipynb", "output_path": "out.ipynb", "end_time": "2026-11-21T20:00:00"}
+    notebook(tmp_path / "out.ipynb", "x = 1", papermill=done)
+    copy = notebook(tmp_path / "copy.ipynb", "x = 1", papermill=done)
+    assert ladder(tmp_path).find("x = 1", {}) == copy
+    notebook(
+        tmp_path / "same.ipynb", "x = 1", papermill=done | {k: "same.ipynb" for k in ("input_path", "output_path")}
+    )
+    with pytest.raises(NotebookUnknown, match=r"copy\.ipynb, same\.ipynb"):
+        ladder(tmp_path).find("x = 1", {})
+
+
+def test_papermill_started_in_the_folder_above_leads_to_its_input(tmp_path):
+    churn = notebook(tmp_path / "sub" / "churn.ipynb", "x = 1")
+    facts = {"input_path": "sub/churn.ipynb", "output_path": "out/o.ipynb", "end_time": None}
+    notebook(tmp_path / "out" / "o.ipynb", "x = 1", papermill=facts)
+    assert ladder(tmp_path).find("x = 1", {}) == churn
+    assert ladder(tmp_path / "out").find("x = 1", {}) == churn
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"input_path": "sub/churn.ipynb", "output_path": "out/o.ipynb", "end_time": "2026-11-21T20:00:00"},
+        {"input_path": "s3://bucket/churn.ipynb", "output_path": "out/o.ipynb", "end_time": None},
+        {"input_path": "sub/churn.ipynb", "output_path": None},
+        "no mapping",
+    ],
+)
+def test_a_papermill_run_that_cannot_be_followed_says_how_to_name_the_notebook(tmp_path, facts):
+    notebook(tmp_path / "sub" / "churn.ipynb", "x = 1")
+    notebook(tmp_path / "out" / "o.ipynb", "x = 1", papermill=facts)
+    with pytest.raises(NotebookUnknown, match="TAPE_NOTEBOOK"):
         ladder(tmp_path).find("x = 1", {})
 
 

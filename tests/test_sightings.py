@@ -3,29 +3,40 @@ import socket
 import pytest
 
 from tape_jupyter import sightings
-
-COMMANDS = [
-    (["curl", "-s", "x"], True),
-    (["/usr/bin/wget", "x"], True),
-    (["bash", "-lc", "cd x; sudo ssh host"], True),
-    (["sh", "-c", "A=1 timeout 5 curl x"], True),
-    (["sh", "-c", "for i in 1 2; do curl $i; done"], True),
-    (["sh", "-c", "cat x | nc host 1"], True),
-    (["sh", "-c", "echo 'a; curl b'"], False),
-    (["sh", "-c", "echo curl"], False),
-    (["git", "commit", "-m", "x"], False),
-    (["git", "push"], True),
-    (["python3", "-m", "pip", "install", "x"], True),
-    (["python3", "script.py"], False),
-    (["sh", "-c", "unclosed 'quote"], False),
-    ([], False),
-]
+from tape_jupyter.taps import processes
 
 
-@pytest.mark.parametrize(("words", "networked"), COMMANDS)
-def test_programs_that_are_there_for_the_network_are_told_apart(words, networked):
+@pytest.mark.parametrize(
+    ("words", "networked"),
+    [
+        (["curl", "-s", "x"], True),
+        (["git", "commit", "-m", "x"], False),
+        (["sh", "-c", "echo 'a; curl b'"], False),
+        ([], True),
+    ],
+)
+def test_a_child_may_reach_the_network_unless_it_is_known_not_to(words, networked):
     seen = sightings.target("subprocess.Popen", (None, words, None, None))
     assert seen is not None and seen.networked is networked
+
+
+@pytest.mark.parametrize(
+    ("event", "args"),
+    [
+        ("subprocess.Popen", ("/usr/bin/curl", ["ls", "x"], None, None)),
+        ("os.exec", (b"/usr/bin/curl", ["ls"], None)),
+        ("os.spawn", (0, "curl", ["ls"], None)),
+    ],
+)
+def test_a_command_line_is_judged_by_the_program_that_really_runs(event, args):
+    assert sightings.target(event, args).networked
+
+
+def test_a_fork_and_a_new_interpreter_of_multiprocessing_are_seen():
+    assert (sightings.target("os.fork", ()).kind, sightings.target("os.fork", ()).networked) == ("fork", False)
+    seen = sightings.target(sightings.PROCESS, ("spawn", "SpawnProcess-1"))
+    assert (seen.what, seen.networked) == ("multiprocessing (spawn) SpawnProcess-1", True)
+    assert sightings.PROCESS == processes.EVENT
 
 
 def test_events_that_reach_nothing_have_no_target():

@@ -6,10 +6,11 @@ The only rule of its own is fail closed: in replay, what is not played is refuse
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tape_jupyter import hosts, providers
+from tape_jupyter import forks, hosts, providers
 from tape_jupyter.calls import Capture, FunctionCall, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
@@ -46,12 +47,15 @@ class Boundary:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self._pid = os.getpid()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
         if not isinstance(cell, Cell):
             return self._outside(call)
+        if os.getpid() != self._pid:
+            return self._forked(cell, call)
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
@@ -68,6 +72,20 @@ class Boundary:
         if hosts.classify(call.url, call.method) == "telemetry":
             return Play(Reply(None, end="error", error=REFUSED))
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
+
+    def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
+        """A call in a forked child: ids given there would collide with its parent's."""
+        if isinstance(call, Request) and hosts.classify(call.url, call.method) == "telemetry":
+            return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
+        if not cell.replaying:
+            cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
+            return Passing()
+        now = "Ask in the process of the cell, in its threads or tasks, or run the cell untaped."
+        text = (
+            f"{title(call)} in a forked process: the tape cannot be shared between processes. Nothing was sent. {now}"
+        )
+        forks.post("note", text, cell, refused=True)
+        raise cell.refuse(BlockedConnection(text))
 
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))

@@ -217,6 +217,8 @@ class Deck:
 
     def end(self, cell: Cell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
+        for seen in self._guard.take_children(cell):
+            self._unseen(seen)
         cell.closed = True
         if ORIGIN.get() is cell.origin:
             ORIGIN.set(None)

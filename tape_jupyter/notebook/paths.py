@@ -107,16 +107,33 @@ class Ladder:
 
 
 def notebooks_holding(source: str, where: Path) -> list[Path]:
-    """The notebooks of a directory in which a code cell is `source` (white space around it aside), sorted."""
+    """The notebooks of a directory in which a code cell is `source` (white space around it aside), sorted.
+
+    An output of papermill's is no such notebook: it stands for its source while it is being written, and for itself
+    only where nothing else holds the cell.
+    """
+    held = [(path.resolve(), _papermill_run(path.resolve(), notebook)) for path, notebook in _holding(source, where)]
+    sources = {path for path, run in held if run is None}
+    sources |= {run.source for _, run in held if run and run.source and not run.ended}
+    return sorted(sources) or _papermill_below(source, where) or sorted({path for path, _ in held})
+
+
+def _papermill_below(source: str, where: Path) -> list[Path]:
+    """The notebooks that papermill runs, started in `where`, with its output in a folder below; sorted."""
+    held = [(path, notebook) for folder in _folders(where) for path, notebook in _holding(source, folder)]
+    runs = [_papermill_run(path.resolve(), notebook) for path, notebook in held]
+    return sorted({run.source for run in runs if run and run.source and not run.ended})
+
+
+def _folders(where: Path) -> list[Path]:
+    return sorted(path for path in where.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _holding(source: str, where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     wanted = source.strip()
-    if not wanted:
-        return []
-    holders = {
-        _papermill_input(path, notebook) or path.resolve()
-        for path, notebook in _notebooks(where)
-        if wanted in (text.strip() for text in code_cells(notebook))
-    }
-    return sorted(holders)
+    for path, notebook in _notebooks(where) if wanted else ():
+        if wanted in (text.strip() for text in code_cells(notebook)):
+            yield path, notebook
 
 
 def code_cells(notebook: Mapping[str, Any]) -> Iterator[str]:
@@ -137,19 +154,41 @@ def _notebooks(where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, notebook
 
 
-def _papermill_input(path: Path, notebook: Mapping[str, Any]) -> Path | None:
-    """The notebook a running papermill was started with, when `path` is its half-written output.
+@dataclass(frozen=True)
+class _Run:
+    """What papermill says in its output: the notebook it ran (None where that cannot be found), and whether it ended.
 
-    Both hold the source; the cassettes belong beside the one that people edit. Papermill writes its metadata at
-    the start with `end_time: null`.
+    Both hold the source; the cassettes belong beside the one that people edit.
     """
-    facts = (notebook.get("metadata") or {}).get("papermill") or {}
+
+    source: Path | None
+    ended: bool
+
+
+def _papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
+    """The run whose output `path` is; None when it is nobody's (a copy of an output, a notebook run onto itself).
+
+    Papermill writes its metadata at the start, with `end_time: null`.
+    """
+    metadata = notebook.get("metadata")
+    facts = metadata.get("papermill") if isinstance(metadata, dict) else None
+    facts = facts if isinstance(facts, dict) else {}
     given, output = facts.get("input_path"), facts.get("output_path")
-    if facts.get("end_time") is not None or not given or not output:
+    if not isinstance(given, str) or not isinstance(output, str) or not given or not output:
         return None
-    given = (path.parent / given).resolve()
-    same = (path.parent / output).resolve() == path.resolve()
-    return given if same and given.is_file() else None
+    start = _papermill_start(path, output)
+    if start is None or (start / given).resolve() == path:
+        return None
+    source = (start / given).resolve()
+    return _Run(source if source.is_file() else None, facts.get("end_time") is not None)
+
+
+def _papermill_start(path: Path, output: str) -> Path | None:
+    """The folder from which `output` leads to `path`: the one papermill was started in. None when none is."""
+    parts = Path(os.path.normpath(output)).parts
+    if not Path(output).is_absolute() and ".." not in parts:
+        return path.parents[len(parts) - 1] if path.parts[-len(parts) :] == parts else None
+    return path.parent if (path.parent / output).resolve() == path else None
 
 
 def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes) -> Path | None:

@@ -48,7 +48,13 @@ def _tap(name: str, module: ModuleType) -> None:
         _undo[key] = import_module(f"tape_jupyter.taps.{_TAPS[name]}").patch(module)
 
 
-_TAPS = {"httpx": "httpx", "httpx2": "httpx", "urllib3.connectionpool": "urllib3"}
+_TAPS = {
+    "httpx": "httpx",
+    "httpx2": "httpx",
+    "urllib3.connectionpool": "urllib3",
+    "multiprocessing.pool": "thread_pools",
+    "multiprocessing.process": "processes",
+}
 """The tap of each module; a tap is loaded when its library is there."""
 
 _undo: dict[str, Undo] = {}

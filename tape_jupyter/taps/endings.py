@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from tape_jupyter.calls import Headers, Reply
 from tape_jupyter.errors import CassetteError, UnmatchedCall
+
+PATIENCE = 60.0
+"""Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
 
 
 def headers(reply: Reply) -> Headers:
@@ -31,6 +35,20 @@ def thawed(error: Mapping[str, Any] | None) -> BaseException:
         return thaw_error(error or {})
     except CassetteError as reason:
         return UnmatchedCall(f"the recorded reply is an error that cannot be raised in this process: {reason}")
+
+
+def was_cancelled(error: Mapping[str, Any] | None) -> bool:
+    """Whether the recorded task was cancelled while it waited for the reply."""
+    return class_name(error) == "asyncio.exceptions:CancelledError"
+
+
+async def await_cancel(error: Mapping[str, Any] | None) -> None:
+    """Where the recorded task was cancelled, wait for the program to cancel this one.
+
+    Raising CancelledError ourselves would end the task, but not as the program's timeout or task group does it.
+    """
+    if was_cancelled(error):
+        await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
 
 
 def past_the_end(reply: Reply) -> UnmatchedCall:

@@ -13,10 +13,10 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 MARK = "__tape_tool__"
 """The attribute that a decorator of ours leaves on what it returns."""
@@ -27,28 +27,45 @@ _HOLDERS = ("func", "coroutine", "fn", "_func", "_fn", "function", "_run", "_aru
 _HISTORY = re.compile(r"_+|_i+|_\d+|_i\d+|_[ido]h|In|Out")
 """Names in a notebook's namespace that hold its past: functions that a re-run cell has replaced since."""
 
-_WIDEST, _DEEPEST = 1000, 3  # how much of a list, and how far into containers and objects, is looked at
+_WIDEST, _DEEPEST = 200, 3  # the longest container, and the farthest attribute of attributes, that is looked into
+
+_PLAIN = frozenset({str, bytes, bytearray, int, float, bool, complex, type(None), type, ModuleType, range})
+"""Types that are no tool and hold none."""
+
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
+"""Types without a name or attributes: not asking for them is most of what a look at a large namespace saves."""
+
+_T = TypeVar("_T")
 
 
 def find_functions(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, tuple[FunctionType, ...]]:
     """The user's plain functions behind each tool name; a name that leads to none is absent.
 
-    Several, where several hold that name: which of them the program calls cannot be seen from here.
+    Several, where several hold that name: which of them the program calls cannot be seen from here. A method that has
+    the name by its class alone counts only where nothing else goes by it: `cart.add` is not the tool `add`.
     """
     wanted = set(names)
     found: dict[str, list[FunctionType]] = {}
     for name, value in _named(namespace, wanted):
-        for function in unwrap(value):
-            if is_users(function, namespace) and function not in found.setdefault(name, []):
-                found[name].append(function)
+        functions = _safely(unwrap, value)
+        if not functions and not _is_tool(value):
+            continue
+        known = found.setdefault(name, [])
+        known += [f for f in functions if is_users(f, namespace) and f not in known]
+    found |= {name: [method] for name, method in _methods(namespace, wanted - found.keys()).items()}
     _drop_ambiguous(found)
     return {name: tuple(functions) for name, functions in found.items() if functions}
 
 
 def decorated_names(name: str, namespace: Mapping[str, Any]) -> set[str]:
     """The names on the tape of decorated functions that stand behind a tool name (a dict of handlers may rename)."""
-    marks = (getattr(value, MARK, None) for _, value in _named(namespace, {name}))
+    marks = (_own(value).get(MARK) for _, value in _named(namespace, {name}))
     return {mark.name for mark in marks if mark is not None}
+
+
+def _is_tool(value: Any) -> bool:
+    """Whether it can stand for a tool, if not one to tape: decorated, a library's, an SDK's."""
+    return callable(value) or not any(holder in _own(value) for holder in _HOLDERS)
 
 
 def _drop_ambiguous(found: dict[str, list[FunctionType]]) -> None:
@@ -69,7 +86,7 @@ def unwrap(value: Any) -> list[FunctionType]:
 
 
 def _unwrap(value: Any, functions: list[FunctionType], depth: int) -> None:
-    taped = MARK in getattr(value, "__dict__", {})
+    taped = MARK in _own(value)
     if depth > _DEEPEST * 2 or value is None or taped or isinstance(value, (type, ModuleType)):
         return
     if isinstance(value, FunctionType) and not (_is_library_file(value.__code__) and hasattr(value, "__wrapped__")):
@@ -86,7 +103,7 @@ def _inside(value: Any) -> Iterator[Any]:
         yield value.__func__
     elif isinstance(value, functools.partial):
         yield value.func
-    elif "__wrapped__" in getattr(value, "__dict__", {}):
+    elif "__wrapped__" in _own(value):
         yield value.__wrapped__
     elif not isinstance(value, FunctionType):
         yield from _held(value)
@@ -94,7 +111,7 @@ def _inside(value: Any) -> Iterator[Any]:
 
 def _held(tool: Any) -> Iterator[Any]:
     """The function of a tool object: in an attribute of its own, or a method of the user's class."""
-    own = getattr(tool, "__dict__", {})
+    own = _own(tool)
     for holder in _HOLDERS:
         value = own.get(holder)
         if value is not None:
@@ -107,68 +124,120 @@ def _held(tool: Any) -> Iterator[Any]:
 
 def _method(value: Any, name: str) -> FunctionType | None:
     """A method that the user's own class defines, found without running a property."""
-    method = inspect.getattr_static(type(value), name, None)
+    return next(_defined(type(value), name), None)
+
+
+def _defined(cls: type, name: str) -> Iterator[FunctionType]:
+    method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-    return method if isinstance(method, FunctionType) and not _is_library_file(method.__code__) else None
+    if isinstance(method, FunctionType) and not _is_library_file(method.__code__):
+        yield method
 
 
 def _named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str, Any]]:
-    """(tool name, what goes by it) for everything in the namespace that goes by one of these names."""
+    """(tool name, what goes by it): in the namespace itself, in dicts of handlers, in lists of functions and tools."""
+    values = dict(_current(namespace))
+    yield from ((name, values[name]) for name in wanted & values.keys())
+    for value in _reachable(values.values()):
+        yield from _safely(_going_by, value, wanted)
+
+
+def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, FunctionType]:
+    """The methods of the user's objects that have these names; none where two classes offer different ones."""
+    offered: dict[str, set[FunctionType]] = {name: set() for name in wanted}
+    classes: set[type] = set()
+    for value in _reachable(dict(_current(namespace)).values()):
+        classes.update(type(each) for each in (value, *_safely(_items, value)) if _is_users_object(each))
+    for cls in classes:
+        for name, methods in offered.items():
+            methods.update(_safely(_defined, cls, name))
+    return {name: methods.pop() for name, methods in offered.items() if len(methods) == 1}
+
+
+def _current(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in list(namespace.items()):
-        if not isinstance(name, str) or _HISTORY.fullmatch(name) or isinstance(value, ModuleType):
-            continue
-        if name in wanted:
+        if isinstance(name, str) and type(value) not in _PLAIN and not _HISTORY.fullmatch(name):
             yield name, value
-        yield from _within(value, wanted, 0, set())
 
 
-def _within(value: Any, wanted: set[str], depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    if depth > _DEEPEST or id(value) in seen or isinstance(value, (str, bytes, int, float, type, ModuleType)):
-        return
-    seen.add(id(value))
-    if (own_name := _own_name(value)) in wanted:
-        yield str(own_name), value
+def _reachable(values: Iterable[Any]) -> Iterator[Any]:
+    """These values, and what is in attributes of the user's objects among them, the near before the far."""
+    seen: set[int] = set()
+    for _ in range(_DEEPEST):
+        near = {id(value): value for value in values if type(value) not in _PLAIN and id(value) not in seen}
+        yield from near.values()
+        seen |= near.keys()
+        values = [inner for value in near.values() if _is_users_object(value) for inner in _attributes(value)]
+
+
+def _going_by(value: Any, wanted: set[str]) -> Iterator[tuple[str, Any]]:
+    """What goes by these names: the value, an entry of a dict, an item of a list. Not what is inside of those."""
     if isinstance(value, dict):
-        for name in wanted & value.keys():
-            yield from ((name, entry) for entry in _entries(value[name]))
-    for inner in _contents(value):
-        yield from _within(inner, wanted, depth + 1, seen)
-    if _is_users_object(value):
         for name in wanted:
-            if method := _method(value, name):
-                yield name, method
-        for inner in list(vars(value).values()):
-            yield from _within(inner, wanted, depth + 1, seen)
+            # Not `value[name]`: the program's own dict may fill in what is missing.
+            entry = dict.get(value, name)
+            yield from ((name, handler) for handler in _entries(entry))
+    for each in (value, *_items(value)):
+        own_name = _own_name(each) if type(each) not in _CONTAINERS else None
+        if own_name in wanted:
+            yield str(own_name), each
+
+
+def _safely(look: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
+    """What a look at the program's own object gives: nothing when the object objects."""
+    try:
+        return list(look(*args))
+    except Exception:  # a proxy outside of its request, a lazy loader: whatever theirs raises
+        return []
 
 
 def _entries(entry: Any) -> list[Any]:
     """A handler, or the handlers in its description: {"search": {"function": f, "schema": ...}}."""
-    return [v for v in entry.values() if callable(v)] if isinstance(entry, dict) else [entry]
+    if isinstance(entry, dict):
+        return [v for v in _items(entry) if callable(v)]
+    return [] if type(entry) in _PLAIN else [entry]
 
 
-def _contents(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return list(value) if isinstance(value, (list, tuple, set, frozenset)) and len(value) <= _WIDEST else []
+def _items(value: Any) -> list[Any]:
+    """What a short container holds, plain data aside."""
+    if not isinstance(value, (dict, list, tuple, set, frozenset)) or len(value) > _WIDEST:
+        return []
+    return [v for v in (value.values() if isinstance(value, dict) else value) if type(v) not in _PLAIN]
+
+
+def _attributes(value: Any) -> list[Any]:
+    return _items(_own(value))
 
 
 def _own_name(value: Any) -> str | None:
     """The name a function or a tool object goes by."""
-    if isinstance(value, (FunctionType, MethodType)):
-        return value.__name__
-    if isinstance(value, functools.partial):
+    kind = type(value)  # not isinstance: it asks a proxy for its `__class__`
+    if kind in (FunctionType, MethodType):
+        return str(value.__name__)
+    if issubclass(kind, functools.partial):
         return _own_name(value.func)
-    name = getattr(value, "__dict__", {}).get("name") if not isinstance(value, dict) else None
+    name = _own(value).get("name") if not issubclass(kind, (dict, type)) else None
     return name if isinstance(name, str) else None
 
 
+def _own(value: Any) -> dict[str, Any]:
+    """The attributes of the object itself; none where it will not say."""
+    try:
+        own = value.__dict__
+    except Exception:  # as in _safely
+        return {}
+    return own if isinstance(own, dict) else {}
+
+
 def _is_users_object(value: Any) -> bool:
-    """An instance of a class that the user wrote, with attributes to look at."""
-    module = sys.modules.get(type(value).__module__)
-    if type(value).__module__ == "builtins" or not hasattr(value, "__dict__"):
+    """An instance of a class that the user wrote."""
+    if type(value) in _CONTAINERS:
         return False
-    file = getattr(module, "__file__", None)
-    return type(value).__module__ == "__main__" or (file is not None and not _is_library(file))
+    name = type(value).__module__
+    if name == "builtins" or not isinstance(name, str):
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return name == "__main__" or (isinstance(file, str) and not _is_library(file))
 
 
 def is_users(function: FunctionType, namespace: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ taped one, because what changes is the function's `__code__`. In replay a taped 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import threading
@@ -21,6 +22,7 @@ from tape_jupyter import frozen, taps
 from tape_jupyter.calls import Capture, FunctionCall, Play, Value
 from tape_jupyter.errors import TapeRefusal, TapeUsageError
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
+from tape_jupyter.taps.endings import await_cancel, was_cancelled
 from tape_jupyter.taps.finding import MARK, find_functions, is_method, unwrap
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.trampoline import clone, trampoline
@@ -74,6 +76,8 @@ class _Taped:
         if decision is None:
             return self.body(*args, **kwargs)
         if isinstance(decision, Play):
+            if was_cancelled(decision.reply.error) and _in_task():
+                return _play_async(decision)
             value = _played(decision)
             return _ready(value.value) if isinstance(value, frozen.Awaited) else value
         with _running(decision, self.name):
@@ -88,8 +92,7 @@ class _Taped:
         if decision is None:
             return await self.body(*args, **kwargs)
         if isinstance(decision, Play):
-            value = _played(decision)
-            return value.value if isinstance(value, frozen.Awaited) else value
+            return await _play_async(decision)
         with _running(decision, self.name):
             result = await self.body(*args, **kwargs)
         decision.value(result)
@@ -105,6 +108,21 @@ class _Taped:
 
 async def _ready(value: Any) -> Any:
     return value
+
+
+def _in_task() -> bool:
+    """Whether an event loop runs here: a plain function that was cancelled in one had given a coroutine."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _play_async(play: Play) -> Any:
+    await await_cancel(play.reply.error)
+    value = _played(play)
+    return value.value if isinstance(value, frozen.Awaited) else value
 
 
 def _played(play: Play) -> Any:

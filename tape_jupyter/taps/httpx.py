@@ -6,7 +6,6 @@ A reply that is being recorded passes chunk by chunk: each is told to the captur
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from types import ModuleType
@@ -16,11 +15,8 @@ from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
-from tape_jupyter.taps.endings import class_name, headers, past_the_end, thawed
+from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
 from tape_jupyter.taps.swap import sending, swap
-
-PATIENCE = 60.0
-"""Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
 
 _AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeout"), (OSError, "ReadError"))
 
@@ -80,7 +76,9 @@ class _Tap:
             if decision is None:
                 return await original(transport, request)
             if isinstance(decision, Play):
-                await _await_cancel(cast("Reply", decision.reply), before_head=True)
+                reply = cast("Reply", decision.reply)
+                if reply.status is None:
+                    await await_cancel(reply.error)
                 return self._play(decision, request, self.played_async)
             with sending(decision):
                 response = await original(transport, request)
@@ -214,15 +212,5 @@ class _AsyncPlayed(_Played):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self.left:
             yield chunk
-        await _await_cancel(self.reply)
+        await await_cancel(self.reply.error)
         self._end()
-
-
-async def _await_cancel(reply: Reply, *, before_head: bool = False) -> None:
-    """Where the recorded task was cancelled, wait for the program to cancel this one.
-
-    Raising CancelledError ourselves would end the task, but not as the program's timeout or task group does it.
-    """
-    cancelled = class_name(reply.error) == "asyncio.exceptions:CancelledError"
-    if cancelled and (reply.status is None or not before_head):
-        await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)

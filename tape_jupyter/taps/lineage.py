@@ -10,6 +10,7 @@ Tasks of another event loop than asyncio's own (uvloop) take no number: they inh
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator
@@ -46,12 +47,12 @@ def settle() -> None:
     `asyncio.to_thread` and LangChain's executors run each item in a copy of the submitter's context, which hides
     the item's own strand behind the submitter's. A tap calls this before it asks the tape.
     """
-    item: _Strand | None = getattr(_running, "strand", None)
+    item: Strand | None = getattr(_running, "strand", None)
     if item is not None and ORIGIN.get() is item.submitter:
         ORIGIN.set(item.origin)
 
 
-class _Strand:
+class Strand:
     """What one thread or work item carries, taken where it is started."""
 
     __slots__ = ("carried", "origin", "submitter")
@@ -59,6 +60,12 @@ class _Strand:
     def __init__(self, submitter: Origin) -> None:
         self.submitter, self.origin = submitter, submitter.spawn()
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
+
+    def child(self) -> Strand:
+        """A strand below this one, with what this one carries."""
+        child = copy.copy(self)
+        child.submitter, child.origin = self.origin, self.origin.spawn()
+        return child
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -78,23 +85,24 @@ class _Strand:
 _running = threading.local()
 
 
-def _strand() -> _Strand | None:
+def strand() -> Strand | None:
+    """A new strand of the code that runs now; None outside taped cells."""
     settle()
     origin = ORIGIN.get()
-    return None if origin is None else _Strand(origin)
+    return None if origin is None else Strand(origin)
 
 
 def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
-        strand = _strand()
-        if strand is None:
+        own = strand()
+        if own is None:
             return original(thread)
         run = thread.run
 
         def run_in_strand() -> None:
             del thread.run  # the instance attribute set below, and with it a cycle
-            with strand.held():
+            with own.held():
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
@@ -106,13 +114,13 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def submit(pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        strand = _strand()
-        if strand is None:
+        own = strand()
+        if own is None:
             return original(pool, fn, *args, **kwargs)
 
         @functools.wraps(fn, assigned=(), updated=())
         def item(*args: Any, **kwargs: Any) -> Any:
-            with strand.held():
+            with own.held():
                 return fn(*args, **kwargs)
 
         # Without an origin while the pool starts a worker: the worker is nobody's, only its items are.

@@ -324,3 +324,18 @@ def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
             child.send(line + "\r")
         child.expect("sum 42")
         child.expect("tape record")
+
+
+def test_a_shell_line_that_may_reach_the_network_fails_the_replayed_cell_in_the_kernel_itself(kernel, site):
+    assert kernel.execute(f"%%tape record shell\nimport httpx\nhttpx.get('{site}/shell').text").ok
+    pid = kernel.execute("import os\nos.getpid()").result
+    reply = kernel.execute(f"%%tape replay shell\n!curl -s {site}/shell\nos.getpid()")
+    assert (reply.ename, reply.result) == (
+        "BlockedConnection",
+        pid,
+    )  # at the cell's end, and not in a copy of the kernel
+    assert "`curl -s" in reply.evalue
+    assert kernel.execute("os.getpid()").result == pid
+    assert kernel.execute("%%tape replay shell\n!echo from a child").ok
+    named = kernel.execute("%%tape record shell\n!true")
+    assert named.ok and "`true`" in named.summary
