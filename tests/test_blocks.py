@@ -165,13 +165,14 @@ def test_keys_are_not_needed_in_replay_and_never_reach_the_file(provider, tmp_pa
         model="m", max_tokens=9, messages=[{"role": "user", "content": "my key is sk-ant-verysecretvalue-0123456789"}]
     )
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-verysecretvalue-0123456789")
-    with tape.recording(path):
-        live = anthropic.Anthropic(base_url=provider.url).messages.create(**body)
+    with tape.recording(path), anthropic.Anthropic(base_url=provider.url) as client:
+        live = client.messages.create(**body)
     assert "verysecretvalue" not in path.read_text()
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with tape.replaying(path):
         body["messages"][0]["content"] = f"my key is {os.environ['ANTHROPIC_API_KEY']}"
-        assert anthropic.Anthropic(base_url=provider.url).messages.create(**body).id == live.id
+        with anthropic.Anthropic(base_url=provider.url) as client:
+            assert client.messages.create(**body).id == live.id
     assert "ANTHROPIC_API_KEY" not in os.environ
 
 
