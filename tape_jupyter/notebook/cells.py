@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -286,7 +286,7 @@ class Cells:
             return
         report = self.deck.end(opened.cell, self._error(result))
         report.notes.extend(opened.notes)
-        self.reports.append(report)
+        self.reports.append(_lean(report))
         shown = self._error(result)
         if report.misses and result is not None and result.success:
             shown = report.misses[0]
@@ -326,6 +326,11 @@ class Cells:
 
     def _say(self, text: str) -> None:
         print(text)  # noqa: T201 - a note below the cell
+
+
+def _lean(report: CellReport) -> CellReport:
+    """The same report to keep: its refusals without their tracebacks, which hold clients, sockets and replies."""
+    return replace(report, misses=[type(miss)(*miss.args) for miss in report.misses])
 
 
 def _nothing() -> None:

@@ -237,6 +237,7 @@ class Deck:
             call.cell_ended(interrupted=interrupted)
         cell.task = None
         self._end_run(cell, error, interrupted)
+        self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         return report_of(cell, error)
 
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
