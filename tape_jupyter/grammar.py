@@ -22,8 +22,9 @@ LONG_LINE = 100
 
 TOO_BIG = 10**MAX_DIGITS
 
-WORD = r"[A-Za-z_/][A-Za-z0-9_./@+-]*+(?: [A-Za-z0-9_./@+()-]++)*+"
-QUOTED = r'"(?:[^"\\\t\n]++|\\.)*+"'
+# `(?>(...)*)` and not `(...)*+`: before 3.11.5 a possessive group keeps what its last, failed round took (gh-106052).
+WORD = r"[A-Za-z_/][A-Za-z0-9_./@+-]*+(?>(?: [A-Za-z0-9_./@+()-]++)*)"
+QUOTED = r'"(?>(?:[^"\\\t\n]++|\\.)*)"'
 RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"})
 NUMBER = frozenset({int, float})
 CONSTANTS = {"null": None, "true": True, "false": False}
@@ -72,7 +73,7 @@ def explain(text: str, pos: int) -> str:
     return f"write this text in double quotes: {dumps(rest[:60], ensure_ascii=False)}"
 
 
-_START = rf" *+(?:- )*+(?:(?:{WORD}|{QUOTED}):(?: |$))?"
+_START = rf" *+(?>(?:- )*)(?:(?:{WORD}|{QUOTED}):(?: |$))?"
 _PREFIX = re.compile(_START)
 _FLAWS = [
     (re.compile(pattern), reason)

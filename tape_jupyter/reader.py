@@ -39,7 +39,7 @@ _TOP_KEY = re.compile(rf"\n({WORD}|{QUOTED}):")
 
 # One line: indentation, dashes, key, and a value in one of the forms whose group numbers follow.
 _LINE = re.compile(
-    rf'( *+)((?:- )*+)(?:({WORD}|{QUOTED}):(?: |(?=\n)))?'
+    rf'( *+)((?>(?:- )*))(?:({WORD}|{QUOTED}):(?: |(?=\n)))?'
     rf'(?:"([^"\\\t\n]*+)"|({QUOTED})|({WORD})|(-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}+)(?=\n))'
     r"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|(\|[-+]?+)|(\[[^]\[\n\"]*+\])|(\{\}))?\n"
 )  # fmt: skip
