@@ -47,23 +47,20 @@ def question(index: int, words: int = 60) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=None)
-def answer(index: int, words: int = 120) -> bytes:
-    """The body that answers it, as Anthropic writes it; made once, so that the floor does not pay for it."""
+def answer(index: int, words: int = 120) -> dict[str, Any]:
+    """What answers it, in Anthropic's form; made once: the floor pays for writing it as JSON, as any mock does."""
     text = f"Answer {index}. {prose(index + 7, words)}"
-    body = {
+    return {
         "id": f"msg_{index:012d}", "type": "message", "role": "assistant", "model": "claude-opus-5",
         "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None,
         "usage": {"input_tokens": 260, "output_tokens": 170},
     }  # fmt: skip
-    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def respond(request: httpx2.Request, words: int = 120) -> httpx2.Response:
     """Answer a request from memory: by the ticket it speaks of."""
     index = int(request.content.rpartition(b"Ticket ")[2].partition(b":")[0])
-    body = answer(index, words)
-    headers = {"content-type": "application/json", "content-length": str(len(body)), "request-id": f"req_{index}"}
-    return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(body))
+    return httpx2.Response(200, json=answer(index, words), headers={"request-id": f"req_{index}"})
 
 
 def floor_client(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> anthropic.Anthropic:

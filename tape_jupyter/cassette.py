@@ -155,6 +155,13 @@ class Cassette(Book):
             self.ended[run] = whole
             self._journal.sync()
 
+    def recovered(self, run: str, name: str) -> Entry | None:
+        """A call whose commit an interrupt broke off: only the file can tell whether it is there."""
+        with self._lock:
+            self._journal.distrust()
+            self.refresh()
+            return self.call(run, name)
+
     def _start_over(self, run: str) -> None:
         """Somebody edited, cut or removed the file while it was recorded to: read it anew, and put our run back.
 

@@ -245,6 +245,8 @@ class Player:
             return []
         own = self._own_runs(execution)
         place = self._place
+        if len(found) == 1:  # nearly always
+            return [_Shelf([found[0]])] if found[0].run in place else []
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted((c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)):
             near = own.get(call.run, 2)

@@ -9,6 +9,7 @@ import openai
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.journal import Journal
 from tests.provider import Provider, Scripted, sse
 from tests.taped_cells import ask, on_tape, question, texts
 
@@ -308,6 +309,32 @@ def test_an_interrupt_between_two_chunks_is_no_early_close_of_the_programs(provi
         for _ in response.iter_raw():
             raise KeyboardInterrupt
     assert on_tape(path).calls[0].reply().end == "cut short"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_interrupt_amid_a_commit_neither_loses_the_call_nor_writes_it_twice(
+    provider, path, monkeypatch, when, streamed
+):
+    append = Journal.append
+
+    def struck(journal, data, *more):
+        if b"\ncall: " not in data:
+            return append(journal, data, *more)
+        monkeypatch.setattr(Journal, "append", append)
+        if when == "after":
+            append(journal, data, *more)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), tape.recording(path):
+        ask(provider, "zero")
+        monkeypatch.setattr(Journal, "append", struck)
+        read(provider) if streamed else ask(provider, "one")
+    assert texts(path) == ["zero", "one"]
+    assert on_tape(path).calls[1].reply().end == ("complete" if when == "after" else "cut short")
+    with tape.recording(path):
+        ask(provider, "two")
+    assert texts(path) == ["zero", "one", "two"]
 
 
 # ---------------------------------------------------------------- functions

@@ -15,7 +15,7 @@ from typing import Any
 from tape_jupyter import providers
 from tape_jupyter.bodies import TerminalWatch
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
-from tape_jupyter.cassette import Entry
+from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
 from tape_jupyter.matching import exact_digest
@@ -71,10 +71,14 @@ class Taking:
 
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
+        if self.cell.cassette is not None and self.cell.run:
+            self._append(self.cell.cassette, call, reply, kit, row)
         with self.cell.lock:
             self.cell.rows.append(row)
-        if self.cell.cassette is None or not self.cell.run:
-            return
+
+    def _append(
+        self, cassette: Cassette, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row
+    ) -> None:
         at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         name = "" if kit.get("model") else row.name
         head = Head(
@@ -82,7 +86,7 @@ class Taking:
             self.exact,
         )  # fmt: skip
         try:
-            self.entry = self.cell.cassette.append_call(head, call, reply, self.secrets)
+            self.entry = cassette.append_call(head, call, reply, self.secrets)
             self.cell.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.warn(f"call {self.id} is NOT on the tape: {error}", cold=True)
@@ -107,7 +111,7 @@ class HttpCapture(Taking, Passing):
         self._waits: list[float] = []
         self._kept: tuple[int, End] | None = None
         self._pending: tuple[End, BaseException | None] | None = None
-        self._done = False
+        self._done = self._torn = False
         self._watch: TerminalWatch | None = None
         self.moment = cell.tools.moment()
         cell.running[self] = None
@@ -151,7 +155,9 @@ class HttpCapture(Taking, Passing):
 
     def cell_ended(self, *, interrupted: bool) -> None:
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""
-        if self._pending is not None:
+        if self._torn:
+            self._mend("cut short" if interrupted else "closed")
+        elif self._pending is not None:
             end, error = self._pending
             self._done = True
             self._keep("cut short" if interrupted else end, error)
@@ -166,9 +172,10 @@ class HttpCapture(Taking, Passing):
         if self._done or self._pending is not None:
             return
         self._done = True
-        self.cell.running.pop(self, None)
         if self._keep(end, error):
             self._say_if_late()
+        if not self._torn:
+            self.cell.running.pop(self, None)
 
     def _keep(self, end: End, error: BaseException | None = None) -> bool:
         """Commit what is not on the tape yet; an end that says less than what is known changes nothing."""
@@ -179,11 +186,26 @@ class HttpCapture(Taking, Passing):
         if known is not None and not news and end not in worse:
             return False
         self._kept = (len(self._chunks), end)
+        self._torn = True
         if known is None:
             self._settle(end, error)
         else:
             self._add(self._reply(end, error, kept))
+        self._torn = False
         return True
+
+    def _mend(self, end: End) -> None:
+        """An interrupt struck amid a commit: what it kept from the tape is committed now."""
+        self._torn = False
+        if self.cell.cassette is None or self.entry is not None:
+            return
+        try:
+            self.entry = self.cell.cassette.recovered(self.cell.run, self.id)
+        except CassetteError as error:
+            self.cell.warn(f"call {self.id} is perhaps NOT on the tape: {error}", cold=True)
+        else:
+            if self.entry is None:
+                self._settle(end)
 
     def _reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
         frozen = freeze_error(error) if error is not None else None

@@ -138,7 +138,8 @@ def late():
 async def later():
     while not go.is_set(): await asyncio.sleep(0.01)
     late()
-thread = threading.Thread(target=late); thread.start()
+leaver = threading.Thread(target=late)
+leaver.start()
 task = asyncio.get_running_loop().create_task(later())
 ask("known")
 """
@@ -149,7 +150,7 @@ def test_threads_and_tasks_that_a_cell_leaves_behind_harm_no_later_cell(kernel, 
     assert kernel.execute(f"%%tape {mode}\n{LEAVING}").ok
     healthy = kernel.execute(HEALTHY)
     assert healthy.ok, healthy.traceback
-    assert kernel.execute("go.set(); thread.join(); await task\nsaid").result == repr([late, late])
+    assert kernel.execute("go.set(); leaver.join(); await task\nsaid").result == repr([late, late])
     assert kernel.execute(HEALTHY).ok
 
 
