@@ -63,6 +63,12 @@ def respond(request: httpx2.Request, words: int = 120) -> httpx2.Response:
     return httpx2.Response(200, json=answer(index, words), headers={"request-id": f"req_{index}"})
 
 
+def respond_anew(request: httpx2.Request) -> httpx2.Response:
+    """`respond` without a memory of its own: for measuring memory."""
+    answer.cache_clear()
+    return respond(request)
+
+
 def floor_client(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="sk-none", http_client=httpx2.Client(transport=httpx2.MockTransport(handler)))
 

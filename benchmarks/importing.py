@@ -1,4 +1,4 @@
-"""`import tape_jupyter` after the SDK is imported: at most 60 ms. Also what a first taped block then costs."""
+"""`import tape_jupyter` after the SDK is imported: at most 60 ms. Also what touching every public name then costs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ CODE = """
 import time, {sdk}
 start = time.perf_counter()
 import tape_jupyter as tape
+first = time.perf_counter()
 tape.recording, tape.replaying, tape.tool, tape.span
-print((time.perf_counter() - start) * 1e3)
+print((first - start) * 1e3, (time.perf_counter() - start) * 1e3)
 """
 
 
 def main():
     for sdk in ("anthropic", "openai"):
-        taken = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", CODE.format(sdk=sdk)], capture_output=True, text=True, check=True
-                ).stdout
-            )
-            for _ in range(7)
-        ]
-        found = round(statistics.median(taken), 1)
-        report(f"import tape_jupyter after {sdk}, every public name touched", f"<= {BAR} ms", found <= BAR, ms=found)
+        taken = [measured(sdk) for _ in range(7)]
+        found = round(statistics.median(first for first, _ in taken), 1)
+        report(f"import tape_jupyter after {sdk}", f"<= {BAR} ms", found <= BAR, ms=found)
+        whole = round(statistics.median(every for _, every in taken), 1)
+        report(f"the same and every public name touched, after {sdk}", "no bar", None, ms=whole)
+
+
+def measured(sdk: str) -> tuple[float, float]:
+    code = CODE.format(sdk=sdk)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, every = done.stdout.split()
+    return float(first), float(every)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import ask, client, floor_client, record, report, say, workplace
+from harness import ask, client, floor_client, record, report, respond_anew, say, workplace
 
 COUNT, BAR = 10_000, 30
 
@@ -26,7 +26,7 @@ def run(kind: str, path: Path) -> None:
     import tape_jupyter as tape
 
     if kind == "floor":
-        ask(floor_client(), range(COUNT))
+        ask(floor_client(respond_anew), range(COUNT))
     else:
         with tape.replaying(path):
             ask(client(), range(COUNT))
