@@ -1,7 +1,7 @@
 """Store room: replies that are read a few at a time, where a program asks for them in the order they were recorded.
 
-Reading sixteen records in one go takes half the time of reading each between two SDK calls, whose code and data push
-ours out of the processor's caches. Whoever asks in another order pays nothing for it.
+Reading some dozens of records in one go takes half the time of reading each between two SDK calls, whose code and
+data push ours out of the processor's caches. Whoever asks in another order pays nothing for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tape_jupyter.errors import CassetteError
 
-CALLS, BYTES = 16, 64 * 1024  # read ahead at most
+CALLS, BYTES = 32, 128 * 1024  # read ahead at most
 _IN_ORDER = 2  # calls asked for in file order before anything is read ahead
 
 
