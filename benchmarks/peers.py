@@ -10,7 +10,7 @@ PEERS = ("vcrpy", "cassetter")
 
 
 def recorded(name: str, path: Path) -> AbstractContextManager[Any]:
-    return _use(name, path, "all" if name == "vcrpy" else "all")
+    return _use(name, path, "all")
 
 
 def replayed(name: str, path: Path) -> AbstractContextManager[Any]:

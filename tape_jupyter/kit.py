@@ -66,11 +66,6 @@ def collect(
     return {name: value for name, value in found.items() if value not in ("", {}, [], None)}
 
 
-def changed(kit: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """What of this kit differs from an earlier one: most runs of a session differ in their clock alone."""
-    return {name: value for name, value in kit.items() if before.get(name) != value}
-
-
 # ---- the moment
 
 

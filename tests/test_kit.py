@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tape_jupyter import kit
+from tape_jupyter import kit, records
 from tape_jupyter.airgap import Guard, Policy
 
 
@@ -138,7 +138,8 @@ def test_of_other_variables_only_the_names_land(tmp_path, monkeypatch):
 
 
 def test_changed_tells_what_differs_from_an_earlier_kit():
-    assert kit.changed({"a": 1, "b": 2}, {"a": 1, "b": 1}) == {"b": 2}
+    told = records.kit_like("r-2", {"a": 1, "b": 2}, {"run": "r-1", "kit": {"a": 1, "b": 1}})
+    assert told["has"] == {"b": 2}
 
 
 # ---- git
