@@ -81,11 +81,27 @@ class Value:
     unkept: str = ""
 
 
+class Gate(Protocol):
+    """When a recorded reply may be handed on: in its recorded order, or after its recorded waits.
+
+    Seconds are counted from the call's start on the tape's clock (Reply.waits, Value.seconds). A tap passes the gate
+    before it hands on the head (its first wait), and before each chunk; `last` marks what completes the call. Both
+    raise TapeRefusal where the cell has ended meanwhile.
+    """
+
+    def wait(self, seconds: float, *, last: bool = False) -> None:
+        """Block this thread until then."""
+
+    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+        """The same, awaited."""
+
+
 @dataclass(frozen=True, slots=True)
 class Play:
-    """Decision: hand this back; nothing goes out."""
+    """Decision: hand this back; nothing goes out. `gate`, where there is one, says when."""
 
     reply: Reply | Value
+    gate: Gate | None = None
 
 
 class Capture(Protocol):

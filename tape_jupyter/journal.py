@@ -24,6 +24,7 @@ _MARK = b"\n..."
 _BLOCK = 1024 * 1024
 _TORN = re.compile(rb"-{1,3}\r?\Z|---\r?\n")  # how a record's first bytes may look, however few arrived
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
 class Replaced(CassetteError):
@@ -65,7 +66,8 @@ class Journal:
         self.torn = 0
         self._known = False
         self._seen: _Seen | None = None
-        self._ending = b""  # the last bytes before `committed`
+        self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
+        self._written = _UNSURE  # the file as our last append left it
 
     # ------------------------------------------------------------ reading
 
@@ -103,7 +105,7 @@ class Journal:
         if not self._known or self._seen is None or not self.exists():
             return False
         with self._open() as file:
-            return self._continues(file.fileno())
+            return self._continues(file.fileno(), _Seen.of(os.fstat(file.fileno())))
 
     def distrust(self) -> None:
         """What is known of the file no longer holds; `changed` until the next whole scan."""
@@ -117,17 +119,16 @@ class Journal:
         except OSError as error:
             raise self._failed("read", error) from error
 
-    def _continues(self, file: int) -> bool:
+    def _continues(self, file: int, found: _Seen) -> bool:
         """Whether the open file still begins with what is known to be committed.
 
         Records that others append leave the inode, and the same bytes where we stopped. An edit that does both and
         makes the file longer goes unseen here: its records are then found to be no records when they are read.
         """
-        found = _Seen.of(os.fstat(file))
         if not self._known or found == self._seen or not self.committed:
             return True
         same = self._seen is not None and found.inode == self._seen.inode
-        return same and found.size > self.committed and self._ending == _before(file, self.committed)
+        return same and found.size > self.committed and _before(file, self.committed).endswith(self._ending)
 
     def scan(self, start: int = 0) -> Iterator[Span]:
         """Every committed record from byte `start` (0, or `committed`) on; then `committed` and `torn` are known."""
@@ -235,37 +236,45 @@ class Journal:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
         self.exists()
         try:
-            with self._locked() as file:
-                if not self._continues(file):
+            with self._locked() as (file, found):
+                if not self._continues(file, found):
                     raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
-                self._seen = _UNSURE  # until all is done: what fails half-way is read anew before the next append
-                size = self._mend(file)
+                # Where nobody wrote since we did, the file ends in our commit mark: there is nothing to mend.
+                size = found.size if found == self._written else self._mend(file)
+                self._seen = self._written = _UNSURE  # what fails half-way is read anew before the next append
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
-                after, self._ending = _Seen.of(os.fstat(file)), _before(file, self.committed)
-            self._seen = after
+                after, self._ending = _Seen.of(os.fstat(file)), whole[-64:]
+            self._seen = self._written = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._failed("written", error) from error
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The file, open, with its lock held; opened anew where it was replaced while we waited for the lock."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    def _locked(self) -> Iterator[tuple[int, _Seen]]:
+        """The file, open, with its lock held, and how it looks; opened anew where it was replaced meanwhile."""
         while True:
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+            file = self._create()
             try:
                 portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
-                if self._is_at_path(file):
-                    yield file
+                found = os.fstat(file)
+                if self._is_at_path(found):
+                    yield file, _Seen.of(found)
                     return
             finally:
                 os.close(file)
 
-    def _is_at_path(self, file: int) -> bool:
+    def _create(self) -> int:
         try:
-            return os.path.samestat(os.fstat(file), self.path.stat())
+            return os.open(self.path, _APPENDING, 0o644)
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self.path, _APPENDING, 0o644)
+
+    def _is_at_path(self, found: os.stat_result) -> bool:
+        try:
+            return os.path.samestat(found, os.stat(self.path))
         except FileNotFoundError:
             return False
 

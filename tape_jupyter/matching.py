@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from tape_jupyter.bodies import decode
@@ -57,10 +57,33 @@ def _without(value: Any, steps: Sequence[str]) -> Any:
 
 def match_key(call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
     """32 hex digits that are equal exactly when two calls are the same."""
-    parts = (
-        function_identity(call, secrets) if isinstance(call, FunctionCall) else request_identity(call, secrets, ignore)
-    )
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    if isinstance(call, FunctionCall):
+        return _digest(*function_identity(call, secrets))
+    return asked(call, secrets, ignore).match
+
+
+def _digest(what: str, text: str) -> str:
+    return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Asked(NamedTuple):
+    """A request as it is matched, with what was found out on the way, so that no body is read twice.
+
+    `match` and `exact` are its digests, `json` its parsed body where that was needed, `clean` the Secrets.version that
+    had nothing to hold back in its body (0: not known).
+    """
+
+    match: str
+    exact: str = ""
+    json: Any = None
+    clean: int = 0
+
+
+def asked(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (), exact: str = "") -> Asked:
+    """`match_key` of a request, and what it was made from."""
+    version = secrets.version
+    text, value, clean = _counted_body(request, secrets, ignore)
+    return Asked(_digest(_address(request, secrets), text), exact, value, version if clean else 0)
 
 
 def exact_digest(request: Request) -> str:
@@ -87,10 +110,10 @@ def frozen_or_type(value: Any) -> Any:
         return {"<opaque>": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
-def request_identity(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> tuple[str, str]:
+def _address(request: Request, secrets: Secrets) -> str:
     url = canonical_url(request.url, secrets)
     told = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
-    return f"{request.method} {url}{told}", canonical_body(request, secrets, ignore)
+    return f"{request.method} {url}{told}"
 
 
 def told_by_headers(request: Request) -> list[tuple[str, str]]:
@@ -120,28 +143,31 @@ def _volatile(names: set[str], host: str) -> set[str]:
     return signing | (names & (VOLATILE_QUERY | azure)) | ({"key"} if host.endswith(".googleapis.com") else set())
 
 
-def canonical_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
+def _counted_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> tuple[str, Any, bool]:
+    """The text of what counts of a body, its JSON or None, and whether it certainly holds no secret."""
     body = decode(request.body, request.header("content-encoding"))
     if body is None:
-        return request.body.hex()
-    value, text = json_value(body), body.decode("utf-8", "surrogateescape")
+        return request.body.hex(), None, False
+    value = json_value(body)
     if value is None:
+        text = body.decode("utf-8", "surrogateescape")
         boundary = _BOUNDARY.search(request.header("content-type"))
         text = text.replace(boundary[1], "BOUNDARY") if boundary else text
-        return secrets.scrub(text)[0]
+        return secrets.scrub(text)[0], None, False
+    found = secrets.suspicious(body)
     try:
-        return canonical(_counted(value, text, secrets, ignore))
+        return canonical(_counted(value, ignore, secrets if found else None)), value, not (found or b"\\u" in body)
     except RecursionError:
-        return text
+        return body.decode("utf-8", "surrogateescape"), value, False
 
 
-def _counted(value: Any, text: str, secrets: Secrets, ignore: Sequence[IgnorePath]) -> Any:
-    """What counts of a JSON body."""
+def _counted(value: Any, ignore: Sequence[IgnorePath], secrets: Secrets | None) -> Any:
+    """What counts of a JSON body; with `secrets`, without those."""
     if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
         value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
     for path in ignore:
         value = path.drop(value)
-    return secrets.scrub_structure(value)[0] if secrets.suspicious(text) else value
+    return secrets.scrub_structure(value)[0] if secrets else value
 
 
 def json_value(body: bytes) -> Any:

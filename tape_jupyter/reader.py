@@ -46,6 +46,13 @@ _LINE = re.compile(
 _KEY_ONLY, _PLAIN, _ESCAPES, _BARE, _INT, _FLOAT, _LITERAL, _FLAT, _EMPTY = range(3, 12)
 
 
+Line = tuple[int, int, str | None, int, Any]
+"""A line as it is read: its columns before and after the dashes, its key, the kind of its value, the value."""
+
+_SHORT_LINE, _LINES_KEPT = 96, 4096
+_lines: dict[str, Line] = {}
+
+
 class Reader:
     """One record's text. `text` has LF line ends; positions are offsets in it; `first_line` is its first line's number.
 
@@ -87,18 +94,14 @@ class Reader:
     def read(self, pos: int, end: int) -> dict[str, Any]:  # noqa: C901, PLR0912, PLR0915 - two calls for each line cost a tenth
         """The map whose lines are text[pos:end]: the one hard loop, a microsecond for each line."""
         self.check_characters(pos, end)
-        text, line = self.text, _LINE.match
-        keys: dict[str, str] = {}
+        text, known = self.text, _lines.get
         outer: list[tuple[int, Any]] = []  # the open maps and lists around `here`, each with its column
         root: dict[str, Any] = {}
         here: Any = root
         column, key, pending = 0, "", False  # pending: the value of `key` begins on the next line
         while pos < end:
-            found = line(text, pos, end)
-            if found is None:
-                raise self.error(pos, explain(text, pos))
-            at, inner = found.end(1) - pos, found.end(2) - pos
-            name, kind, after = found[_KEY_ONLY], found.lastindex or 0, found.end()
+            after = text.find("\n", pos) + 1
+            at, inner, name, kind, value = known(text[pos:after]) or self.line(pos, after)
             if pending:
                 if at != column + 2:
                     raise self.error(pos, no_value(key, column + 2))
@@ -131,23 +134,13 @@ class Reader:
             elif type(here) is list:
                 raise self.error(pos, f"the key {name[:40]} among list items: write `- {name[:40]}: ...`, or indent it")
 
-            value: Any = None
-            if kind == _BARE:
-                value = found[_BARE]
-                if value.lower() in RESERVED:
-                    value = self.constant(pos, value)
-            elif kind == _PLAIN:
-                value = found[_PLAIN]
-            elif kind == _LITERAL:
-                value, after = self.literal(after, end, column + 2, found[_LITERAL])
-            elif kind != _KEY_ONLY:
-                value = self.scalar(pos, kind, found[kind])
-
+            if kind == _LITERAL:
+                value, after = self.literal(after, end, column + 2, value)
             if name is None:
                 here.append(value)
                 pending = False
             else:
-                key = keys.get(name) or keys.setdefault(name, self.key(pos, name))
+                key = name
                 if key in here:
                     raise self.error(pos, f"the key {key[:40]!r} a second time in one map: keep one of the two")
                 here[key] = value
@@ -156,6 +149,21 @@ class Reader:
         if pending:
             raise self.error(end, no_value(key, column + 2))
         return root
+
+    def line(self, pos: int, after: int) -> Line:
+        """What the line text[pos:after] says. Short ones are remembered: records are alike, and say the same again."""
+        found = _LINE.match(self.text, pos, after)
+        if found is None:
+            raise self.error(pos, explain(self.text, pos))
+        name, kind = found[_KEY_ONLY], found.lastindex or 0
+        told = None if name is None else self.key(pos, name)
+        value = None if kind in (0, _KEY_ONLY) else self.scalar(pos, kind, found[kind])
+        line = (found.end(1) - pos, found.end(2) - pos, told, kind, value)
+        if after - pos <= _SHORT_LINE and kind not in (_FLAT, _EMPTY):
+            if len(_lines) >= _LINES_KEPT:
+                _lines.clear()
+            _lines[self.text[pos:after]] = line
+        return line
 
     def check_characters(self, pos: int, end: int) -> None:
         if flawed(self.text[pos:end]) and (found := UNWRITABLE.search(self.text, pos, end)):
@@ -178,7 +186,11 @@ class Reader:
         return CONSTANTS[word]
 
     def scalar(self, pos: int, kind: int, raw: str) -> Any:
-        """A value of the rarer kinds."""
+        """The value on a line; of a text block its style."""
+        if kind in (_PLAIN, _LITERAL):
+            return raw
+        if kind == _BARE:
+            return self.constant(pos, raw) if raw.lower() in RESERVED else raw
         if kind == _INT:
             return int(raw)
         if kind == _ESCAPES:

@@ -21,7 +21,10 @@ from tape_jupyter.secrets import Secrets
 
 @dataclass(slots=True)
 class Head:
-    """What a record says of a call besides its request and its reply."""
+    """What a record says of a call besides its request and its reply.
+
+    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked).
+    """
 
     call: str
     run: str
@@ -34,6 +37,7 @@ class Head:
     name: str = ""
     failed: str = ""
     exact: str = ""
+    clean: int = 0
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)

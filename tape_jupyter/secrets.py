@@ -142,6 +142,14 @@ class Secrets:
         self._seen: set[str] = set()  # header values and URLs looked at: most requests carry nothing new
         self._finder: spellings.Finder | None = None  # compiled again after something was learned
         self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+        self._learned = 1
+
+    @property
+    def version(self) -> int:
+        """Another number after something was learned; 0 while people's patterns are to be looked for, which may find
+        in one spelling of a text what they do not find in another.
+        """
+        return 0 if self._patterns else self._learned
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,6 +204,7 @@ class Secrets:
             if value not in self._known or rank < self._known[value][0]:
                 self._known[value] = (rank, name)
                 self._finder = None
+                self._learned += 1
         return True
 
     def _current(self) -> spellings.Finder:

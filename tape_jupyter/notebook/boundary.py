@@ -15,7 +15,7 @@ from tape_jupyter.calls import Capture, FunctionCall, Play, Reply, Request, Valu
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.frozen import freeze_error
-from tape_jupyter.matching import exact_digest, json_value, match_key
+from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_key
 from tape_jupyter.notebook.capture import FunctionCapture, HttpCapture, Passing
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.taped import Cell
@@ -91,9 +91,9 @@ class Boundary:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
             return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
-        match = self._match(cell, request)
-        self._tools(cell, request)
-        entry = self._decide(cell, origin, match, request)
+        matched = self._match(cell, request)
+        self._tools(cell, request, matched.json)
+        entry = self._decide(cell, origin, matched.match, request)
         if entry is not None:
             reply = self._reply(cell, entry, request)
             if cell.mode == "new_episodes" and isinstance(reply, Reply):
@@ -101,13 +101,14 @@ class Boundary:
             return Play(reply)
         where = self._where(cell, origin)
         self._open_run(cell, request)
-        return HttpCapture(cell, self.desk.secrets, match, kind, where, request)
+        return HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
 
-    def _match(self, cell: Cell, request: Request) -> str:
+    def _match(self, cell: Cell, request: Request) -> Asked:
         self.desk.secrets.learn_request(request)
-        if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact_digest(request))):
-            return known
-        return match_key(request, self.desk.secrets, cell.ignore)
+        exact = exact_digest(request)
+        if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact)):
+            return Asked(known, exact)
+        return asked(request, self.desk.secrets, cell.ignore, exact)
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
         cell.tools.ran(call.name)
@@ -175,9 +176,8 @@ class Boundary:
             text = f"{title(call)} was not sent, since it could not be recorded: {error}"
             raise cell.refuse(BlockedConnection(text)) from error
 
-    def _tools(self, cell: Cell, request: Request) -> None:
+    def _tools(self, cell: Cell, request: Request, body: Any) -> None:
         """Tape the functions that this request offers as tools."""
         if b'"tool' not in request.body and not cell.ask.options.get("tools"):
             return
-        body = json_value(request.body)
-        self.desk.tape_tools(cell, declared_tools(body))
+        self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))

@@ -18,7 +18,7 @@ from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
-from tape_jupyter.matching import exact_digest
+from tape_jupyter.matching import Asked
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets
@@ -55,7 +55,7 @@ class Taking:
         self.at = datetime.now(UTC)
         self.started = time.perf_counter()
         self.entry: Entry | None = None
-        self.exact = ""
+        self.asked = Asked(match)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.started
@@ -83,7 +83,7 @@ class Taking:
         name = "" if kit.get("model") else row.name
         head = Head(
             self.id, self.cell.run, self.match, self.kind, self.where, at, self._elapsed(), kit, name, row.error,
-            self.exact,
+            self.asked.exact, self.asked.clean,
         )  # fmt: skip
         try:
             self.entry = cassette.append_call(head, call, reply, self.secrets)
@@ -102,10 +102,9 @@ class HttpCapture(Taking, Passing):
     open. What comes after that is added by `more:` records.
     """
 
-    def __init__(self, cell: Cell, secrets: Secrets, match: str, kind: str, where: Where, request: Request) -> None:
-        super().__init__(cell, secrets, match, kind, where)
-        self.exact = exact_digest(request)
-        self.request = request
+    def __init__(self, cell: Cell, secrets: Secrets, asked: Asked, kind: str, where: Where, request: Request) -> None:
+        super().__init__(cell, secrets, asked.match, kind, where)
+        self.asked, self.request = asked, request
         self._head: tuple[int, Headers, str, str] | None = None
         self._chunks: list[bytes] = []
         self._waits: list[float] = []
@@ -217,7 +216,7 @@ class HttpCapture(Taking, Passing):
 
     def _settle(self, end: End, error: BaseException | None = None) -> None:
         reply = self._reply(end, error)
-        told = providers.facts(self.request, reply)
+        told = providers.facts(self.request, reply, parsed=self.asked.json)
         self._name_gaps(told)
         self.cell.tools.ask(told, self.moment)
         row = row_of(self.id, self.kind, told, self._elapsed(), name=self.request.url, error=failure(reply, error))

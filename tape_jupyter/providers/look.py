@@ -17,7 +17,7 @@ from tape_jupyter.providers.views import ABSENT, PINNABLE, Facts, Tool, Usage
 def dig(value: Any, path: str) -> Any:
     """What lies at a dotted path of mappings, or None: other people's JSON may hold anything anywhere."""
     for key in path.split("."):
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return None
         value = value.get(key)
     return value
@@ -37,12 +37,12 @@ def count(value: Any) -> int:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def maps(value: Any) -> Iterator[Mapping[str, Any]]:
     """The mappings in a list, whatever else is in it; nothing when it is no list."""
-    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else iter(())
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
 def settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
