@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, get_args
 
@@ -137,6 +138,7 @@ def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
     return section
 
 
+@lru_cache(maxsize=64)
 def phrase(status: int | None) -> str:
     try:
         return HTTPStatus(status or 0).phrase
@@ -230,7 +232,7 @@ def true_length(reply: Reply, edited: bool) -> Reply:
     return replace(reply, headers=headers)
 
 
-_SPLITS = re.compile("[\r\n\0]")
+_splits = re.compile("[\r\n\0]").search
 
 
 def headers_of(section: Any) -> Headers:
@@ -242,9 +244,9 @@ def headers_of(section: Any) -> Headers:
         raise CassetteError("headers are written as `name: value` lines")
     pairs = tuple((name, value) for one in maps for name, value in one.items())
     for name, value in pairs:
-        if not isinstance(value, str):
+        if type(value) is not str:
             raise CassetteError(f'the value of header {name!r} is no text; write it in quotes: "{value}"')
-        if _SPLITS.search(name) or _SPLITS.search(value):
+        if _splits(name) or _splits(value):
             raise CassetteError(f"header {name[:80]!r} holds a line break or NUL; write its value on one line")
     return pairs
 
@@ -266,10 +268,13 @@ def _waits(section: Mapping[str, Any]) -> tuple[float, ...]:
 _FOR_EVER = 1e9
 
 
+_ENDS = get_args(End)
+
+
 def _end(section: Mapping[str, Any]) -> End:
     end = section.get("end", "complete")
-    if end not in get_args(End):
-        raise CassetteError(f"end is one of {', '.join(get_args(End))}, not {end!r}")
+    if end not in _ENDS:
+        raise CassetteError(f"end is one of {', '.join(_ENDS)}, not {end!r}")
     return end  # type: ignore[no-any-return]  # just checked
 
 
