@@ -21,6 +21,8 @@ _HOMES = {
     "tool": "tape_jupyter.taps.functions",
     "retrieval": "tape_jupyter.taps.functions",
     "span": "tape_jupyter.taps.functions",
+    "frozen": "tape_jupyter.frozen",
+    "diff": "tape_jupyter.differences",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
     "TapeUsageError": "tape_jupyter.errors",
@@ -36,7 +38,8 @@ __all__ = [*_HOMES, "__version__", "load_ipython_extension", "unload_ipython_ext
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value = globals()[name] = home if home.__name__.endswith(f".{name}") else getattr(home, name)
     return value
 
 

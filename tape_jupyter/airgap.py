@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from tape_jupyter import forks, hosts, sightings
 from tape_jupyter.errors import BlockedConnection
-from tape_jupyter.origin import ORIGIN, SENDING
+from tape_jupyter.origin import ORIGIN, PARENT, SENDING
 from tape_jupyter.sightings import Target
 
 _EVENTS = (
@@ -77,20 +77,25 @@ def _nothing(_: Sighting) -> None:
     pass
 
 
+def _ignored(_what: str, _cell: Any) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What a guard does while it is armed.
 
     'replay' refuses, in every thread; 'record' reports to `on_event`; 'off' does neither. Whatever the mode, code whose
     origin is a cell that `replays` is refused: a thread may outlive its replay. `allow` holds hosts or host:port
-    (also written `host:NAME`) that user code may reach. `on_event` is called in the thread that did it, also for a
-    refusal, before that is raised.
+    (also written `host:NAME`) that user code may reach; `on_allowed` is told each that it did. `on_event` is called in
+    the thread that did it, also for a refusal, before that is raised.
     """
 
     mode: Literal["replay", "record", "off"]
     replays: Callable[[Any], bool] = _never
     allow: frozenset[str] = frozenset()
     on_event: Callable[[Sighting], None] = _nothing
+    on_allowed: Callable[[str, Any], None] = _ignored
 
 
 @dataclass(slots=True)
@@ -147,7 +152,10 @@ class Guard:
     def _sighted(self, event: str, args: tuple[Any, ...], frame: FrameType, *, sure: bool) -> tuple[Target, str] | None:
         """What is reached, and from where; None if this is the kernel's, or allowed, or not known to be the user's."""
         target = sightings.target(event, args)
-        if target is None or self._allowed(target) or _is_socketpair(frame):
+        if target is None or _is_socketpair(frame):
+            return None
+        if self._allowed(target):
+            self._tell_allowed(target, frame)
             return None
         user = _user_frame(frame)
         if user is None and (_in_kernel_thread() or not sure):
@@ -159,12 +167,13 @@ class Guard:
     def _treat(self, target: Target, where: str, cell: Any, *, refuse: bool, replaced: bool) -> None:
         if target.kind == "fork" and refuse:
             return
-        if target.kind not in ("child", "fork") and hosts.telemetry_host(_name(target)):
+        if target.kind not in ("child", "fork") and (target.telemetry or hosts.telemetry_host(_name(target))):
             if refuse:
                 raise ConnectionRefusedError(f"{target.what}: telemetry stays at home in a replay")
             return
         if not refuse or not target.networked:
-            if target.kind != "lookup":
+            in_taped_function = bool(PARENT.get())  # its body does not run in replay
+            if target.kind != "lookup" and not target.taped and not in_taped_function:
                 self._tell(Sighting(target.kind, _named(target), where, cell))
             return
         if target.expected:
@@ -185,12 +194,17 @@ class Guard:
                 forks.post("note", str(sighting), sighting.cell, refused=False)
             self.policy.on_event(sighting)
 
+    def _tell_allowed(self, target: Target, frame: FrameType) -> None:
+        origin = ORIGIN.get()
+        if target.kind == "connection" and _user_frame(frame) is not None:
+            self.policy.on_allowed(_named(target), origin.cell if origin is not None else None)
+
     def _allowed(self, target: Target) -> bool:
         if target.kind in ("child", "fork") or not self.policy.allow:
             return False
         if target.host in self._addresses:
             return True
-        if not any(_fits(allowed, target) for allowed in self.policy.allow):
+        if not any(hosts.fits(allowed, target.host, target.port) for allowed in self.policy.allow):
             return False
         if target.kind == "lookup":  # the connection that follows names its address only
             self._addresses.update(_resolved(target.host))
@@ -209,17 +223,6 @@ def _refuse_in_child(sighting: Sighting, *, leave: bool) -> None:
         with suppress(OSError):
             os.write(2, f"{sighting}\n".encode("utf-8", "replace"))
         os._exit(126)
-
-
-def _fits(allowed: str, target: Target) -> bool:
-    """`db.example` fits every port, `db.example:5432` that one; all names of this machine are one."""
-    host, colon, number = allowed.rpartition(":")
-    if not colon or not number.isdigit() or (":" in host and not host.startswith("[")):
-        host, number = allowed, ""
-    if number and target.port is not None and number != str(target.port):
-        return False
-    host = host.strip("[]")
-    return host == target.host or (hosts.loopback(host) and hosts.loopback(target.host))
 
 
 # ---- the hook
@@ -343,5 +346,6 @@ def _refusal_text(target: Target, where: str) -> str:
     verb = "looking up" if target.kind == "lookup" else "a connection to"
     return (
         f"replay: {verb} {_named(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
-        "Make what opens it a tool (@tape.tool), so that its result is on the tape, or run the cell untaped."
+        f"Make what opens it a tool (@tape.tool), so that its result is on the tape; or let it through "
+        f"(%%tape replay --live host:{_name(target) or target.host}); or run the cell untaped."
     )

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from tape_jupyter.dialogue import Dialogue
+
 Headers = tuple[tuple[str, str], ...]
 End = Literal["complete", "closed", "cut short", "error"]
 HostClass = Literal["model", "tool", "retrieval", "telemetry", "asset", "host"]
@@ -34,11 +36,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name)."""
+    """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name).
+
+    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells).
+    """
 
     name: str
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
+    discreet: Literal["no", "maybe", "yes"] = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +78,17 @@ class Reply:
 class Value:
     """What a taped function gave: a frozen value, or a frozen exception in `error` (frozen.py).
 
-    `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it.
+    `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `effects`
+    are the arguments that it changed in place, as they were then, frozen (frozen/effects.py). `moved` says how far its
+    body moved random generators that others use too (notebook/moved.py).
     """
 
     value: Any = None
     error: Mapping[str, Any] | None = None
     seconds: float = 0.0
     unkept: str = ""
+    effects: Mapping[str, Any] = field(default_factory=dict)
+    moved: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Gate(Protocol):
@@ -98,10 +108,14 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """Decision: hand this back; nothing goes out. `gate`, where there is one, says when."""
+    """Decision: hand this back; nothing goes out. `gate`, where there is one, says when.
+
+    `dialogue` is there where the reply is a connection with frames both ways (its status is 101).
+    """
 
     reply: Reply | Value
     gate: Gate | None = None
+    dialogue: Dialogue | None = None
 
 
 class Capture(Protocol):
@@ -128,7 +142,10 @@ class Capture(Protocol):
         """What was raised to the caller (connection refused, reset, timeout, cancel, interrupt)."""
 
     def value(self, value: Any) -> None:
-        """A taped function returned this."""
+        """A taped function returned this; of a generator, its `frozen.Steps` to the end."""
+
+    def progress(self, steps: Any) -> None:
+        """A taped function is a generator that runs: `steps` (frozen.Steps) grow as it yields."""
 
 
 class Tape(Protocol):
@@ -143,7 +160,8 @@ class Where:
     """Who made a call: which cell execution, and by which lineage of tasks and threads.
 
     `lineage` is the path of spawn numbers from the cell ("" the cell itself, "2" its third task or submitted work
-    item, "2.0" that one's first): the same program gives the same paths whatever order threads run in.
+    item, "2.0" that one's first, "TMonitor0" the first thread of a library's own class): the same program gives the
+    same paths whatever order threads run in.
     """
 
     cell: str = ""

@@ -12,26 +12,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter import assets, records, slices, tapetext
-from tape_jupyter.book import TORN, WHOLE_CHECK, Book, Entry
+from tape_jupyter import __version__, assets, records, slices, takes, tapetext
+from tape_jupyter.book import TORN, WHOLE_CHECK, Entry, Overridden
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Replaced
 from tape_jupyter.migrations import VERSION
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.takes import Base
+from tape_jupyter.taking import Derived
 
-__all__ = ["WHOLE_CHECK", "Cassette", "Entry", "open"]
+__all__ = ["WHOLE_CHECK", "Cassette", "Entry", "Overridden", "open"]
 
 _ASIDE = "and are put aside in .torn now"
 _NO_HEADER: Mapping[str, Any] = {}
+_PRIMED = 4  # calls of a take's base that its own may refer to: the last ones hold what those before them held
 
 
-class Cassette(Book):
+class Cassette(Derived):
     """A cassette file, open for reading and appending. Safe to use from several threads."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, *, of: Base | None = None) -> None:
+        super().__init__(path, of=of)
         self._folder = slices.Folder()
+        self._primed = ""
         self._first_kit = ""
 
     def refresh(self) -> bool:
@@ -42,7 +46,51 @@ class Cassette(Book):
 
     def _forget(self) -> None:
         super()._forget()
-        self._folder = slices.Folder()  # what it refers to may be gone
+        self._folder, self._primed = slices.Folder(), ""  # what it refers to may be gone
+
+    def append_override(
+        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+    ) -> Overridden:
+        """Commit what answers a recorded call from now on; `told` stands above it (by, at, seconds, failed, kit).
+
+        Raises CassetteError where this is no take, or it cannot be written. The base is never written.
+        """
+        with self._lock:
+            try:
+                self._create()
+                return self._append_override(entry, reply, told, secrets)
+            except Replaced:
+                self._start_over(str(told.get("by", "")))
+                return self._append_override(entry, reply, told, secrets)
+
+    def _append_override(
+        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+    ) -> Overridden:
+        replaced = self.by_name.get((entry.run, entry.id))
+        if self.base is None or replaced is None:
+            reason = f"call {entry.id} of run {entry.run} cannot be overridden here: "
+            reason += "this is no take" if self.base is None else f"{self.base.path.name} does not hold it"
+            raise CassetteError(reason, path=str(self.path))
+        response = records.response_section(reply, secrets)
+        record = {"override": entry.id, "run": entry.run, **told, "response": response}
+        text = tapetext.emit(record)
+        if secrets.suspicious(text):
+            clean = records.masked({key: value for key, value in told.items() if key != "by"}, secrets)
+            record = {**record, **clean, "response": records.scrubbed(response, secrets)}
+            text = tapetext.emit(record)
+        overridden = Overridden(self, self._append(self._prove(record, text)), replaced, str(told.get("by", "")))
+        self._put_over(overridden)
+        return overridden
+
+    def _create(self) -> None:
+        """A take's file, with its header; another kernel may have made it meanwhile, of a longer base."""
+        if self._of is None or self._journal.committed:
+            return
+        if not self._journal.exists():
+            header = {"cassette": takes.stem(self.root), "made by": f"tape-jupyter {__version__}"}
+            self._journal.append(b"", self._top(header))
+        self._journal.distrust()
+        self.refresh()
 
     def writable(self) -> str:
         """Why nothing can be recorded here, or ""."""
@@ -96,7 +144,7 @@ class Cassette(Book):
     def _append_call(
         self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
     ) -> Entry:
-        if (head.run, head.call) in self._by_name:
+        if (head.run, head.call) in self.by_name:
             raise CassetteError(f"call {head.call} of run {head.run} is recorded already", path=str(self.path))
         record, remember = self._record(head, call, reply, secrets, scrub=False)
         text = tapetext.emit(record)
@@ -119,14 +167,25 @@ class Cassette(Book):
             request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
         if head.exact:
             request.pop("sha256", None)  # `exact` is the request's digest
+        self._prime(head.run)
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:
             request["body"] = folded
         told = records.scrubbed_head(head, secrets) if scrub else head.record()
         return {**told, "request": request, "response": response}, remember
 
-    def append_more(self, entry: Entry, reply: Reply, secrets: Secrets) -> None:
-        """Commit bytes (or an error) that came after a call's terminal event had been committed."""
+    def _prime(self, run: str) -> None:
+        """Let a take's requests refer to those of the recording that the run adds to: they repeat its history."""
+        parent = str((self._run(run) or {}).get("parent", ""))
+        if self.base is None or not parent or parent == self._primed:
+            return
+        self._primed = parent
+        for entry in [entry for entry in self.base.calls if entry.run == parent][-_PRIMED:]:
+            _, remember = self._folder.fold(parent, self.request_section(entry).get("body"))
+            remember(entry.id)
+
+    def append_more(self, entry: Entry, reply: Reply | Value, secrets: Secrets) -> None:
+        """Commit bytes (or an error, or items of a generator) that came after a call had been committed."""
         response = records.response_section(reply, secrets)
         for told in ("status", "headers", "version", "reason"):
             response.pop(told, None)
@@ -155,12 +214,16 @@ class Cassette(Book):
             self.ended[run] = whole
             self._journal.sync()
 
-    def recovered(self, run: str, name: str) -> Entry | None:
-        """A call whose commit an interrupt broke off: only the file can tell whether it is there."""
+    def recovered(self, run: str, name: str, over: Entry | None = None) -> Entry | None:
+        """A call whose commit an interrupt broke off: only the file can tell whether it is there.
+
+        `over`: the run's answer to that recorded call, an override.
+        """
         with self._lock:
             self._journal.distrust()
             self.refresh()
-            return self.call(run, name)
+            found = self.call(run, name) if over is None else self.call(over.run, over.id)
+            return found if over is None or (isinstance(found, Overridden) and found.by == run) else None
 
     def _start_over(self, run: str) -> None:
         """Somebody edited, cut or removed the file while it was recorded to: read it anew, and put our run back.
@@ -191,7 +254,7 @@ class Cassette(Book):
         return text
 
     def _put_away(self, record: dict[str, Any]) -> dict[str, Any]:
-        kept = ("call", "more", "run", "kit")
+        kept = ("call", "override", "more", "run", "kit")
         try:
             return {k: v if k in kept else assets.put_away(v, self._assets) for k, v in record.items()}
         except OSError as error:
@@ -203,13 +266,18 @@ class Cassette(Book):
         if self._memory is not None:
             raise CassetteError(self.writable(), path=str(self.path))
         known, torn = self._journal.committed, self._journal.torn
-        data, top = text.encode("utf-8"), tapetext.emit({"tape": VERSION, **header}).encode("utf-8")
+        data, top = text.encode("utf-8"), self._top(header)
         offset = self._journal.append(data, top)
         if torn:
             self.notes = [note.replace(TORN, _ASIDE) for note in self.notes]
         if offset > known and offset != len(top):
             self._catch_up(known, offset)
         return offset, len(data)
+
+    def _top(self, header: Mapping[str, Any]) -> bytes:
+        """The header that a new file begins with; a take's says what it is of."""
+        of = self._of.record() if self._of is not None else {}
+        return tapetext.emit({"tape": VERSION, **header, **of}).encode("utf-8")
 
     def _catch_up(self, known: int, until: int) -> None:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
 import click
 
 from tape_jupyter import __version__
-from tape_jupyter.errors import TapeError
+from tape_jupyter.errors import TapeError, TapeUsageError
 
 if TYPE_CHECKING:
     from tape_jupyter.cassette import Cassette
     from tape_jupyter.headless import CellRun
+    from tape_jupyter.shuffling import Try
 
 P = ParamSpec("P")
+Words = tuple[str, ...]
 EXAMPLES = "\b\nExamples:\n"
 MARKS = {
     "ok": ("green", "ok"), "same": ("green", "same"), "differs": ("red", "differs"), "missed": ("red", "missed"),
@@ -75,14 +78,26 @@ of_name = click.option("-n", "--name", help="Only this cassette of the notebook 
 where = click.argument("where", type=click.Path(path_type=Path), metavar="CASSETTE|NB")
 notebook = click.argument("notebook", type=click.Path(path_type=Path), metavar="NB")
 cell_timeout = click.option("--timeout", type=float, metavar="SECONDS", help="For each cell; none by default.")
+X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
+of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
+freeze = click.option("--freeze", multiple=True, metavar="X", help="Never runs: answered from a recording.")
+stub = click.option("--stub", multiple=True, metavar="tool:NAME=JSON", help="Never runs: answered with JSON.")
 
 
-@tape.command(epilog=f"{EXAMPLES}  tape record churn.ipynb\n  tape record churn.ipynb --timeout 600")
+@tape.command(
+    epilog=f"{EXAMPLES}  tape record churn.ipynb\n  tape record churn.ipynb --timeout 600\n"
+    "  tape record churn.ipynb --freeze tool:send_mail    that tool never runs"
+)
 @notebook
+@of_take
+@freeze
+@stub
 @cell_timeout
 @as_json
 @handled
-def record(notebook: Path, timeout: float | None, *, as_json: bool) -> int:
+def record(
+    notebook: Path, timeout: float | None, take: str | None, freeze: Words, stub: Words, *, as_json: bool
+) -> int:
     """Run a notebook live and record every call.
 
     It runs in a fresh kernel. Outputs are written into the notebook, those of a run that raised as well. A cell that
@@ -91,7 +106,8 @@ def record(notebook: Path, timeout: float | None, *, as_json: bool) -> int:
     from tape_jupyter import headless
 
     with Progress(quiet=as_json) as progress:
-        runs, written = headless.record(notebook, progress.starting, progress.told, timeout)
+        options = _options("record", take, (), freeze, stub)
+        runs, written = headless.record(notebook, progress.starting, progress.told, timeout, options)
     if as_json:
         click.echo(json.dumps({**_report(notebook, "record", runs), "written": str(written)}, indent=1))
     else:
@@ -101,31 +117,59 @@ def record(notebook: Path, timeout: float | None, *, as_json: bool) -> int:
     return _code(runs)
 
 
-@tape.command(epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json")
+@tape.command(
+    epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json\n"
+    "  tape replay churn.ipynb --shuffle 1 --tries 100    is there an order of replies that breaks it?\n"
+    "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded"
+)
 @notebook
+@of_take
+@click.option("--live", multiple=True, metavar="X", help=f"Goes live, into a take; X is {X}.")
+@freeze
+@stub
 @click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
+@click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
+@click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")
 @cell_timeout
 @as_json
 @handled
-def replay(notebook: Path, timeout: float | None, *, strict: bool, as_json: bool) -> int:
+def replay(  # noqa: PLR0913 - an option each
+    notebook: Path, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
+    freeze: Words, stub: Words, *, strict: bool, as_json: bool,
+) -> int:  # fmt: skip
     """Replay a notebook and compare its outputs.
 
     It runs in a fresh kernel, in memory: nothing leaves the machine and nothing is written. Where a cell's outputs
-    differ from those saved in the notebook, the difference is shown.
+    differ from those saved in the notebook, the difference is shown. With --live, what ran live is written to a take.
     """
-    from tape_jupyter import headless, listing
+    from tape_jupyter import headless, listing, shuffling, takes
 
     headless.read(notebook)
     found = listing.cassettes_of(notebook)
     if strict and (edited := [entry.id for path in found for entry in _open(path).edited()]):
         click.echo(f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True)
         return 1
+    options = _options("replay", take, live, freeze, stub)
+    if take and not live and not stub and not any(take in takes.names(path) for path in found):
+        takes.require(found[0], take)
+    before = {made for path in found for made in takes.found(path)}
+    if shuffle is not None and options:
+        raise TapeUsageError("--shuffle plays the cassettes themselves: leave out --take, --live, --freeze and --stub")
+    if shuffle is not None:
+        done = shuffling.search(notebook, shuffle, tries, _tell_try(quiet=as_json), timeout)
+        tried = [each.record() for each in done]
+        click.echo(json.dumps(tried, indent=1) if as_json else shuffling.verdict(notebook, done))
+        return int(any(each.broke or each.differs for each in done))
     with Progress(quiet=as_json) as progress:
-        runs = headless.replay(notebook, progress.starting, progress.told, timeout)
+        runs = headless.replay(notebook, progress.starting, progress.told, timeout, options)
+    made = sorted({made for path in found for made in takes.found(path)} - before)
     if as_json:
-        click.echo(json.dumps(_report(notebook, "replay", runs), indent=1))
+        report = {**_report(notebook, "replay", runs), **({"takes": list(map(str, made))} if live or stub else {})}
+        click.echo(json.dumps(report, indent=1))
     else:
         click.echo(_closing(runs, "the same as saved"))
+        for path in made:
+            click.echo(f"take: {takes.name_of(path)} ({path}); to play it: tape replay --take {takes.name_of(path)}")
     return _code(runs)
 
 
@@ -168,6 +212,24 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
         click.echo(listing.calls_text(tape_))
 
 
+@tape.command(
+    epilog=f"{EXAMPLES}  tape gaps churn.ipynb          what a replay lacks, and the line that would keep it\n"
+    "  tape gaps notebooks/          all below a folder: which runs are cold, and what they have in common"
+)
+@click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
+@of_name
+@click.option("--all", "whole", is_flag=True, help="Every field of every run, also what is there.")
+@as_json
+@handled
+def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
+    """Tell what recordings hold and what they could not hold."""
+    from tape_jupyter import gap_page, gap_report
+
+    made = gap_report.report_of(gap_report.below(where, name))
+    click.echo(_json(made.record())) if as_json else gap_page.print_it(made, whole=whole)
+    return 2 if made.broken else 0
+
+
 @tape.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
 @where
 @of_name
@@ -193,16 +255,67 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
         click.echo(f"{path}: {verb} {len(each.runs)} runs with {each.calls} calls ({saved})")
 
 
+@tape.command(
+    "takes",
+    epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
+    "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb delete angry-customer",
+)
+@where
+@click.argument("words", nargs=-1, metavar="[rename A B|delete A|diff A B]")
+@of_name
+@as_json
+@handled
+def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int:
+    """List the takes of a notebook, or rename, put aside or compare them."""
+    from tape_jupyter import listing, take_words
+
+    found = listing.cassettes_of(where, name)
+    if words:
+        told, differences = take_words.act(found[0], words)
+        click.echo(_json([each.record() for each in differences]) if as_json and words[0] == "diff" else told)
+        return int(bool(differences))
+    if as_json:
+        click.echo(_json([{"cassette": str(path), "takes": take_words.listed(path)} for path in found]))
+        return 0
+    for path in found:
+        click.echo(f"{path}:" if len(found) > 1 else take_words.text(path))
+        if len(found) > 1:
+            click.echo(take_words.text(path))
+    return 0
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape diff churn.ipynb angry-customer    the notebook's main cassette and a take of it\n"
+    "  tape diff old.tape.yaml new.tape.yaml"
+)
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b")
+@of_name
+@as_json
+@handled
+def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
+    """Compare two cassettes, call by call; B may be a take of A. Exit code 1 where they differ."""
+    from tape_jupyter import listing, take_words
+
+    path = listing.cassettes_of(a, name)[0]
+    beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
+    one, other = _open(path), _open(beside) if beside else take_words.named(path, b)
+    told, found = take_words.compared(one, other)
+    click.echo(_json(take_words.records(one, other, found)) if as_json else told)
+    return int(bool(found))
+
+
 @tape.command(epilog=f"{EXAMPLES}  tape doctor\n  tape doctor churn.ipynb")
 @click.argument("where", type=click.Path(path_type=Path), metavar="[CASSETTE|NB]", required=False)
 @as_json
 @handled
 def doctor(where: Path | None, *, as_json: bool) -> int:
     """Check the environment and cassettes."""
-    from tape_jupyter import doctor, listing
+    from tape_jupyter import doctor, listing, takes
 
     cassettes = listing.cassettes_of(where) if where else []
-    found = list(doctor.findings(cassettes, cassettes[0].parent if cassettes else Path.cwd()))
+    sound = [path for cassette in cassettes for path in (cassette, *takes.found(cassette))]
+    found = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
     if as_json:
         click.echo(doctor.as_json(found))
     else:
@@ -228,6 +341,12 @@ def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
     from tape_jupyter import demo
 
     return demo.main(live=live, keep=keep, as_json=as_json)
+
+
+def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
+    from tape_jupyter import shuffling
+
+    return lambda each: None if quiet else click.echo("\n".join(shuffling.lines(each)))
 
 
 class Progress:
@@ -285,6 +404,16 @@ def _closing(runs: list[CellRun], well: str) -> str:
     bad = ", ".join(f"{count} {status}" for status, count in counts.items() if count and status not in ("ok", "same"))
     good = counts["ok"] + counts["same"]
     return f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else "")
+
+
+def _options(mode: str, take: str | None, live: Words, freeze: Words, stub: Words) -> dict[str, str]:
+    """What the kernel is told of --take, --live, --freeze and --stub. Raises TapeUsageError before it is started."""
+    from tape_jupyter.notebook import words
+
+    words.excepted(mode, take, list(live), list(freeze), list(stub))
+    given = {"--take": [take] if take else [], "--live": live, "--freeze": freeze, "--stub": stub}
+    told = [word for name, each in given.items() for value in each for word in (name, value)]
+    return {"TAPE_OPTIONS": shlex.join(told)} if told else {}
 
 
 def _open(path: Path) -> Cassette:

@@ -12,10 +12,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter import outputs
@@ -78,13 +79,28 @@ def read(path: Path) -> NotebookNode:
     return notebook
 
 
-def replay(path: Path, starting: Starting, told: Told, timeout: float | None = None) -> list[CellRun]:
-    """Replay a copy of the notebook in memory and compare each cell with its saved outputs. Writes nothing."""
+def replay(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> list[CellRun]:
+    """Replay a copy of the notebook in memory and compare each cell with its saved outputs. Writes nothing.
+
+    `env` is added to the kernel's environment.
+    """
     saved = read(path)
-    return list(_run(copy.deepcopy(saved), saved, path, "replay", starting, told, timeout))
+    return list(_run(copy.deepcopy(saved), saved, path, "replay", starting, told, timeout, env))
 
 
-def record(path: Path, starting: Starting, told: Told, timeout: float | None = None) -> tuple[list[CellRun], Path]:
+def record(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run is interrupted.
 
     Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile.
@@ -93,7 +109,7 @@ def record(path: Path, starting: Starting, told: Told, timeout: float | None = N
     notebook = read(path)
     runs: list[CellRun] = []
     try:
-        for run in _run(notebook, notebook, path, "record", starting, told, timeout):
+        for run in _run(notebook, notebook, path, "record", starting, told, timeout, env):
             runs.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
         written = write(notebook, path, before) if any(run.status != "not run" for run in runs) else path
@@ -108,12 +124,13 @@ def _run(
     starting: Starting,
     told: Told,
     timeout: float | None,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[CellRun]:
     """Each code cell in turn; after one that raised the rest is not run, as with Run All."""
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if _runs(cell)]
     before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
     stopped = False
-    with kernel(notebook, path, mode, timeout) as client:
+    with kernel(notebook, path, mode, timeout, env) as client:
         for number, (index, cell) in enumerate(cells, 1):
             title = _title(cell.source)
             if stopped:
@@ -175,7 +192,13 @@ def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode:
 
 
 @contextmanager
-def kernel(notebook: NotebookNode, path: Path, mode: Mode, timeout: float | None = None) -> Iterator[NotebookClient]:
+def kernel(
+    notebook: NotebookNode,
+    path: Path,
+    mode: Mode,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[NotebookClient]:
     """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not."""
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient import NotebookClient
@@ -188,10 +211,10 @@ def kernel(notebook: NotebookNode, path: Path, mode: Mode, timeout: float | None
         extra_arguments=[f"--InteractiveShellApp.exec_lines={LOAD}", "--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
-    env = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve())}
-    env.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
+    whole = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
+    whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        with client.setup_kernel(env=env):
+        with client.setup_kernel(env=whole):
             _require_taping(client, mode)
             yield client
     except NoSuchKernel as error:

@@ -67,8 +67,9 @@ class Histories:
 class Check:
     """Checks the references of a file's bodies in file order, by their lengths alone: in time linear in the file."""
 
-    def __init__(self, place: Callable[[Key], int | None]) -> None:
-        self._place = place
+    def __init__(self, place: Callable[[Key], int | None], below: Callable[[Key], slices.Shape] = lambda _: {}) -> None:
+        """`below`: the shape of a body that stands before the records that are checked (in a take's base)."""
+        self._place, self._below = place, below
         self._shapes: dict[Key, slices.Shape] = {}
 
     def body(self, key: Key, folded: Any) -> bool:
@@ -77,7 +78,9 @@ class Check:
         for ref in refs:
             other = target(key, ref)
             require_earlier(key, other, self._place)
-            slices.fits(ref, self._shapes.get(other, {}))
+            if other not in self._shapes:
+                self._shapes[other] = self._below(other)
+            slices.fits(ref, self._shapes[other])
         self._shapes[key] = slices.shape(folded)
         return bool(refs)
 

@@ -60,6 +60,7 @@ _BEDROCK = re.compile(r"(?:^|\.)bedrock[a-z-]*\.([a-z]{2}(?:-[a-z]+)+-\d)\.(?:am
 # The wire a path speaks, whoever's host it is; first match wins.
 _WIRES = (
     ("anthropic", re.compile(r"/v1/(?:messages(?:/count_tokens|/batches.*)?|complete)$")),
+    ("gemini", re.compile(r"\.BidiGenerateContent(?:Constrained)?$")),
     ("gemini", re.compile(r"/models/[^/]+:(?:\w*[gG]enerateContent|\w*[eE]mbedContents?|countTokens|\w*[pP]redict)$")),
     ("bedrock", re.compile(r"/model/[^/]+/(?:converse|invoke|count-tokens)(?:-stream|-with-response-stream)?$")),
     ("cohere", re.compile(r"/v2/(?:chat|embed|rerank)$")),
@@ -67,6 +68,7 @@ _WIRES = (
         "openai",
         re.compile(
             r"(?:/chat/completions|/v1/completions|/openai/responses|/v1/responses(?:/.*)?|/embeddings|/v1/moderations"
+            r"|/(?:v1|openai)/realtime(?:/\w+)?"
             r"|/v1/images/(?:generations|edits)|/v1/audio/(?:speech|transcriptions|translations)|/v1/rerank)$"
         ),
     ),
@@ -231,6 +233,17 @@ def loopback(host: str) -> bool:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def fits(allowed: str, host: str, port: int | None) -> bool:
+    """`db.example` fits every port, `db.example:5432` that one; all names of this machine are one."""
+    name, colon, number = allowed.rpartition(":")
+    if not colon or not number.isdigit() or (":" in name and not name.startswith("[")):
+        name, number = allowed, ""
+    if number and port is not None and number != str(port):
+        return False
+    name = name.strip("[]")
+    return name == host or (loopback(name) and loopback(host))
 
 
 def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:

@@ -274,7 +274,7 @@ class Journal:
 
     def _is_at_path(self, found: os.stat_result) -> bool:
         try:
-            return os.path.samestat(found, os.stat(self.path))
+            return os.path.samestat(found, self.path.stat())
         except FileNotFoundError:
             return False
 

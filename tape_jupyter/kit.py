@@ -15,14 +15,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import airgap
+from tape_jupyter import airgap, generators
 from tape_jupyter.installed import distributions, imported
 
 _VALUES = re.compile(
@@ -99,8 +98,8 @@ def _generators() -> dict[str, str]:
 
 
 def _numpy_digest(numpy_random: Any) -> str:
-    name, keys, *rest = numpy_random.get_state()
-    return _digest(keys.tobytes() + repr((name, *rest)).encode())
+    state = generators.written(numpy_random.get_state(legacy=False))
+    return _digest(repr((state.words, sorted(state.at.items()))).encode())
 
 
 def _own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
@@ -216,72 +215,15 @@ def _file_digest(path: str, _modified_ns: int) -> str:
     return _digest(Path(path).read_bytes())
 
 
-# ---- what is missing
+# ---- what people told
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Something a replay elsewhere would need and the run does not have; `capture` is the one line that keeps it."""
-
-    name: str
-    what: str
-    capture: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.what}. Next time: {self.capture}"
-
-
-_HASHSEED = Gap(
-    "hash seed",
-    "PYTHONHASHSEED is not set, so sets of texts may be in another order",
-    "start the kernel with PYTHONHASHSEED=0",
+_FOUND = frozenset(
+    {"clock", "random", "python", "platform", "git", "environment", "variables", "generators", "modules"}
+    | {"distributions", "redact"}
 )
 
 
-def gaps(run: Mapping[str, Any], calls: Iterable[Mapping[str, Any]], cold: Iterable[str] = ()) -> list[Gap]:
-    """The named gaps of one run: of its kit, of its calls (heads of their records), and what went past the tape.
-
-    `cold` are the sightings that its end mark lists.
-    """
-    kit = run.get("kit")
-    if not isinstance(kit, Mapping) or not kit:
-        return [Gap("kit", "this run says nothing of its environment", "record it again with %%tape record")]
-    return [
-        *_git_gaps(kit.get("git")),
-        *([] if "PYTHONHASHSEED" in _mapping(kit.get("environment")) else [_HASHSEED]),
-        *_tag_gaps(kit),
-        *_sampling_gaps([_mapping(call.get("kit")) for call in calls if call.get("kind") == "model"]),
-        *(Gap("off the tape", text, "make it a tool (@tape.tool), or move it out of the cell") for text in cold),
-    ]
-
-
-def _git_gaps(told: Any) -> list[Gap]:
-    git_told = _mapping(told)
-    if not git_told:
-        return [Gap("code version", "the notebook lies in no git repository", "git init, and commit, before recording")]
-    if "unknown" in git_told:
-        return [Gap("code version", f"git could not tell ({git_told['unknown']})", "record where `git status` works")]
-    if git_told.get("dirty"):
-        what = f"changes were not committed (only their digest is kept: {git_told.get('diff', '')})"
-        return [Gap("code version", what, "git commit before recording")]
-    return []
-
-
-def _tag_gaps(kit: Mapping[str, Any]) -> list[Gap]:
-    missing = [name for name in ("user_id", "session_id", "tenant_id") if name not in kit]
-    if not missing:
-        return []
-    return [Gap("who", f"no {', '.join(missing)} told", "%tape set " + " ".join(f"{name}=..." for name in missing))]
-
-
-def _sampling_gaps(calls: Sequence[Mapping[str, Any]]) -> list[Gap]:
-    left = [call for call in calls if _mapping(call.get("sampling")).get("temperature", "absent") == "absent"]
-    if not left:
-        return []
-    models = ", ".join(sorted({str(call.get("model") or "a model") for call in left}))
-    what = f"{len(left)} of {len(calls)} model calls left the temperature to the provider ({models})"
-    return [Gap("sampling", what, "pass temperature=..., where the API still has it")]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def tags_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a run's whole kit the tags: what a person told, or what was found of whom the run served."""
+    return {name: value for name, value in told.items() if name not in _FOUND and name.isidentifier()}

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import providers
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.encodings import opened
@@ -15,7 +14,7 @@ from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import paths
 from tape_jupyter.notebook.report import row_of_entry
 from tape_jupyter.notebook.summary import COLUMNS, plain_table, rows
-from tape_jupyter.player import current_runs, run_of
+from tape_jupyter.runs import current_runs, run_of
 
 SHOWN_TEXT = 20_000
 """Characters of one body that `tape show CALL` prints; --json gives all of it."""
@@ -101,6 +100,7 @@ def calls(cassette: Cassette) -> list[dict[str, Any]]:
                 "seconds": row.seconds,
                 "error": row.error,
                 "edited": entry.edited(),
+                "tags": dict(row.tags),
             }
         )
     return listed
@@ -189,11 +189,3 @@ def _block(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 __all__ = ["COLUMNS", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text"]
-
-
-def head_and_sampling(entry: Entry) -> dict[str, Any]:
-    """A call's head with the sampling settings of its request ("absent" where it left one to the provider)."""
-    head, request = entry.head(), entry.request()
-    if not isinstance(request, Request) or head.get("kind") != "model":
-        return head
-    return {**head, "kit": {**head.get("kit", {}), "sampling": dict(providers.facts(request).sampling)}}

@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from tape_jupyter.bodies import decode
 from tape_jupyter.calls import FunctionCall, Request
-from tape_jupyter.errors import TapeError, TapeUsageError
-from tape_jupyter.frozen import freeze
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.frozen.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets
 
 VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})
@@ -100,14 +100,6 @@ def function_identity(call: FunctionCall, secrets: Secrets) -> tuple[str, str]:
     if secrets.suspicious(text):
         text = canonical(secrets.scrub_structure(frozen)[0])
     return f"{call.kind} {call.name}", text
-
-
-def frozen_or_type(value: Any) -> Any:
-    """An argument that cannot be frozen (a database handle, a client) counts by its type alone."""
-    try:
-        return freeze(value)
-    except TapeError:
-        return {"<opaque>": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
 def _address(request: Request, secrets: Secrets) -> str:

@@ -7,7 +7,10 @@ context-local, but no rule hangs on them alone: a thread without an origin belon
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 
@@ -16,18 +19,19 @@ class Origin:
 
     `cell` is opaque here (the deck's own object). `spawn` numbers children in the order of creation, which is
     the program's own order; a child made while a tap is sending live is not the program's, and takes no number.
+    Children of a `sort` are numbered among themselves: a library starts those once a process, and shifts nobody else.
     """
 
     __slots__ = ("_numbers", "cell", "lineage")
 
     def __init__(self, cell: Any, lineage: str = "") -> None:
         self.cell, self.lineage = cell, lineage
-        self._numbers = itertools.count()
+        self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
-    def spawn(self) -> Origin:
+    def spawn(self, sort: str = "") -> Origin:
         if SENDING.get():
             return Origin(self.cell, f"{self.lineage}~")
-        number = str(next(self._numbers))
+        number = f"{sort}{next(self._numbers[sort])}"
         return Origin(self.cell, f"{self.lineage}.{number}" if self.lineage else number)
 
 
@@ -42,3 +46,6 @@ SPAN: ContextVar[tuple[str, ...]] = ContextVar("tape_span", default=())
 
 PARENT: ContextVar[str] = ContextVar("tape_parent", default="")
 """Id of the taped function call whose body is running; "" outside."""
+
+CALLED_AS: ContextVar[Mapping[int, str]] = ContextVar("tape_called_as", default=MappingProxyType({}))
+"""The names that a framework calls taped functions by, by the `id` of what tapes each (taps/functions.py)."""

@@ -1,16 +1,25 @@
 """Engine room: the decision: given a call, play a recorded one, go live, or refuse. Pure: no I/O, nothing patched.
 
 A near match is never served. Identical calls are told apart by cell, then by lineage of task or thread, then by
-order; each recorded call is served at most once in one execution of a cell.
+order; each recorded call is served at most once in one execution of a cell. A selection (--live, --freeze, --stub)
+excepts boundaries from the cell's mode.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+from tape_jupyter.runs import CellIdentity, Current, RecordedRun, current_runs, run_of
+from tape_jupyter.selection import Selection, Site
+
+__all__ = [
+    "MODES", "CellIdentity", "Decision", "Execution", "Frozen", "GoLive", "Matching", "Mode", "Player", "Recorded",
+    "RecordedRun", "Refuse", "Stub", "current_runs", "run_of",
+]  # fmt: skip
 
 Mode = Literal["record", "replay", "once", "new_episodes", "live"]
 MODES: tuple[Mode, ...] = ("record", "replay", "once", "new_episodes", "live")
@@ -30,96 +39,40 @@ class Recorded(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CellIdentity:
-    """What makes two executions executions of the same cell: its id where the front end tells one, else its source.
-
-    `session` is random per kernel: where no id is known, runs of one kernel never replace each other.
-    """
-
-    cell_id: str = ""
-    source: str = ""
-    session: str = ""
-
-    def same_cell(self, other: CellIdentity) -> bool:
-        if self.cell_id and other.cell_id:
-            return self.cell_id == other.cell_id
-        return bool(self.source) and self.source == other.source
-
-    def replaces(self, older: CellIdentity) -> bool:
-        if self.cell_id and older.cell_id:
-            return self.cell_id == older.cell_id
-        return self.same_cell(older) and self.session != older.session
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
-    """A run record as the player sees it. `parent` is the run that a `new_episodes` run adds to."""
-
-    id: str
-    cell: CellIdentity
-    parent: str = ""
-
-
-def run_of(record: Mapping[str, Any]) -> RecordedRun:
-    """The player's view of a `run:` record."""
-    names = (str(record.get(key) or "") for key in ("cell", "source", "session"))
-    return RecordedRun(str(record.get("run")), CellIdentity(*names), str(record.get("parent") or ""))
-
-
-def current_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """The runs that count: of each cell the newest recording, whatever its outcome, and later runs that add to it."""
-    current = _Current()
-    for run in runs:
-        current.add(run)
-    return list(current.kept.values())
-
-
-class _Current:
-    """The runs that count so far, kept up to date run by run: a kernel that records 500 cells asks 500 times."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, RecordedRun] = {}
-        self._additions: dict[str, list[RecordedRun]] = {}
-        self._rivals: dict[tuple[str, str], list[RecordedRun]] = {}
-
-    def add(self, run: RecordedRun) -> None:
-        if run.parent:
-            self._additions.setdefault(run.parent, []).append(run)
-            if run.parent in self.kept:
-                self.kept[run.id] = run
-            return
-        for old in self._replaced_by(run):
-            for gone in (old, *self._additions.pop(old.id, ())):
-                self.kept.pop(gone.id, None)
-        self.kept[run.id] = run
-        for addition in self._additions.get(run.id, ()):  # two branches' records may lie in any order
-            self.kept[addition.id] = addition
-
-    def _replaced_by(self, run: RecordedRun) -> list[RecordedRun]:
-        """The older recordings of the same cell, which are then no longer looked at."""
-        gone: dict[str, RecordedRun] = {}
-        for name in (("id", run.cell.cell_id), ("source", run.cell.source)):
-            if name[1]:
-                olds = [old for old in self._rivals.get(name, ()) if old.id in self.kept]
-                gone |= {old.id: old for old in olds if run.cell.replaces(old.cell)}
-                self._rivals[name] = [*(old for old in olds if old.id not in gone), run]
-        return list(gone.values())
-
-
-@dataclass(frozen=True, slots=True)
 class GoLive:
-    """Send it."""
+    """Send it. `recorded` is the call whose place the live answer takes in a take; None: it is a new call."""
+
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Do not send it: `times` is how often the same call is recorded (0: never), `ended` that its cell is over."""
+    """Do not send it: `times` is how often the same call is recorded (0: never), `ended` that its cell is over.
+
+    `frozen`: it was to be answered from an earlier recording, in a cell that else goes live.
+    """
 
     times: int = 0
     ended: bool = False
+    frozen: bool = False
 
 
-Decision = Recorded | GoLive | Refuse
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """While recording: play it from an earlier recording, and write it as a call of this one."""
+
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """Answer with this frozen value instead, and write it; `recorded` as in GoLive."""
+
+    value: Any
+    recorded: Recorded | None = None
+
+
+Decision = Recorded | GoLive | Refuse | Frozen | Stub
 
 
 Matching = Callable[[str], Sequence[Recorded]]
@@ -137,6 +90,9 @@ class Execution:
     served: set[tuple[str, str]] = field(default_factory=set)
     shelves: dict[str, list[_Shelf]] = field(default_factory=dict)
     own: tuple[int, dict[str, int]] = (-1, {})
+    selection: Selection = field(default_factory=Selection)
+    places: dict[str, int] | None = None
+    """While recording with frozen boundaries: the runs to answer from, as they were before this one replaced any."""
 
 
 class _Shelf:
@@ -171,7 +127,7 @@ class Player:
         self._served: Counter[tuple[str, str]] = Counter()
         self._read: Sequence[Mapping[str, Any]] = ()
         self._seen, self._version = 0, 0
-        self._state = _Current()
+        self._state = Current()
         self._current: list[RecordedRun] = []
         self._place: dict[str, int] = {}
 
@@ -180,7 +136,7 @@ class Player:
         with self._lock:
             records = self._runs()
             if records is not self._read or len(records) < self._seen:
-                self._read, self._seen, self._state = records, 0, _Current()
+                self._read, self._seen, self._state = records, 0, Current()
             elif len(records) == self._seen:
                 return self._current
             for record in records[self._seen :]:
@@ -198,31 +154,75 @@ class Player:
         """The cassette was read anew (edited by hand)."""
         self._read = ()
 
-    def start(self, cell: CellIdentity, mode: Mode, matching: Matching | None = None) -> Execution:
+    def start(
+        self, cell: CellIdentity, mode: Mode, matching: Matching | None = None, selection: Selection | None = None
+    ) -> Execution:
         """A new execution of a cell: everything recorded may be served again. `matching`: other keys (`--ignore`)."""
         with self._lock:
             name = (cell.cell_id, cell.source)
             self._executions[name] += 1
-            return Execution(cell, mode, self._executions[name], matching or self._matching)
+            execution = Execution(cell, mode, self._executions[name], matching or self._matching)
+            if selection:
+                execution.selection = selection
+                if mode in ("record", "once"):
+                    self._keep_places(execution)
+            return execution
 
-    def decide(self, execution: Execution, key: str, lineage: str = "", *, ended: bool = False) -> Decision:
-        """`ended` says that the cell's execution is over: in replay nothing is served to it any more."""
-        if execution.mode in ("record", "live"):
+    def _keep_places(self, execution: Execution) -> None:
+        """The runs that count now come first, then those that newer ones replaced, the newest first."""
+        current = [run.id for run in self.current()]
+        near = _nearness(execution, self._current)
+        old = [str(run.get("run")) for run in reversed(self._runs()) if str(run.get("run")) not in self._place]
+        execution.places = {run: place for place, run in enumerate((*current, *old))}
+        execution.own = (-1, near | {run: 3 + place for place, run in enumerate(old)})
+
+    def repeats(self, execution: Execution) -> str:
+        """Id of the recording that this execution repeats; "" where there is none of its cell."""
+        with self._lock:
+            near = {run for run, distance in self._own_runs(execution).items() if not distance}
+            return next((run.id for run in self._current if run.id in near and not run.parent), "")
+
+    def decide(
+        self, execution: Execution, key: str, lineage: str = "", *, ended: bool = False, site: Site | None = None
+    ) -> Decision:
+        """`ended` says that the cell's execution is over: in replay nothing is served to it any more.
+
+        `site` is asked for where the execution has a selection.
+        """
+        if execution.mode == "live" or (execution.mode == "record" and not execution.selection):
             return GoLive()
         with self._lock:
             if execution.mode == "once":
                 known = self.times(execution, key) or self.knows(execution.cell)
                 execution.mode = "replay" if known else "record"
+                if known:  # as if it had been asked for: what is recorded is played, what is not is refused
+                    execution.selection, execution.places = execution.selection.without_stubs(), None
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
+            if execution.selection and site is not None:
+                return self._selected(execution, key, lineage, site)
             found = self._take(execution, key, lineage) if execution.mode != "record" else None
             if found is not None:
                 return found
             return Refuse(self.times(execution, key)) if execution.mode == "replay" else GoLive()
 
+    def _selected(self, execution: Execution, key: str, lineage: str, site: Site) -> Decision:
+        """The decision where a selection excepts some boundaries from the mode."""
+        mode, found = execution.mode, self._take(execution, key, lineage)
+        how = execution.selection.how(site, found)
+        if how == "live":
+            return GoLive(found if mode == "replay" else None)
+        if how == "stub" and (mode in ("record", "replay") or found is None):
+            return Stub(execution.selection.stub(site), found if mode == "replay" else None)
+        if found is not None and (how == "freeze" or mode != "record"):
+            return Frozen(found) if mode == "record" else found
+        if how == "freeze" or mode == "replay":
+            return Refuse(self.times(execution, key), frozen=mode != "replay")
+        return GoLive()
+
     def times(self, execution: Execution, key: str) -> int:
         """How often the cassette's current runs hold this call."""
-        runs = {run.id for run in self.current()}
+        runs: Container[str] = {run.id for run in self.current()} if execution.places is None else execution.places
         return sum(call.run in runs for call in execution.matching(key))
 
     def _take(self, execution: Execution, key: str, lineage: str) -> Recorded | None:
@@ -244,7 +244,7 @@ class Player:
         if not found:
             return []
         own = self._own_runs(execution)
-        place = self._place
+        place = self._place if execution.places is None else execution.places
         if len(found) == 1:  # nearly always
             return [_Shelf([found[0]])] if found[0].run in place else []
         tiers: dict[tuple[int, int], list[Recorded]] = {}
@@ -256,7 +256,7 @@ class Player:
     def _own_runs(self, execution: Execution) -> dict[str, int]:
         """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
         runs = self.current()
-        if execution.own[0] != self._version:
+        if execution.own[0] != self._version and execution.places is None:
             execution.own = (self._version, _nearness(execution, runs))
         return execution.own[1]
 

@@ -1,7 +1,7 @@
 """Doors room: drops recordings that no replay can use any more. The file is replaced in one step, under its lock.
 
 Kept: of each cell the newest recording, runs that add to it (new_episodes), and every run that a kept request refers
-to for its history. A cassette that takes are based on is left alone: their base is a byte prefix of it.
+to for its history. What takes are based on stays byte for byte: only recordings after it can go. Takes are not pruned.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 import portalocker
 
-from tape_jupyter import assets, slices, tapetext
+from tape_jupyter import assets, slices, takes, tapetext
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Journal
-from tape_jupyter.player import current_runs, run_of
+from tape_jupyter.runs import current_runs, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,12 @@ def owner(record: Record) -> str:
 def prune(path: Path, *, dry: bool = False) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is then as it was."""
     with _locked(path):
-        Cassette.open(path, check="whole")
-        if takes := sorted((path.parent / "takes").glob(f"{path.name.partition('.')[0]}.*")):
-            raise CassetteError(f"takes are based on it ({takes[0].name}); prune those first", path=str(path))
+        if Cassette.open(path, check="whole").base is not None:
+            raise CassetteError("a take is not pruned: it holds only what was changed", path=str(path))
         before = path.stat().st_size
         texts, torn = _texts(path)
         records = [tapetext.parse(text.decode("utf-8")) for text in texts]
-        drops = droppable(records, set(superseded(records)))
+        drops = droppable(records, set(superseded(records)) - _held(texts, records, takes.extent(path)))
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
             _replace(path, kept)
@@ -94,6 +93,16 @@ def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
     """Of each record, whether it goes with these runs; of a run that a kept one tells its kit by, only the calls go."""
     bases = {str(record["like"]) for record in records if "like" in record and owner(record) not in gone}
     return [owner(r) in gone and (owner(r) not in bases or next(iter(r)) in ("call", "more")) for r in records]
+
+
+def _held(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
+    """The runs with a record in the first `extent` bytes, which takes are based on."""
+    held, offset = set(), 0
+    for text, record in zip(texts, records, strict=True):
+        if offset < extent:
+            held.add(owner(record))
+        offset += len(text)
+    return held
 
 
 def _texts(path: Path) -> tuple[list[bytes], bytes]:

@@ -16,7 +16,8 @@ from typing import Any, get_args
 from tape_jupyter import bodies
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where, header
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.matching import frozen_or_type
+from tape_jupyter.frozen import steps
+from tape_jupyter.frozen.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets
 
 
@@ -24,7 +25,8 @@ from tape_jupyter.secrets import Secrets
 class Head:
     """What a record says of a call besides its request and its reply.
 
-    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked).
+    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked). `frozen` says that
+    the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
     """
 
     call: str
@@ -39,6 +41,7 @@ class Head:
     failed: str = ""
     exact: str = ""
     clean: int = 0
+    frozen: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
@@ -52,10 +55,16 @@ class Head:
             "at": self.at,
             "seconds": round(self.seconds, 4),
             "failed": self.failed,
+            "frozen": self.frozen,
             "kit": dict(self.kit),
         }
         told = {key: value for key, value in optional.items() if value not in ("", [], {})}
         return {"call": self.call, "run": self.run, "match": self.match, **told}
+
+    def answered(self) -> dict[str, Any]:
+        """What an override says of a live answer to a recorded call: everything that is not that call's own."""
+        kept = ("at", "seconds", "failed", "frozen", "kit")
+        return {"by": self.run, **{key: told for key, told in self.record().items() if key in kept}}
 
 
 def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
@@ -107,9 +116,11 @@ def response_section(reply: Reply | Value, secrets: Secrets) -> dict[str, Any]:
     """`response:` of a record: a reply, or a taped function's value or exception."""
     if isinstance(reply, Value) and reply.unkept:
         return {"unkept": reply.unkept}
-    if isinstance(reply, Value):
-        return {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
     section: dict[str, Any] = {}
+    if isinstance(reply, Value):
+        section = {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
+        more = {"effects": dict(reply.effects), "moved": dict(reply.moved)}
+        return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
         section = _head_record(reply, secrets)
         section |= bodies.fold(reply.body, reply.header("content-type"), reply.header("content-encoding"))
@@ -203,7 +214,9 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
         and ({"value", "error", "unkept"} & section.keys())
         and "end" not in section
     ):
-        return Value(section.get("value"), _error(section), unkept=str(section.get("unkept", ""))), False
+        effects = _mapping(section.get("effects", {}), "effects")
+        moved = _mapping(section.get("moved", {}), "moved")
+        return Value(section.get("value"), _error(section), 0.0, str(section.get("unkept", "")), effects, moved), False
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]
@@ -300,3 +313,11 @@ def with_late(reply: Reply, parts: Sequence[Mapping[str, Any]]) -> tuple[Reply, 
         reply = replace(reply, chunks=chunks, waits=waits, end=late.end, error=late.error)
         any_edited = any_edited or edited
     return reply, any_edited
+
+
+def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
+    """What a generator did, and what it did after its cell had ended (the `more:` records after it), as one."""
+    for part in parts:
+        effects = {**value.effects, **_mapping(part.get("effects", {}), "effects")}
+        value = replace(value, value=steps.joined(value.value, part.get("value")), effects=effects)
+    return value

@@ -12,10 +12,12 @@ import socket
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from tape_jupyter import commands, hosts
 
-CONNECTIONS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+CLIENT = "tape_jupyter.client"  # raised by taps (grpc, pycurl, websockets_open) for what goes out without an event
+CONNECTIONS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", CLIENT})
 LOOKUPS = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"})
 # Where the command line is among each event's arguments:
 CHILDREN = {
@@ -36,7 +38,9 @@ class Target:
     """Where something is going: a host and port, or a command line.
 
     `networked`: it may reach the network, as every child may that is not known to stay on the machine. `expected`:
-    asked for by the standard library itself, and a refusal must be one that it handles.
+    asked for by the standard library itself, and a refusal must be one that it handles. `through`: the library that
+    would connect, where it is one that no tap can record; `telemetry`: what it would send is told to be that;
+    `taped`: while recording it is recorded.
     """
 
     kind: Literal["connection", "lookup", "child", "fork"]
@@ -45,16 +49,22 @@ class Target:
     command: str = ""
     networked: bool = True
     expected: bool = False
+    through: str = ""
+    telemetry: bool = False
+    taped: bool = False
 
     @property
     def what(self) -> str:
         if self.kind in ("child", "fork"):
             return self.command
-        return self.host if self.port is None else f"{self.host}:{self.port}"
+        place = self.host if self.port is None else f"{self.host}:{self.port}"
+        return f"{place} through {self.through}" if self.through else place
 
 
 def target(event: str, args: tuple[Any, ...]) -> Target | None:
     """What this event is about to reach; None if it stays on the machine without a doubt (AF_UNIX, `uname`)."""
+    if event == CLIENT:
+        return _client(*args[:4])
     if event in CONNECTIONS:
         return _connection(*args[:2])
     if event in LOOKUPS:
@@ -63,9 +73,7 @@ def target(event: str, args: tuple[Any, ...]) -> Target | None:
         return _child(event, args)
     if event == FORK:
         return Target("fork", command="a forked process", networked=False)
-    if event == PROCESS:
-        return Target("child", command=f"multiprocessing ({args[0]}) {args[1]}")
-    return None
+    return Target("child", command=f"multiprocessing ({args[0]}) {args[1]}") if event == PROCESS else None
 
 
 def is_address(host: str) -> bool:
@@ -77,6 +85,24 @@ def _connection(sock: Any, address: Any = None) -> Target | None:
     if getattr(sock, "family", None) not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
         return None
     return Target("connection", _text(address[0]), address[1] if len(address) > 1 else None)
+
+
+_LOCAL = ("unix:", "unix-abstract:", "vsock:")
+_COLLECTOR = "/opentelemetry.proto.collector."
+
+
+def _client(library: str, address: str, method: str = "", taped: bool = False) -> Target | None:
+    """`address` as a URL has it, or gRPC: `host:443`, `dns:///host:443`, `ipv4:10.0.0.1:443`, `unix:/run/x`."""
+    if address.startswith(_LOCAL):
+        return None
+    if address.startswith(("dns:", "xds:", "ipv4:", "ipv6:")) or "://" not in address:
+        address = "grpc://" + re.sub(r"^(?:ipv[46]:|.*/)", "", address)
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # an address that no library takes; it says where all the same
+        host, port = address, None
+    return Target("connection", host, port, through=library, telemetry=method.startswith(_COLLECTOR), taped=taped)
 
 
 def _lookup(asked: Any, *, backwards: bool) -> Target | None:

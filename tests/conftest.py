@@ -9,6 +9,9 @@ import pytest
 def taps_are_off_after_each_module():
     yield
     if "tape_jupyter.notebook.deck" in sys.modules:
+        from tape_jupyter import airgap
         from tape_jupyter.notebook import deck
 
         deck.get().set_session("off")
+        for guard in list(airgap._armed):  # of decks that a test made for itself
+            guard.disarm()

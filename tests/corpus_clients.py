@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -281,3 +282,86 @@ def _raw_chunks(raw: Any) -> Iterator[bytes]:
         return
     while part := raw.read1(1 << 16, decode_content=False):
         yield part
+
+
+# ---------------------------------------------------------------- http.client
+
+
+class HttpClient:
+    """http.client on one connection: what single reads of the body give."""
+
+    asynchronous = False
+
+    def __init__(self, base: str) -> None:
+        self.observer, self.errors = Observer(), (OSError, http.client.HTTPException)
+        self.connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
+
+    async def play(self, record: Record) -> Seen:
+        self.observer.clear()
+        try:
+            self._send(record)
+            reply = self.connection.getresponse()
+            self.observer.head(reply.status, str(reply.version), reply.reason, reply.getheaders())
+            self.observer.chunks = list(iter(lambda: reply.read1(1 << 20), b""))
+            self._send(record)
+            whole = self.connection.getresponse()
+            self.observer.objects = [len(line) for line in whole]
+        except self.errors as error:
+            self.observer.error = error
+            self.connection.close()
+        return self.observer.seen()
+
+    def _send(self, record: Record) -> None:
+        body = request_body(record) or None
+        self.connection.putrequest(record["request"]["method"], target(record), skip_accept_encoding=True)
+        for name, value in headers_to_send(record):
+            self.connection.putheader(name, value)
+        if body is not None:
+            self.connection.putheader("content-length", str(len(body)))
+        self.connection.endheaders(body)
+
+    async def close(self) -> None:
+        self.connection.close()
+
+
+# ---------------------------------------------------------------- aiohttp
+
+
+class Aiohttp:
+    """aiohttp: once as it comes, packed, and once whole and unpacked."""
+
+    asynchronous = True
+
+    def __init__(self, base: str) -> None:
+        import aiohttp
+
+        self.base, self.observer, self.errors = base, Observer(), (aiohttp.ClientError, TimeoutError)
+        self.session = aiohttp.ClientSession(base)
+
+    async def play(self, record: Record) -> Seen:
+        self.observer.clear()
+        try:
+            async with self._send(record, auto_decompress=False) as reply:
+                pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reply.raw_headers]
+                self.observer.head(reply.status, str(reply.version), reply.reason or "", pairs)
+                async for chunk in reply.content.iter_any():
+                    self.observer.chunks.append(chunk)
+            async with self._send(record) as whole:
+                self.observer.decoded = await whole.read()
+                self.observer.objects = [str(whole.url), whole.ok, whole.method, whole.get_encoding()]
+        except self.errors as error:
+            self.observer.error = error
+        return self.observer.seen()
+
+    def _send(self, record: Record, **options: Any) -> Any:
+        return self.session.request(
+            record["request"]["method"],
+            target(record),
+            headers=headers_to_send(record),
+            data=request_body(record) or None,
+            allow_redirects=False,
+            **options,
+        )
+
+    async def close(self) -> None:
+        await self.session.close()

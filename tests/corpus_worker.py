@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # see replay_corpus.py
 
 from tests import corpus_sdks as sdks
-from tests.corpus_clients import Raw, RawAsync, Record, Requests, Seen
+from tests.corpus_clients import Aiohttp, HttpClient, Raw, RawAsync, Record, Requests, Seen
 from tests.corpus_gemini import AsyncGemini, Gemini
 
 
@@ -40,6 +40,8 @@ CLIENTS = {
     "httpx": Client(lambda base: Raw(base, import_module("httpx"))),
     "httpx2": Client(lambda base: Raw(base, import_module("httpx2"))),
     "requests": Client(Requests),
+    "http.client": Client(HttpClient),
+    "aiohttp": Client(Aiohttp, asynchronous=True),
     "httpx-async": Client(lambda base: RawAsync(base, import_module("httpx")), asynchronous=True),
     "httpx2-async": Client(lambda base: RawAsync(base, import_module("httpx2")), asynchronous=True),
     "anthropic": _sdk(sdks.Anthropic),

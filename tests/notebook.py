@@ -193,6 +193,12 @@ class Kernel:
             if message["parent_header"].get("msg_id") == asked and message["msg_type"] == "stream":
                 seen += message["content"]["text"]
 
+    def answer(self, text: str, timeout: float = TIMEOUT) -> tuple[str, bool]:
+        """Type into the prompt of a running cell (sent with `allow_stdin=True`); what it asked, and whether unseen."""
+        asked = self._client.get_stdin_msg(timeout=timeout)["content"]
+        self._client.input(text)
+        return asked["prompt"], asked["password"]
+
     def interrupt(self) -> None:
         """As the stop button. ipykernel 7.4 cancels an awaiting cell only when the next message wakes its loop."""
         self._manager.interrupt_kernel()

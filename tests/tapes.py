@@ -65,7 +65,7 @@ class Recorder:
             name,
             run,
             match,
-            "tool" if is_tool else "model",
+            call.kind if is_tool else "model",
             Where(),
             "2026-11-21T20:41:07.600Z",
             1.25,

@@ -14,6 +14,7 @@ from tape_jupyter import sightings
 from tape_jupyter.airgap import Guard, Policy, Sighting
 from tape_jupyter.errors import BlockedConnection
 from tape_jupyter.origin import ORIGIN, SENDING, Origin
+from tests.timing import ratio
 
 PRELUDE = """
 import asyncio, contextvars, json, os, socket, subprocess, sys, threading, time
@@ -326,12 +327,17 @@ def test_a_guard_that_cannot_judge_refuses_in_replay(monkeypatch):
 
 
 def test_an_armed_guard_costs_other_events_next_to_nothing():
-    import timeit
-
     from tape_jupyter.airgap import _hook
 
-    cost = min(timeit.repeat(lambda: _hook("open", ("x", "r", 0)), number=10_000, repeat=5)) / 10_000
-    assert cost < 2e-6
+    def often(hook):
+        return lambda: [hook("open", ("x", "r", 0)) for _ in range(10_000)]
+
+    guard = Guard()
+    guard.arm(Policy("replay"))
+    try:
+        assert ratio(often(_hook), often(lambda event, args: None)) < 8  # measured: 2
+    finally:
+        guard.disarm()
 
 
 def test_a_sighting_reads_as_a_sentence():

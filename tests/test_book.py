@@ -4,7 +4,6 @@ import gc
 import json
 import subprocess
 import sys
-import time
 import tracemalloc
 
 import pytest
@@ -16,6 +15,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.matching import exact_digest
 from tape_jupyter.records import Head
 from tests.recorder import CALLS, JSON, URL, Recorder, held, reply, request, talk
+from tests.timing import growth, least, ratio
 
 
 @pytest.fixture
@@ -123,16 +123,6 @@ def large(tmp_path_factory):
     return path
 
 
-def best(work, times=3):
-    taken = []
-    for _ in range(times):
-        gc.collect()
-        started = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - started)
-    return min(taken)
-
-
 def test_ten_thousand_calls_are_opened_faster_than_their_json_is_parsed(large, tmp_path):
     tape = Cassette.open(large)
     assert len(tape.calls) == 10_000 and large.stat().st_size > WHOLE_CHECK
@@ -147,9 +137,8 @@ def test_ten_thousand_calls_are_opened_faster_than_their_json_is_parsed(large, t
         tape = Cassette.open(large)
         return tape.matching(f"{9_999:032x}")[0].reply()
 
-    ours, theirs = best(replayed), best(parsed)
+    ours, theirs = least(replayed, parsed)
     assert ours < theirs, f"open and first replay {ours:.3f} s, json.loads {theirs:.3f} s"
-    assert ours < 0.3
 
 
 def test_an_open_cassette_of_ten_thousand_calls_takes_little_memory(large):
@@ -164,14 +153,16 @@ def test_an_open_cassette_of_ten_thousand_calls_takes_little_memory(large):
     assert kept < 8e6 and peak < 25e6  # 4 MB blocks are read on the way
 
 
-def test_a_small_cassette_with_a_long_history_is_checked_in_time(path):
-    recorder = Recorder(path)
-    for turns in range(1, 400):
-        recorder.add(request(talk(turns)), reply())
-    assert path.stat().st_size < WHOLE_CHECK
-    started = time.process_time()
-    Cassette.open(path)
-    assert time.process_time() - started < 2
+def test_checking_a_small_cassette_takes_time_in_proportion_to_its_history(tmp_path):
+    def opened(turns):
+        path = tmp_path / f"{turns}.tape.yaml"
+        recorder = Recorder(path)
+        for n in range(turns):
+            recorder.add(request(talk(n + 1)), reply())
+        assert path.stat().st_size < WHOLE_CHECK
+        return lambda: Cassette.open(path)
+
+    assert growth(opened, 50, 400) < 4
 
 
 def test_opening_imports_nothing_heavy(path):
@@ -206,11 +197,11 @@ def test_a_call_with_an_id_that_is_none_is_refused(path, name):
 def test_appending_costs_the_same_at_the_end_of_a_large_cassette(large, tmp_path):
     copy = tmp_path / "copy.tape.yaml"
     copy.write_bytes(large.read_bytes())
-    recorder = Recorder(copy)
-    taken = []
-    for n in range(60):
-        body = talk(5, run=n)
-        started = time.perf_counter()
-        recorder.add(request(body), reply("word " * 200))
-        taken.append(time.perf_counter() - started)
-    assert sorted(taken)[30] < 0.005
+    asked = iter([request(talk(5, run=n)) for n in range(120)])
+    answer = reply("word " * 200)
+
+    def appended(path):
+        recorder = Recorder(path)
+        return lambda: recorder.add(next(asked), answer)
+
+    assert ratio(appended(copy), appended(tmp_path / "small.tape.yaml"), rounds=60) < 4

@@ -12,6 +12,7 @@ import tape_jupyter as tape
 from tape_jupyter.journal import Journal
 from tests.provider import Provider, Scripted, sse
 from tests.taped_cells import ask, on_tape, question, texts
+from tests.timing import Expires
 
 STREAM = {"content-type": "text/event-stream"}
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
@@ -242,11 +243,11 @@ def test_a_timeout_of_the_cells_own_is_the_programs_and_replays(provider, path):
     hang(provider)
 
     async def main(mode):
-        seen, arrived = [], asyncio.Event()
+        seen = []
         async with tape.replaying(path, mode=mode):
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.3):
-                    await read_async(provider, seen)
+                async with asyncio.timeout(None) as limit:
+                    await read_async(provider, seen, Expires(limit))
             return seen
 
     live = asyncio.run(main("record"))

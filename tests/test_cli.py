@@ -28,13 +28,13 @@ def run(*words):
     return CliRunner().invoke(tape, [str(word) for word in words])
 
 
-COMMANDS = ["record", "replay", "show", "calls", "prune", "doctor", "demo"]
+COMMANDS = ["record", "replay", "show", "calls", "gaps", "prune", "takes", "diff", "doctor", "demo"]
 
 
 def test_help_names_every_command_and_shows_examples():
     said = run("--help").output
     assert [line.split()[0] for line in said.split("Commands:\n")[1].splitlines() if line.startswith("  ")][
-        :7
+        :10
     ] == COMMANDS
     assert "tape replay churn.ipynb" in said
     assert run("--version").output == f"tape-jupyter {__version__}\n"
@@ -128,6 +128,26 @@ def test_record_then_replay_then_a_change_then_a_miss(tmp_path):
     path.write_text(path.read_text().replace("ask('one')", "ask('two')"))
     missed = run("replay", path)
     assert missed.exit_code == 1 and "UnmatchedCall" in missed.stderr and "1 missed" in missed.stdout
+
+
+def test_a_boundary_that_goes_live_goes_to_a_take_and_a_frozen_tool_never_runs(tmp_path):
+    tool = "import tape_jupyter as tape\n@tape.tool\ndef send(to):\n    open('sent', 'a').write(to)\n    return 'sent'"
+    with Provider(vary=True) as provider:
+        cells = ("%load_ext tape_jupyter", ASK.replace("URL", provider.url), tool, "print(ask('one'), send('ada'))")
+        path = notebook(tmp_path / "n.ipynb", *cells)
+        assert run("record", path).exit_code == 0
+        assert run("record", path, "--freeze", "tool:send").exit_code == 0
+        base = (tmp_path / "n.tapes" / "main.tape.yaml").read_bytes()
+        live = run("replay", path, "--live", "llm")
+        assert live.exit_code == 1 and "1 differs" in live.stdout and "take: live (" in live.stdout
+        told = json.loads(run("replay", path, "--live", "llm", "--json").stdout)
+        assert told["takes"] == [str(tmp_path / "n.tapes" / "takes" / "main.live-2.tape.yaml")]
+    assert (tmp_path / "sent").read_text() == "ada" and (tmp_path / "n.tapes" / "main.tape.yaml").read_bytes() == base
+    played = run("replay", path, "--take", "live", "--json")
+    assert json.loads(played.stdout)["cells"][-1]["status"] == "differs"
+    assert run("replay", path).exit_code == 0
+    for wrong in (("--live", "model"), ("--live", "llm", "--freeze", "llm"), ("--take", "gone"), ("--stub", "send")):
+        assert run("replay", path, *wrong).exit_code == 2
 
 
 def test_python_m_and_both_names_are_the_same_program():

@@ -22,7 +22,7 @@ from tests.corpus_clients import sha
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))
-SAMPLED = "httpx,httpx2,requests,anthropic,openai,openai-async,google-genai,mistralai,boto3"
+SAMPLED = "httpx,httpx2,requests,http.client,aiohttp,anthropic,openai,openai-async,google-genai,mistralai,boto3"
 JSON, SSE = ("content-type", "application/json"), ("content-type", "text/event-stream")
 CHUNKED = ("transfer-encoding", "chunked")
 
@@ -43,7 +43,8 @@ def test_a_sample_of_real_traffic_replays_the_same_through_every_client():
         pytest.skip(f"no corpus of real traffic in {CORPUS}; name its folder in TAPE_CORPUS")
     lines, told = replayed(corpus, "--every", "13", "--clients", SAMPLED)
     sent = {client: count["sent"] for client, count in told["summary"].items()}
-    assert sent["httpx"] == sent["httpx2"] == sent["requests"] == told["records"]
+    raw = ("httpx", "httpx2", "requests", "http.client", "aiohttp")
+    assert {sent[client] for client in raw} == {told["records"]}
     assert min(sent[client] for client in ("anthropic", "openai", "openai-async", "google-genai", "boto3")) > 0
     assert told["live_connections"] == 0
     assert all(line["skipped"] for line in lines if "equal" not in line)
@@ -152,7 +153,7 @@ def test_odd_encodings_statuses_streams_bodies_and_headers_replay_the_same(tmp_p
     records = [record(number, *reply) for number, reply in enumerate(odd_replies())]
     corpus = tmp_path / "odd.jsonl"
     corpus.write_text("".join(json.dumps(one) + "\n" for one in records))
-    clients = "httpx,httpx2-async,requests,openai,openai-async"
+    clients = "httpx,httpx2-async,requests,http.client,aiohttp,openai,openai-async"
     told = replayed(corpus, "--clients", clients, "--keep", str(tmp_path / "kept"))[1]
     assert {name: count["sent"] for name, count in told["summary"].items()} == dict.fromkeys(
         clients.split(","), len(records)

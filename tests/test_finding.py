@@ -3,7 +3,6 @@
 import functools
 import json
 import sys
-import timeit
 import types
 
 import pytest
@@ -228,7 +227,7 @@ def test_large_data_in_the_namespace_costs_no_more_than_small(notebook):
     assert looks(wanted, {**notebook, **data}) < looks(wanted, {**notebook, **small}) + 1000
 
 
-def test_three_hundred_names_are_looked_through_in_about_a_millisecond(notebook):
+def test_three_hundred_names_cost_a_few_looks_each(notebook):
     namespace = {**notebook, **{f"n{n}": [n, str(n), {"a": n}] if n % 3 else float(n) for n in range(300)}}
     find_functions(["search"], namespace)
-    assert min(timeit.repeat(lambda: find_functions(["search"], namespace), number=1, repeat=20)) < 0.005
+    assert looks(["search"], namespace) < 30 * len(namespace)

@@ -432,15 +432,9 @@ def countdown(n):
 
 
 def test_what_cannot_be_taped_is_left_as_it_is_and_said():
-    def numbers():
-        yield 1
-
-    async def later():
-        yield 1
-
-    undo = tape_functions({"numbers": numbers, "later": later, "len": len, "weather": weather})
-    assert set(undo.skipped) == {"numbers", "later", "len"}  # weather is taped: by its decorator
-    assert "generator" in undo.skipped["numbers"] and list(numbers()) == [1]
+    undo = tape_functions({"len": len, "weather": weather})
+    assert set(undo.skipped) == {"len"}  # weather is taped: by its decorator
+    assert "no Python code" in undo.skipped["len"]
 
 
 def test_taped_functions_are_forgotten_with_the_function():

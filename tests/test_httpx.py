@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -26,6 +25,7 @@ from tape_jupyter.frozen import freeze_error
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
+from tests.timing import Expires
 
 PROMPT = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
@@ -228,6 +228,11 @@ def test_an_answer_that_takes_too_long_is_the_same_error_again(door, provider, t
     assert kind is door.module.ReadTimeout
 
 
+def patience(then: str) -> float:
+    """Seconds: a client is to give up on a server that hangs, and on no other however slow the machine."""
+    return 0.5 if then == "hang" else 20
+
+
 @pytest.mark.parametrize("then", ["reset", "close", "hang"])
 def test_a_stream_that_breaks_off_gives_the_same_part_and_the_same_error(door, provider, tape, then):
     events, read = sse((None, 1), (None, 2), (None, 3)), threading.Event()
@@ -239,7 +244,7 @@ def test_a_stream_that_breaks_off_gives_the_same_part_and_the_same_error(door, p
         read.set()
 
     chunks, (kind, _, _) = twice(
-        tape, provider, lambda: door.stream(f"{provider.url}/breaks", on_chunk=on_chunk, timeout=0.2)
+        tape, provider, lambda: door.stream(f"{provider.url}/breaks", on_chunk=on_chunk, timeout=patience(then))
     )
     expected = {"reset": "ReadError", "close": "RemoteProtocolError", "hang": "ReadTimeout"}[then]
     assert kind is getattr(door.module, expected) and chunks[0] == events[0]
@@ -404,8 +409,8 @@ def test_a_timeout_around_a_call_is_a_timeout_again(module, path, provider, tape
     async def limited() -> Any:
         chunks: list[bytes] = []
         try:
-            async with asyncio.timeout(0.1):
-                await consume(module, provider.url + path, chunks, asyncio.Event())
+            async with asyncio.timeout(0.1 if path == "/mute" else None) as limit:
+                await consume(module, provider.url + path, chunks, Expires(limit))
         except TimeoutError as error:
             return chunks, str(error)
 
@@ -570,10 +575,9 @@ def test_an_sdk_retries_a_recorded_429_as_it_did_live(provider, tape):
 def test_a_miss_reaches_the_program_through_an_sdk_at_once(provider, tape):
     tape.rewind()
     client = anthropic.Anthropic(base_url=provider.url, api_key="k")
-    began = time.monotonic()
     with pytest.raises(UnmatchedCall):
         client.messages.create(**PROMPT)
-    assert time.monotonic() - began < 0.2 and len(tape.missed) == 1
+    assert len(tape.missed) == 1, "the SDK waited, and asked again"
 
 
 # Replies nobody recorded in this process

@@ -5,13 +5,13 @@ import random
 import subprocess
 import sys
 import time
-import timeit
 from datetime import UTC, datetime
 
 import pytest
 
 from tape_jupyter import kit, records
 from tape_jupyter.airgap import Guard, Policy
+from tests.timing import ratio
 
 
 def git(folder, *arguments):
@@ -47,9 +47,9 @@ def _fresh_look_at_git():
 
 
 def test_the_clock_is_utc_with_the_zone_told_beside_it():
+    before = datetime.now(UTC)
     told = kit.collect_fast()["clock"]
-    seen = datetime.fromisoformat(told["utc"])
-    assert abs((datetime.now(UTC) - seen).total_seconds()) < 5
+    assert before <= datetime.fromisoformat(told["utc"]) <= datetime.now(UTC)
     assert told["zone"] and told["offset"][0] in "+-"
 
 
@@ -73,9 +73,10 @@ def test_numpys_state_is_told_too_and_untouched():
     assert drawn == numpy.random.random()
 
 
-def test_the_moment_costs_less_than_a_millisecond():
+def test_the_moment_costs_a_few_digests_of_randoms_state():
     kit.collect_fast()
-    assert min(timeit.repeat(kit.collect_fast, number=5, repeat=5)) / 5 < 1e-3
+    digest = lambda: hashlib.sha256(repr(random.getstate()).encode()).hexdigest()
+    assert ratio(kit.collect_fast, digest, rounds=10) < 12  # measured: 1.2
 
 
 def test_generators_that_the_notebook_holds_are_told_by_name():
@@ -103,9 +104,10 @@ def test_a_kit_is_plain_structure_without_empty_parts(tmp_path):
     assert plain(told)
 
 
-def test_after_the_first_time_the_whole_kit_takes_milliseconds(repo):
+def test_after_the_first_time_the_whole_kit_costs_a_few_looks_at_the_modules(repo):
     kit.collect(folder=repo)
-    assert min(timeit.repeat(lambda: kit.collect(folder=repo), number=1, repeat=7)) < 0.05
+    looked = lambda: [os.path.exists(path) for _, path in kit.imported()]
+    assert ratio(lambda: kit.collect(folder=repo), looked) < 6  # measured: 0.6; the first time: 90
 
 
 def test_tags_never_replace_what_was_found(tmp_path):
@@ -240,58 +242,9 @@ def test_installed_packages_and_we_ourselves_are_not_local_modules():
     assert not any(name.startswith(("tape_jupyter", "pytest")) for name in kit.local_modules(Path("/")))
 
 
-# ---- gaps
-
-WHOLE = {
-    "git": {"commit": "c", "branch": "main", "dirty": False},
-    "environment": {"PYTHONHASHSEED": "0"},
-    "user_id": "u",
-    "session_id": "s",
-    "tenant_id": "t",
-}
+# ---- what people told
 
 
-def names(run, calls=(), cold=()):
-    return [gap.name for gap in kit.gaps(run, calls, cold)]
-
-
-def test_a_whole_kit_has_no_gaps():
-    call = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": 0}}}
-    assert names({"kit": WHOLE}, [call]) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"git": None}, "code version"),
-        ({"git": {"unknown": "git is not installed"}}, "code version"),
-        ({"git": {"commit": "c", "dirty": True, "diff": "d"}}, "code version"),
-        ({"environment": {}}, "hash seed"),
-        ({"environment": "damaged"}, "hash seed"),
-    ],
-)
-def test_each_thing_that_is_missing_is_named_with_the_line_that_keeps_it(change, name):
-    (gap,) = kit.gaps({"kit": {**WHOLE, **change}}, [])
-    assert gap.name == name
-    assert gap.capture and gap.capture in str(gap)
-
-
-def test_who_was_served_is_asked_for_by_name():
-    (gap,) = kit.gaps({"kit": {k: v for k, v in WHOLE.items() if k != "tenant_id"}}, [])
-    assert gap.capture == "%tape set tenant_id=..."
-
-
-def test_calls_that_left_their_sampling_to_the_provider_are_counted():
-    left = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": "absent"}}}
-    told = {"kind": "model", "kit": {"model": "m", "sampling": {"temperature": 1}}}
-    (gap,) = kit.gaps({"kit": WHOLE}, [left, told, {"kind": "tool"}])
-    assert "1 of 2 model calls" in gap.what
-
-
-def test_what_went_past_the_tape_is_a_gap():
-    assert names({"kit": WHOLE}, [], ["connection to h:1"]) == ["off the tape"]
-
-
-@pytest.mark.parametrize("run", [{}, {"kit": {}}, {"kit": "x"}, {"kit": None}])
-def test_a_run_without_a_kit_is_one_gap(run):
-    assert names(run) == ["kit"]
+def test_what_people_told_is_told_apart_from_what_was_found(tmp_path):
+    told = kit.collect({}, {"user_id": "u1", "flags": {"new": True}, "redact": ["email"]}, folder=tmp_path)
+    assert kit.tags_of({**told, "state of numpy": "123"}) == {"user_id": "u1", "flags": {"new": True}}

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from typing import Any
 
 import pytest
+from tqdm import TMonitor, tqdm
 
 from tape_jupyter.origin import ORIGIN, PARENT, SENDING, SPAN, Origin
 from tape_jupyter.taps import lineage
@@ -386,3 +387,39 @@ def test_the_undo_is_complete():
     assert [vars(owner)[name] for owner, name in owners] == ours
     again()
     assert [vars(owner)[name] for owner, name in owners] == ours
+
+
+def test_an_asyncio_runner_kept_from_cell_to_cell_runs_for_whoever_uses_it():
+    """It runs everything in one context, which remembers the cell that used it first."""
+
+    async def origin() -> Any:
+        return ORIGIN.get()
+
+    found: list[Any] = []
+    with asyncio.Runner() as runner:
+        runner.run(origin())
+        for name in ("one", "other"):
+            contextvars.copy_context().run(in_cell, name, lambda: found.append(runner.run(origin()).cell))
+        assert found == ["one", "other"] and runner.run(origin()) is None
+
+
+def in_cell(name: str, program: Callable[[], None]) -> None:
+    ORIGIN.set(Origin(name))
+    program()
+
+
+def test_a_librarys_own_thread_that_is_started_once_a_process_shifts_nobodys_number():
+    """tqdm starts one with the first progress bar; a kernel that has shown one before does not start it again."""
+
+    def program(cell: Cell, *, first: bool) -> None:
+        monitor = TMonitor(tqdm, 10) if first else None
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(cell.call, "a").result()
+        thread = threading.Thread(target=cell.call, args=("b",))
+        thread.start()
+        thread.join()
+        if monitor is not None:
+            monitor.exit()
+
+    started, known = (Cell(0).run(functools.partial(program, first=first)) for first in (True, False))
+    assert started == known == {"a": "0", "b": "1"}

@@ -105,20 +105,23 @@ def test_loading_twice_hooks_once(shell):
     assert len([hook for hook in shell.events.callbacks["pre_run_cell"] if "Cells" in repr(hook)]) == 1
 
 
-def test_importing_the_package_is_quick_and_heavy_things_come_late():
+def test_importing_the_package_leaves_heavy_things_for_later():
     heavy = "IPython httpx httpx2 pandas genai_prices pydantic asyncio".split()
     code = (
-        "import sys, time; import importlib; start = time.perf_counter(); import tape_jupyter as tape; "
-        f"took = time.perf_counter() - start; print(took, [m for m in {heavy} if m in sys.modules]); "
+        f"import sys; import tape_jupyter as tape; print([m for m in {heavy} if m in sys.modules]); "
         "tape.UnmatchedCall; print('UnmatchedCall' in dir(tape))"
     )
-    took, loaded = (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        .stdout.splitlines()[0]
-        .split(" ", 1)
-    )
-    assert loaded == "[]"
-    assert float(took) < 0.05
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "True"]
+
+
+def test_importing_the_package_costs_less_than_importing_asyncio():
+    def cost(module):
+        code = f"import time; began = time.process_time(); import {module}; print(time.process_time() - began)"
+        return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+    ours, theirs = zip(*((cost("tape_jupyter"), cost("asyncio")) for _ in range(4)), strict=True)
+    assert min(ours) < min(theirs)  # measured: a fifth
 
 
 def test_every_public_name_is_there():

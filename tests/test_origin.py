@@ -18,3 +18,8 @@ def test_what_a_tap_starts_while_sending_takes_no_number_of_the_program():
     finally:
         SENDING.reset(token)
     assert cell.spawn().lineage == "0"
+
+
+def test_children_of_a_sort_take_no_number_of_the_others():
+    cell = Origin("the cell")
+    assert [cell.spawn(sort).lineage for sort in ("Monitor", "", "Monitor", "")] == ["Monitor0", "0", "Monitor1", "1"]

@@ -6,7 +6,7 @@ import pytest
 
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.player import current_runs, run_of
+from tape_jupyter.runs import current_runs, run_of
 from tape_jupyter.prune import prune
 from tests.tapes import Recorder, answered, asked, churn
 
@@ -92,12 +92,34 @@ def test_a_torn_tail_goes_on_being_one(tmp_path):
     assert len(Cassette.open(path).calls) == 2
 
 
-def test_a_cassette_with_takes_is_left_alone(tmp_path):
+def test_what_takes_are_based_on_stays_to_the_byte(tmp_path):
+    path = churn(tmp_path)
+    main = Cassette.open(path)
+    take = main.override(main.calls[1], reply="x", take="shorter")
+    size = path.stat().st_size
+    assert prune(path).runs == (), "the run that was replaced stands before what the take needs"
+    Recorder(path, "s3").run("cccc", (asked("new?"), answered("old")))
+    Recorder(path, "s4").run("cccc", (asked("new?"), answered("new")))
+    Recorder(path, "s5").run("bbbb", (asked("other"), answered("bbbb anew")))
+    before, base = replayable(path), path.read_bytes()[:size]
+    assert prune(path).calls == 1
+    assert path.read_bytes()[:size] == base and replayable(path) == before
+    assert [e.reply() for e in Cassette.open(take.path).calls] == [e.reply() for e in take.calls]
+
+
+def test_a_take_is_not_pruned(tmp_path):
+    main = Cassette.open(churn(tmp_path))
+    take = main.override(main.calls[1], reply="x", take="shorter")
+    with pytest.raises(CassetteError, match="a take is not pruned"):
+        prune(take.path)
+
+
+def test_a_take_that_cannot_be_read_holds_all_of_its_cassette(tmp_path):
     path = churn(tmp_path)
     take = path.parent / "takes" / "main.shorter.tape.yaml"
     take.parent.mkdir()
     take.write_text("---\ntape: 1\n...\n")
-    with pytest.raises(CassetteError, match="takes are based on it"):
+    with pytest.raises(CassetteError, match="main.shorter.tape.yaml: does not say how much of main"):
         prune(path)
 
 

@@ -1,11 +1,10 @@
 """What a broken, hostile or hand-written record gets: the values it plainly says, or a refusal that names the line."""
 
-import time
-
 import pytest
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.tapetext import emit, head, keys, parse, top
+from tests.timing import at_once, passes
 
 
 def refusal(body, *, whole=False):
@@ -150,16 +149,13 @@ def test_a_text_that_is_no_record_is_refused(text, reason):
     ids=lambda body: body[:12],
 )
 def test_hostile_size_is_refused_at_once(body):
-    began = time.thread_time()
-    refusal(body)
-    assert time.thread_time() - began < 0.05
+    at_once(lambda: refusal(body), units=5)  # measured: 0.3
 
 
 def test_a_long_quoted_text_takes_time_in_proportion():
     text = emit({"a": ' \\"\n\x00\ud83d' * 100_000})
-    began = time.thread_time()
     assert len(parse(text)["a"]) == 600_000
-    assert time.thread_time() - began < 0.5
+    assert passes(lambda: parse(text), text) < 50  # measured: 4
 
 
 @pytest.mark.parametrize("text", ["a\nb\n\n", "\r\n\r", "a\r\nb", "\\\r\n"])

@@ -2,8 +2,6 @@ import base64
 import gzip
 import json
 import os
-import time
-import timeit
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +13,7 @@ from planted import ENCODINGS, KINDS
 from tape_jupyter.calls import Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.secrets import Secrets, marker, placeholder
+from tests.timing import passes
 
 CONTEXTS = (
     "{}",
@@ -398,9 +397,7 @@ def test_secrets_in_urls_become_markers(all_kinds, url, clean):
 def test_no_text_takes_long(all_kinds, piece):
     text = "assword" + piece * (60_000 // len(piece))
     for scrub in (all_kinds.scrub, all_kinds.scrub_url):
-        began = time.perf_counter()
-        scrub(text)
-        assert time.perf_counter() - began < 3
+        assert passes(lambda scrub=scrub: scrub(text), text) < 150  # measured: 13
 
 
 def test_the_gate_is_quick(all_kinds):
@@ -408,4 +405,4 @@ def test_the_gate_is_quick(all_kinds):
     few = Secrets()
     few.learn_environment({k: v for k, v in KINDS.items() if k.endswith("_API_KEY")})
     assert not few.suspicious(text)
-    assert min(timeit.repeat(lambda: few.suspicious(text), number=20, repeat=5)) / 20 < 1e-3
+    assert passes(lambda: few.suspicious(text), text) < 4  # measured: 0.4

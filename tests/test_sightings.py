@@ -80,3 +80,27 @@ def test_the_machines_own_name_backwards_is_what_the_standard_library_asks():
 )
 def test_a_child_process_is_named_by_its_command_line(event, args, command):
     assert sightings.target(event, args).what == command
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("us-central1-aiplatform.googleapis.com:443", "us-central1-aiplatform.googleapis.com:443 through grpc"),
+        ("dns:///localhost:50051", "localhost:50051 through grpc"),
+        ("dns://8.8.8.8/example.com:443", "example.com:443 through grpc"),
+        ("ipv4:10.0.0.1:443", "10.0.0.1:443 through grpc"),
+        ("[::1]:443", "::1:443 through grpc"),
+        ("http://user@example.com:8080/a/b?c=d", "example.com:8080 through grpc"),
+        ("example.com", "example.com through grpc"),
+        ("host:port", "grpc://host:port through grpc"),
+    ],
+)
+def test_a_client_whose_sockets_no_hook_sees_tells_where_it_goes(address, what):
+    seen = sightings.target(sightings.CLIENT, ("grpc", address, "/a.B/C"))
+    assert (seen.kind, seen.what, seen.telemetry) == ("connection", what, False)
+
+
+def test_a_client_that_stays_on_the_machine_is_no_concern_and_a_collector_of_spans_is_telemetry():
+    assert sightings.target(sightings.CLIENT, ("grpc", "unix:/run/x.sock", "")) is None
+    method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    assert sightings.target(sightings.CLIENT, ("grpc", "localhost:4317", method)).telemetry

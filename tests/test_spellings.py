@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from planted import ENCODINGS, KINDS
 
 from tape_jupyter import spellings
+from tests.timing import passes
 
 FILLER = "lorem ipsum dolor sit amet, consectetur adipiscing elit. " * 40
 
@@ -69,10 +70,6 @@ def test_a_short_value_is_found_as_a_whole_word_only():
 
 @pytest.mark.parametrize("text", ["x" * 100_000, '"' * 100_000, "%" * 100_000, "\\" * 100_000, "A_" * 50_000])
 def test_no_text_takes_long(text):
-    import time
-
     finder = spellings.finder(dict.fromkeys(KINDS.values(), "HERE"))
     finder.replace("")
-    began = time.perf_counter()
-    finder.replace(text)
-    assert time.perf_counter() - began < 2
+    assert passes(lambda: finder.replace(text), text) < 600  # measured: 60

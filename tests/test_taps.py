@@ -32,13 +32,15 @@ def test_a_library_imported_later_is_tapped_as_it_arrives():
         from tape_jupyter import taps
         taps.patch_all()
         import sys
-        assert not {"httpx", "httpx2", "urllib3"} & set(sys.modules)
-        import httpx, httpx2, requests, urllib3.connectionpool
+        assert not {"httpx", "httpx2", "urllib3", "aiohttp"} & set(sys.modules)
+        import aiohttp, http.client, httpx, httpx2, requests, urllib3.connectionpool
         for owner, name in [
             (httpx.HTTPTransport, "handle_request"), (httpx.AsyncHTTPTransport, "handle_async_request"),
             (httpx2.HTTPTransport, "handle_request"), (httpx2.AsyncHTTPTransport, "handle_async_request"),
             (urllib3.connectionpool.HTTPConnectionPool, "_make_request"),
             (urllib3.connectionpool.HTTPSConnectionPool, "_prepare_proxy"),
+            (aiohttp.BaseConnector, "connect"), (aiohttp.ClientRequest, "send"), (aiohttp.ClientResponse, "start"),
+            (http.client.HTTPConnection, "_send_output"), (http.client.HTTPSConnection, "connect"),
         ]:
             ours = vars(owner)[name]
             taps.unpatch_all()
@@ -104,6 +106,46 @@ def test_a_library_imported_anew_is_tapped_anew():
         print("anew")
     """)
         == "anew"
+    )
+
+
+def test_a_version_of_a_library_that_is_not_known_is_left_to_the_guard_and_imports():
+    assert (
+        in_new_process("""
+        import sys, types, warnings
+        from tape_jupyter import taps
+        strange = types.ModuleType("httpx")
+        strange.__spec__ = types.SimpleNamespace()
+        sys.modules["httpx"] = strange
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            taps.patch_all()
+            taps.patch_all()
+        assert [str(one.message).partition(":")[0] for one in told] == ["httpx is not taped"]
+        taps.unpatch_all()
+        print("left")
+    """)
+        == "left"
+    )
+
+
+def test_a_websockets_that_is_not_known_is_left_to_the_guard_and_what_needs_it_imports():
+    assert (
+        in_new_process("""
+        import warnings
+        import websockets.asyncio.client, websockets.sync.client
+        from tape_jupyter import taps
+        del websockets.sync.client.ClientConnection.__mro__[1].recv_streaming
+        websockets.asyncio.client.connect.__init__ = lambda *_: 1 / 0
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            taps.patch_all()
+            import google.genai.live
+        names = sorted(str(one.message).partition(" is not taped: ")[0] for one in told if one.category is RuntimeWarning)
+        assert names == ["websockets.asyncio.client", "websockets.sync.client"], names
+        print("left")
+    """)
+        == "left"
     )
 
 

@@ -15,12 +15,22 @@ from tape_jupyter.notebook.words import check_mode, is_quiet, parse_line
         (" new_episodes x --ignore $.id --ignore '$.a b'", "new_episodes", "x", {"ignore": ["$.id", "$.a b"]}),
         (" record --tools a,b", "record", None, {"tools": ["a", "b"]}),
         (" replay --cut-short", "replay", None, {"cut_short": True}),
+        (" replay --no-pin clock,random --no-pin random", "replay", None, {"no_pin": ("clock", "random")}),
+        (" replay --take angry", "replay", None, {"take": "angry"}),
+        (" replay --live llm --live=tool:a", "replay", None, {"live": ["llm", "tool:a"]}),
+        (" record --freeze tools", "record", None, {"freeze": ["tools"]}),
+        (
+            """ record --stub 'tool:mail={"sent": [1, "a=b"]}'""",
+            "record",
+            None,
+            {"stub": {"tool:mail": {"sent": [1, "a=b"]}}},
+        ),  # fmt: skip
     ],
 )
 def test_a_line_says_mode_name_and_options(line, mode, name, options):
     word = parse_line(line)
     assert (word.mode, word.name) == (mode, name)
-    assert word.options == {"strict": False, "cut_short": False, "ignore": [], "tools": []} | options
+    assert {name: told for name, told in word.options.items() if told} == options
 
 
 @pytest.mark.parametrize(
@@ -36,9 +46,20 @@ def test_a_line_says_mode_name_and_options(line, mode, name, options):
         ("record 'x", "No closing quotation"),
         ("--strict", "required: mode"),
         ("record a b c", "unrecognized arguments: b c"),
-        ("record --live host:x", "not in this version"),
-        ("record --take=b", "not in this version"),
+        ("record --on-divergence stop", "not in this version"),
+        ("record --live host:x", "--live goes with replay"),
+        ("replay --live llm --freeze llm", "a boundary is one or the other"),
+        ("replay --live model", "'model' names no boundary: write llm, tools, tool:NAME"),
+        ("replay --take ../../etc", "cannot name a take"),
+        ("replay --take", "expected one argument"),
+        ("record --stub tool:mail", "it has no =JSON; write --stub 'tool:NAME="),
+        ("record --stub tool:mail=sent", "is no JSON"),
+        ("record --stub host:x=1", "names no tool"),
         ("record --ignore", "expected one argument"),
+        (
+            "record --no-pin randon",
+            "'randon' is no pin: did you mean random? (there are: clock, sleep, random, timezone)",
+        ),
     ],
 )
 def test_a_line_that_makes_no_sense_is_explained(line, said):

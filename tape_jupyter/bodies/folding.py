@@ -36,8 +36,10 @@ _MAX_PAD: Final = 1_000
 _MAX_TIMES: Final = 2**20  # a hand-written `times` must not fill the memory
 _MAX_CHARS: Final = 2**27  # of one entry when unfolded
 _LISTS: Final = ("cuts", "upto", "numbers")
-_IDENTITY: Final = re.compile(r"(?:\w+_)?(?:type|object|id|name|role|model|index)|\w+(?:Id|Index|Name|Type)")
-_FILLER: Final = frozenset({"obfuscation", "p", "signature", "system_fingerprint"})
+_IDENTITY: Final = re.compile(
+    r"(?!event_?[iI]d\Z)(?:(?:\w+_)?(?:type|object|id|name|role|model|index)|\w+(?:Id|Index|Name|Type))"
+)
+_FILLER: Final = frozenset({"obfuscation", "p", "signature", "system_fingerprint", "event_id", "eventId"})
 _NUMBERS: Final = frozenset({int, float})
 
 

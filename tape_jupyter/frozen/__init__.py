@@ -6,30 +6,36 @@
     thaw_error(structure) -> exception
 
 What round-trips is what the codecs name: scalars (standard library), classes (Enum, namedtuple, dataclass, pydantic),
-errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (responses and requests of httpx and requests).
-Their libraries are imported only to thaw a value of theirs.
+errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (responses and requests of httpx and requests),
+outcomes (sqlite3, subprocess), steps (generators). Their libraries are imported only to thaw a value of theirs.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import classes, errors, scalars
+from tape_jupyter.frozen import classes, errors, parcels, scalars, standins, steps
+from tape_jupyter.frozen.standins import Argument, Secret
+from tape_jupyter.frozen.steps import Steps
 from tape_jupyter.frozen.walk import MAX_DEPTH, CannotFreeze, Codec, Freezer, Thawer, depth, need
 
-__all__ = ["Awaited", "CannotFreeze", "freeze", "freeze_error", "thaw", "thaw_error"]
+__all__ = ["Argument", "Awaited", "CannotFreeze", "Secret", "Steps", "freeze", "freeze_error", "thaw", "thaw_error"]
 
-_LIBRARIES = {"numpy": "arrays", "PIL": "images", "pandas": "tables"} | dict.fromkeys(
-    ("httpx", "httpx2", "requests"), "replies"
+_LIBRARIES = (
+    {"numpy": "arrays", "PIL": "images", "pandas": "tables"}
+    | dict.fromkeys(("httpx", "httpx2", "requests"), "replies")
+    | dict.fromkeys(("sqlite3", "subprocess", "tape_jupyter"), "outcomes")
 )
 _MARKS = {
     "arrays": {"ndarray", "numpy"},
     "images": {"Image"},
+    "outcomes": {"CompletedProcess", "sqlite3 row", "sqlite3 cursor"},
     "replies": {"http response", "http request"},
     "tables": {
         "DataFrame",
@@ -103,13 +109,13 @@ def thaw_error(structure: Mapping[str, Any]) -> BaseException:
 
 def _codec_of(kind: type) -> Codec | None:
     """How a value of this very type is written; None: it is not."""
-    known = scalars.BY_TYPE.get(kind)
+    known = scalars.BY_TYPE.get(kind) or parcels.BY_TYPE.get(kind)
     if known is not None:
         return known
     if issubclass(kind, BaseException):
         return errors.CODEC
-    if kind is Awaited:
-        return _AWAITED
+    if kind in _OURS:
+        return _OURS[kind]
     return _codec_of_library(kind) or classes.codec_for(kind)
 
 
@@ -132,11 +138,30 @@ def _codec_named(name: str) -> Codec | None:
 
 
 def _codecs(file: str) -> ModuleType:
-    """The codecs of a library: one of four files of this package, never a name from a recording."""
+    """The codecs of a library: one of a few files of this package, never a name from a recording."""
     try:
         return importlib.import_module(f"tape_jupyter.frozen.{file}")
     except ImportError as missing:
         raise CassetteError(f"a recorded value needs {missing.name}: install it") from missing
 
 
-_ALWAYS = (scalars.BY_NAME, classes.BY_NAME, errors.BY_NAME, {_AWAITED.name: _AWAITED})
+_OURS: dict[type, Codec] = {Awaited: _AWAITED, Steps: steps.CODEC, **standins.BY_TYPE}
+_ALWAYS = (
+    scalars.BY_NAME,
+    classes.BY_NAME,
+    errors.BY_NAME,
+    parcels.BY_NAME,
+    standins.BY_NAME,
+    {codec.name: codec for codec in _OURS.values()},
+)
+
+
+class _Callable(ModuleType):
+    """The package is a function as well: `tape.frozen(fn)` is a door of the taps that has this name by contract."""
+
+    def __call__(self, anything: Any, /, *, name: str | None = None) -> Any:
+        """See taps/wrapping.py."""
+        return importlib.import_module("tape_jupyter.taps.wrapping").frozen(anything, name=name)
+
+
+sys.modules[__name__].__class__ = _Callable

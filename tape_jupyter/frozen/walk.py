@@ -252,7 +252,7 @@ def depth(structure: Any) -> int:
     return level
 
 
-_GENERATOR = "a generator can be read once only; return a list (generators are not recorded yet)"
+_GENERATOR = "a generator can be read once only: return it alone, not inside of another value, or return a list"
 _REASONS = {
     "generator": _GENERATOR,
     "async_generator": _GENERATOR,

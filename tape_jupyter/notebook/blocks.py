@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tape_jupyter.notebook import deck
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
+from tape_jupyter.notebook.words import check_pace, check_pins
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Block:
@@ -73,16 +75,35 @@ def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
     return Block(ask)
 
 
-def recording(path: str | Path, *, ignore: Sequence[str] = (), tools: Sequence[str] = ()) -> Block:
+def _excepted(**told: Any) -> dict[str, Any]:
+    """Options of take, live, freeze and stub that were given; one word may stand for a list of one."""
+    words = {name: [each] if isinstance(each, str) and name != "take" else each for name, each in told.items()}
+    return {name: each if isinstance(each, str | Mapping) else list(each) for name, each in words.items() if each}
+
+
+def recording(
+    path: str | Path,
+    *,
+    ignore: Sequence[str] = (),
+    tools: Sequence[str] = (),
+    no_pin: Sequence[str] = (),
+    take: str = "",
+    freeze: str | Sequence[str] = (),
+    stub: Mapping[str, Any] = _NOTHING,
+) -> Block:
     """Record every call of the block into the cassette at `path` (appends a run; nothing is overwritten).
 
     `ignore`: JSON paths left out of the match; `tools`: names of functions to tape besides those that requests
-    declare. Raises CassetteError before anything is sent where the cassette cannot be written.
+    declare; `no_pin`: what is left to chance, of 'clock', 'sleep', 'random', 'timezone'. `freeze`: boundaries that are
+    answered from an earlier recording and never run ('llm', 'tools', 'tool:NAME', 'host:NAME', 'call:ID', 'cell:ID');
+    `stub` answers tools with values ({'tool:NAME': value}); `take` records into a take of that name. Raises
+    CassetteError before anything is sent where the cassette cannot be written, TapeUsageError for what makes no sense.
     """
-    return _block("record", path, {"ignore": list(ignore), "tools": list(tools)})
+    options = {"ignore": list(ignore), "tools": list(tools), "no_pin": check_pins(no_pin)}
+    return _block("record", path, {**options, **_excepted(take=take, freeze=freeze, stub=stub)})
 
 
-def replaying(
+def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     path: str | Path,
     *,
     mode: str = "replay",
@@ -90,11 +111,24 @@ def replaying(
     ignore: Sequence[str] = (),
     tools: Sequence[str] = (),
     cut_short: bool = False,
+    no_pin: Sequence[str] = (),
+    pace: str = "",
+    shuffle: int | None = None,
+    take: str = "",
+    live: str | Sequence[str] = (),
+    freeze: str | Sequence[str] = (),
+    stub: Mapping[str, Any] = _NOTHING,
 ) -> Block:
     """Play the cassette at `path`: no network, no key, no tool body runs.
 
     `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand; `cut_short` plays replies that an
-    interrupt cut. Raises TapeUsageError where there is no cassette, UnmatchedCall at a call that is not on the tape.
+    interrupt cut; `no_pin` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions) or 'recorded';
+    without it in order where calls overlapped. `shuffle`: a seed that draws the order of replies. `take` plays that
+    take; `live` names boundaries (as `freeze` of `recording`) that go live: what ran live goes to `take`, or to a new
+    take that `report.take` names. Raises TapeUsageError where there is no cassette, UnmatchedCall at a call that is not
+    on the tape.
     """
     options = {"ignore": list(ignore), "tools": list(tools), "strict": strict, "cut_short": cut_short}
+    options |= {"no_pin": check_pins(no_pin), "pace": check_pace(pace), "shuffle": shuffle}
+    options |= _excepted(take=take, live=live, freeze=freeze, stub=stub)
     return _block(mode, path, options)

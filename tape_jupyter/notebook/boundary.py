@@ -11,18 +11,23 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tape_jupyter import forks, hosts, providers
-from tape_jupyter.calls import Capture, FunctionCall, Play, Reply, Request, Value, Where
+from tape_jupyter.calls import Capture, FunctionCall, Gate, HostClass, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.frozen import freeze_error
 from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_key
-from tape_jupyter.notebook.capture import FunctionCapture, HttpCapture, Passing
+from tape_jupyter.notebook import answers, moved
+from tape_jupyter.notebook.capture import HttpCapture, Passing
+from tape_jupyter.notebook.dialogues import DialogueCapture, opens_dialogue, played_dialogue
+from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
+from tape_jupyter.notebook.partial import Held, require_key
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
-from tape_jupyter.player import GoLive, Refuse
+from tape_jupyter.player import Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.selection import site_of
 
 REFUSED: Mapping[str, Any] = freeze_error(
     ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
@@ -59,11 +64,25 @@ class Boundary:
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
-            if not cell.replaying:
+            if not cell.replaying and not cell.execution.selection.held:
                 cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
                 return Passing()
             # As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
+            # A call that is held (--freeze) while recording must not go out either.
             raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
+
+    def note(self, text: str) -> None:
+        """What a tap saw and the tape cannot hold (taps.note)."""
+        if self.desk.active is not None:
+            self.desk.active.warn(text, cold=True)
+
+    def flag(self, key: str, value: Any) -> None:
+        """A feature flag was evaluated (taps/openfeature.py): it stands on the run's end mark."""
+        origin = ORIGIN.get()
+        cell = origin.cell if origin is not None else self.desk.active
+        if isinstance(cell, Cell) and not cell.closed:
+            cell.tags.flag(key, value)
+            cell.ends["flags"] = cell.tags.flags
 
     def _outside(self, call: Request | FunctionCall) -> Play | None:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays."""
@@ -77,7 +96,7 @@ class Boundary:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.classify(call.url, call.method) == "telemetry":
             return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
-        if not cell.replaying:
+        if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
         now = "Ask in the process of the cell, in its threads or tasks, or run the cell untaped."
@@ -93,15 +112,27 @@ class Boundary:
             return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
-        entry = self._decide(cell, origin, matched.match, request)
-        if entry is not None:
+        decided = self._decide(cell, origin, matched.match, request, kind)
+        if not isinstance(decided, GoLive):
+            entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
             reply = self._reply(cell, entry, request)
-            if cell.mode == "new_episodes" and isinstance(reply, Reply):
+            self._hold(cell, origin, matched.match, request, kind, decided)
+            if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(reply, Reply):
                 cell.tools.ask(providers.facts(request, reply), cell.tools.moment())
-            return Play(reply)
-        where = self._where(cell, origin)
+            return Play(
+                reply, self._gate(cell, entry, reply), dialogue=played_dialogue(self.desk, cell, entry, reply, request)
+            )
+        self._require_key(cell, request)
         self._open_run(cell, request)
-        return HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
+        where = self._where(cell, origin)
+        capture: HttpCapture
+        if opens_dialogue(request):
+            offer = self.desk.tape_tools
+            capture = DialogueCapture(cell, self.desk.secrets, matched, kind, where, request, offer=offer)
+        else:
+            capture = HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
+        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        return capture
 
     def _match(self, cell: Cell, request: Request) -> Asked:
         self.desk.secrets.learn_request(request)
@@ -112,25 +143,58 @@ class Boundary:
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
         cell.tools.ran(call.name)
+        arguments, call = call.arguments, as_asked(call)
         match = match_key(call, self.desk.secrets)
-        entry = self._decide(cell, origin, match, call)
-        if entry is not None:
-            return Play(self._value(cell, entry, call))
-        where = self._where(cell, origin)
+        if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, match):
+            return Play(answers.unrecorded(call, self.desk.secrets))
+        decided = self._decide(cell, origin, match, call, call.kind)
+        self._hold(cell, origin, match, call, call.kind, decided)
+        if isinstance(decided, Stub):
+            return Play(Value(decided.value))
+        if not isinstance(decided, GoLive):
+            entry = _entry(decided.recorded if isinstance(decided, Frozen) else decided)
+            value = self._value(cell, entry, call)
+            if isinstance(value, Value):
+                moved.follow(cell, value.moved)
+            return Play(value, self._gate(cell, entry, value))
         self._open_run(cell, call)
-        return FunctionCapture(cell, self.desk.secrets, match, where, call)
+        capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call, arguments)
+        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        return capture
 
-    def _decide(self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall) -> Entry | None:
-        """The recorded call to play; None to go live. Raises UnmatchedCall."""
+    def _decide(
+        self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass
+    ) -> Recorded | GoLive | Frozen | Stub:
+        """The recorded call to play, or what to do instead. Raises UnmatchedCall."""
         lineage = origin.lineage if origin is not None else ""
-        decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed)
-        if isinstance(decided, GoLive):
-            return None
+        site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
+        decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed, site=site)
         if isinstance(decided, Refuse):
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
-        assert isinstance(decided, Entry)
-        cell.served.append(decided)
+        if isinstance(decided, Entry):
+            cell.served.append(decided)
         return decided
+
+    def _hold(
+        self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass, decided: Any
+    ) -> None:
+        """Write a call that is answered from elsewhere (--freeze while recording, --stub) before it is handed on."""
+        if not isinstance(decided, Frozen | Stub):
+            return
+        self._open_run(cell, call)
+        held = Held(cell, self.desk.secrets, match, kind, self._where(cell, origin))
+        recorded = _entry(decided.recorded) if decided.recorded is not None else None
+        if isinstance(decided, Stub):
+            held.keep(call, Value(decided.value), "stub", recorded)
+        elif recorded is not None:
+            held.keep(call, recorded.reply(), f"{recorded.run}/{recorded.id}")
+
+    def _require_key(self, cell: Cell, request: Request) -> None:
+        if cell.replaying:
+            try:
+                require_key(request)
+            except BlockedConnection as refusal:
+                raise cell.refuse(refusal)  # noqa: B904 - the same
 
     def _reply(self, cell: Cell, entry: Entry, request: Request) -> Reply | Value:
         reply, edited = entry.book.reply(entry)
@@ -147,7 +211,10 @@ class Boundary:
         value = entry.reply()
         if isinstance(value, Value) and value.unkept:
             raise cell.refuse(UnmatchedCall(f"{title(call)}: what it returned could not be recorded: {value.unkept}"))
-        return value
+        return answers.given(value, self.desk.secrets) if isinstance(value, Value) else value
+
+    def _gate(self, cell: Cell, entry: Entry, reply: Reply | Value) -> Gate | None:
+        return cell.pacing.gate(entry, reply) if cell.pacing is not None else None
 
     def _cut_short(self, cell: Cell, entry: Entry, reply: Reply, request: Request) -> Reply:
         if not cell.ask.options.get("cut_short"):
@@ -178,6 +245,11 @@ class Boundary:
 
     def _tools(self, cell: Cell, request: Request, body: Any) -> None:
         """Tape the functions that this request offers as tools."""
-        if b'"tool' not in request.body and not cell.ask.options.get("tools"):
+        if b'"tool' not in request.body and not cell.ask.options.get("tools") and not cell.execution.selection:
             return
         self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+
+
+def _entry(recorded: Recorded | None) -> Entry:
+    assert isinstance(recorded, Entry)  # the players of this room are over cassettes
+    return recorded

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from tape_jupyter.bodies import TerminalWatch
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import CannotFreeze, freeze, freeze_error
+from tape_jupyter.frozen import freeze_error
 from tape_jupyter.matching import Asked
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head
@@ -45,6 +46,9 @@ class Passing:
     def value(self, value: Any) -> None:
         """Not kept."""
 
+    def progress(self, steps: Any) -> None:
+        """Not kept."""
+
 
 class Taking:
     """What every call that goes live has: its id and place, and the one commit. `kind` is its host class."""
@@ -55,7 +59,15 @@ class Taking:
         self.at = datetime.now(UTC)
         self.started = time.perf_counter()
         self.entry: Entry | None = None
+        self.over: Entry | None = None
+        self.frozen = ""
         self.asked = Asked(match)
+        self.tags = cell.tags.of_call()
+
+    def takes_place_of(self, recorded: Entry | None) -> None:
+        """Its answer overrides that recorded call in a take; None: it is a call of its own."""
+        self.over = recorded
+        self.id = recorded.id if recorded is not None else self.id
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.started
@@ -71,6 +83,8 @@ class Taking:
 
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
+        if self.tags:
+            kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run:
             self._append(self.cell.cassette, call, reply, kit, row)
         with self.cell.lock:
@@ -83,10 +97,13 @@ class Taking:
         name = "" if kit.get("model") else row.name
         head = Head(
             self.id, self.cell.run, self.match, self.kind, self.where, at, self._elapsed(), kit, name, row.error,
-            self.asked.exact, self.asked.clean,
+            self.asked.exact, self.asked.clean, self.frozen,
         )  # fmt: skip
         try:
-            self.entry = cassette.append_call(head, call, reply, self.secrets)
+            if self.over is not None:
+                self.entry = cassette.append_override(self.over, reply, head.answered(), self.secrets)
+            else:
+                self.entry = cassette.append_call(head, call, reply, self.secrets)
             self.cell.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.warn(f"call {self.id} is NOT on the tape: {error}", cold=True)
@@ -199,7 +216,7 @@ class HttpCapture(Taking, Passing):
         if self.cell.cassette is None or self.entry is not None:
             return
         try:
-            self.entry = self.cell.cassette.recovered(self.cell.run, self.id)
+            self.entry = self.cell.cassette.recovered(self.cell.run, self.id, self.over)
         except CassetteError as error:
             self.cell.warn(f"call {self.id} is perhaps NOT on the tape: {error}", cold=True)
         else:
@@ -218,6 +235,7 @@ class HttpCapture(Taking, Passing):
         reply = self._reply(end, error)
         told = providers.facts(self.request, reply, parsed=self.asked.json)
         self._name_gaps(told)
+        self.tags = self.cell.tags.with_user(self.tags, told.user)
         self.cell.tools.ask(told, self.moment)
         row = row_of(self.id, self.kind, told, self._elapsed(), name=self.request.url, error=failure(reply, error))
         self._commit(self.request, reply, told.record(), row)
@@ -238,41 +256,6 @@ class HttpCapture(Taking, Passing):
             self.cell.cassette.append_more(self.entry, late, self.secrets)
         except (CassetteError, OSError) as problem:
             self.cell.warn(f"the last bytes of call {self.id} are NOT on the tape: {problem}", cold=True)
-
-
-class FunctionCapture(Taking, Passing):
-    """A taped function whose body runs (calls.Capture). One that an interrupt stopped gave nothing to keep."""
-
-    def __init__(self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall) -> None:
-        super().__init__(cell, secrets, match, call.kind, where)
-        self.call = call
-        self._pending: asyncio.CancelledError | None = None
-
-    def value(self, value: Any) -> None:
-        try:
-            self._keep(Value(freeze(value), seconds=self._elapsed()))
-        except CannotFreeze as error:
-            self.cell.warn(f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True)
-            self._keep(Value(unkept=str(error), seconds=self._elapsed()), "not kept")
-
-    def fail(self, error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError) and self._of_the_cells_end(error):
-            self._pending = error
-            self.cell.running[self] = None
-        elif not isinstance(error, KeyboardInterrupt):
-            self._raised(error)
-
-    def cell_ended(self, *, interrupted: bool) -> None:
-        if self._pending is not None and not interrupted:
-            self._raised(self._pending)
-
-    def _raised(self, error: BaseException) -> None:
-        self._keep(Value(error=freeze_error(error), seconds=self._elapsed()), f"{type(error).__name__}: {error}")
-
-    def _keep(self, value: Value, error: str = "") -> None:
-        row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)
-        self._commit(self.call, value, {}, row)
-        self._say_if_late()
 
 
 def failure(reply: Reply, error: BaseException | None) -> str:

@@ -10,6 +10,7 @@ after `pre_run_cell`: exceptions of `pre_run_cell` itself are printed and the ce
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 import threading
@@ -27,7 +28,7 @@ from tape_jupyter.notebook import summary
 from tape_jupyter.notebook.paths import MAIN, Ladder
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
 from tape_jupyter.notebook.tracebacks import short, show_refusals_briefly
-from tape_jupyter.notebook.words import Word, check_mode, is_quiet, parse_line
+from tape_jupyter.notebook.words import SESSION_MODES, Word, check_mode, is_quiet, parse_line
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.deck import Deck
@@ -207,19 +208,20 @@ class Cells:
             return
         try:
             check_mode(mode, where="TAPE_MODE: ")
+            word = parse_line(f"{mode} {os.environ.get('TAPE_OPTIONS', '')}", SESSION_MODES)
         except TapeUsageError as error:
             self.broken = error
             raise
         self.deck.forced = True
-        self.deck.set_session(mode)
-        self.session, self.broken = Word(mode), None
+        self.deck.set_session(mode, word.options)
+        self.session, self.broken = word, None
         self.begin_here()
 
     def set_session(self, word: Word) -> str:
         """Set the mode of every following cell; what to tell the person ("" if nothing)."""
         if self.deck.forced and self.deck.session_mode == "replay" and word.mode != "replay":
             return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
-        self.deck.set_session(word.mode)
+        self.deck.set_session(word.mode, word.options)
         self.session, self.broken = word, None
         if word.mode != "off":
             self.begin_here()

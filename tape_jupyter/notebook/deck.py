@@ -12,19 +12,19 @@ import secrets as entropy
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter import __version__, kit, taps
+from tape_jupyter import __version__, kit, takes, taps
 from tape_jupyter.airgap import Guard, Policy, Sighting
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.matching import IgnorePath, match_key
-from tape_jupyter.notebook import keys, paths
+from tape_jupyter.notebook import keys, partial, paths, pinned
 from tape_jupyter.notebook.boundary import Boundary
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.report import report_of
+from tape_jupyter.notebook.tags import Tags
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
 from tape_jupyter.origin import ORIGIN
 from tape_jupyter.player import MODES, CellIdentity, Matching, Mode, Player
@@ -53,7 +53,9 @@ class Deck:
         self.session = entropy.token_hex(4)
         self.session_mode = "off"
         self.forced = False
-        self.tags: dict[str, Any] = {}
+        self.session_options: dict[str, Any] = {}
+        self._fresh: dict[Path, str] = {}  # what runs live under a session's word goes to one take of each cassette
+        self.tags = Tags()
         self.tools = Tools()
         self._known_tools: dict[str, None] = {}  # of this session's requests: taped from each cell's start
         self._cells: list[Cell] = []
@@ -74,8 +76,9 @@ class Deck:
         """Whether the whole session replays: then nothing may leave between cells either."""
         return self.session_mode == "replay"
 
-    def set_session(self, mode: str) -> None:
+    def set_session(self, mode: str, options: dict[str, Any] | None = None) -> None:
         """The mode of every following cell; 'off' takes the taps off."""
+        self.session_options, self._fresh = options or {}, {}
         if mode != "off" and mode not in MODES:
             raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
         self.session_mode = mode
@@ -91,12 +94,7 @@ class Deck:
 
     def set(self, key: str, value: str) -> None:
         """`%tape set KEY=VALUE`: a fact stamped on every following run; `redact` adds a pattern to mask."""
-        if key == "redact":
-            self.secrets.pattern(value, "redacted")
-        elif key.isidentifier():
-            self.tags[key] = value
-        else:
-            raise TapeUsageError(f"{key!r} cannot be set; write %tape set user_id=ada or redact=REGEX")
+        self.tags.set(key, value, self.secrets)
 
     def _hook(self) -> None:
         taps.patch_all()
@@ -116,7 +114,7 @@ class Deck:
 
     def _replay_wins(self, ask: CellAsk) -> CellAsk:
         """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every word within."""
-        return replace(ask, mode="replay") if self.forced and self.sealed else ask
+        return partial.sessions_own(ask, self.session_options, sealed=self.sealed) if self.forced else ask
 
     def _checked(self, ask: CellAsk) -> tuple[Cassette | None, Path | None]:
         if ask.mode not in MODES:
@@ -128,10 +126,20 @@ class Deck:
         if path is None or ask.mode == "live":
             return None, path
         self._require(ask, path)
-        cassette = self.cassette(path)[0]
-        if ask.mode == "record" and (reason := cassette.writable()):
+        cassette, selection = self.cassette(path)[0], partial.selection_of(ask.options, ask.mode)
+        take = partial.take_of(cassette, ask, selection, self._fresh_take(ask, cassette))
+        if take is not cassette:
+            path, cassette = take.path, self.cassette(take.path, take)[0]
+        writes = ask.mode == "record" or (ask.mode == "replay" and selection.changes)
+        if writes and (reason := cassette.writable()):
             raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path))
         return cassette, path
+
+    def _fresh_take(self, ask: CellAsk, cassette: Cassette) -> str:
+        """A free name for what runs live: one for each cell that asks for it, one for a session that does."""
+        if ask.explicit and not (self.forced and self.sealed):
+            return takes.fresh(cassette.root, partial.FRESH)
+        return self._fresh.setdefault(cassette.root, takes.fresh(cassette.root, partial.FRESH))
 
     def _path(self, ask: CellAsk) -> Path | None:
         if ask.mode == "live" and ask.notebook is None:
@@ -157,11 +165,13 @@ class Deck:
             return None
         return paths.adoptable(ask.notebook, {source_hash(ask.source)}, _source_hashes)
 
-    def cassette(self, path: Path) -> tuple[Cassette, Player]:
-        """The cassette at a path and its player, read again where the file changed."""
+    def cassette(self, path: Path, opened: Cassette | None = None) -> tuple[Cassette, Player]:
+        """The cassette at a path and its player, read again where the file changed. `opened`: as it was opened."""
         key = path.absolute()
+        if opened is not None and not path.exists():
+            self._shelf.pop(key, None)  # a take that is to be made: of its base as that is now
         if key not in self._shelf:
-            cassette = Cassette.open(path)
+            cassette = opened or Cassette.open(path)
             self._shelf[key] = (cassette, Player(cassette.matching, lambda: cassette.runs))
         cassette, player = self._shelf[key]
         try:
@@ -181,14 +191,19 @@ class Deck:
         """Start a taped cell: from here on its calls cross the boundary. Raises what `check` raises."""
         ask = self._replay_wins(ask)
         cassette, path = self._checked(ask)
-        player = self._shelf[path.absolute()][1] if cassette and path else Player(lambda _key: (), lambda: ())
+        there = cassette is not None and path
+        player = self._shelf[path.absolute()][1] if there and path else Player(lambda _key: (), lambda: ())
         identity = CellIdentity(ask.cell_id or "", source_hash(ask.source) if ask.source else "", self.session)
         ignore = self._ignored(ask, player, cassette)
         matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
         mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
         if mode == "once" and player.knows(identity):
             mode = "replay"
-        execution = player.start(identity, mode, matching)
+        selection = partial.selection_of(ask.options, ask.mode)
+        partial.require_outside(ask, selection)
+        if mode != ask.mode:
+            selection = selection.without_stubs()
+        execution = player.start(identity, mode, matching, selection)
         cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
         self._start(cell)
         return cell
@@ -209,11 +224,12 @@ class Deck:
         self._hook()
         if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
-        cell.kit = kit.collect_fast()
+        cell.kit, cell.tags = kit.collect_fast(), self.tags.start()
         self._cells.append(cell)
         self._set_guard()
         ORIGIN.set(cell.origin)
         self.tape_tools(cell, [*self._known_tools, *(cell.cassette.tools if cell.cassette else ())])
+        cell.undo += [pinned.start(cell), partial.watched(cell)]
 
     def end(self, cell: Cell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
@@ -241,6 +257,7 @@ class Deck:
         return report_of(cell, error)
 
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
+        pinned.keep(cell, self.start_run)
         if not cell.run or cell.cassette is None:
             return
         outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
@@ -253,6 +270,7 @@ class Deck:
             told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
         if cell.cold:
             told["cold"] = cell.cold
+        told.update(cell.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
         except (CassetteError, OSError) as problem:
@@ -282,7 +300,8 @@ class Deck:
         folder = cell.ask.notebook.parent if cell.ask.notebook else None
         try:
             if cell.cassette is not None:
-                cell.cassette.add_kit(cell.run, kit.collect(cell.ask.namespace, self.tags, folder=folder), self.secrets)
+                told = {**kit.collect(cell.ask.namespace, cell.tags.run(), folder=folder), **cell.states()}
+                cell.cassette.add_kit(cell.run, told, self.secrets)
         except Exception as error:
             cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
 
@@ -297,11 +316,15 @@ class Deck:
             "at": cell.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),
+            "pins": cell.pins,
+            **cell.execution.selection.record(),
         }
-        return {key: value for key, value in told.items() if value not in ("", None, [])}
+        return {key: value for key, value in told.items() if value not in ("", None, [], {})}
 
     def _parent(self, cell: Cell) -> str:
-        """The recording that a `new_episodes` run adds to."""
+        """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
+        if cell.mode == "replay":
+            return cell.player.repeats(cell.execution)
         if cell.mode != "new_episodes":
             return ""
         same = [run.id for run in cell.player.current() if run.cell.same_cell(cell.execution.cell) and not run.parent]
@@ -314,12 +337,15 @@ class Deck:
 
         size = len(cell.ask.namespace)
         self._known_tools.update(dict.fromkeys(names))
-        asked = dict.fromkeys((*names, *cell.ask.options.get("tools", ())))
-        wanted = [name for name in asked if cell.sought_tools.get(name) not in (FOUND, size)]
+        asked = dict.fromkeys((*names, *cell.ask.options.get("tools", ()), *cell.execution.selection.tools))
+        here = {name: cell.ask.namespace.get(name) for name in asked}
+        again = [name for name in asked if here[name] is not cell.tool_objects.get(name)]  # defined anew meanwhile
+        wanted = [name for name in asked if name in again or cell.sought_tools.get(name) not in (FOUND, size)]
         if not wanted:
             return
         found = find_functions(wanted, cell.ask.namespace)
         cell.sought_tools.update({name: FOUND if name in found else size for name in wanted})
+        cell.tool_objects.update(here)
         taped = tape_functions(found)
         cell.undo.append(taped)
         for name, why in taped.skipped.items():
@@ -333,7 +359,15 @@ class Deck:
             mode = "replay"
         elif any(cell.mode != "live" for cell in self._cells):
             mode = "record"
-        self._guard.arm(Policy(mode, replays=_replays, on_event=self._unseen))
+        allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
+        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through))
+
+    def _let_through(self, what: str, cell: Any) -> None:
+        """A connection to a host that --live names: it is not on the tape, and that is said."""
+        cell = cell if isinstance(cell, Cell) else self.active
+        said = f"{what} was let through (--live host): what it answered is not on the tape"
+        if cell is not None and said not in cell.notes:
+            cell.notes.append(said)
 
     def _unseen(self, seen: Sighting) -> None:
         """A connection or child process that no tap saw: refused, or named at once."""

@@ -29,8 +29,12 @@ class Tools:
         return next(self._moments)
 
     def ran(self, name: str) -> None:
-        """A taped function of that name is called."""
-        self._taped[name] = self.moment()
+        """A taped function of that name is called; a method of a taped class goes by its own name as well."""
+        self._taped[name] = self._taped[name.rpartition(".")[2]] = self.moment()
+
+    def has_run(self, name: str, since: int) -> bool:
+        """Whether a taped function of that name was called after that moment."""
+        return self._taped.get(name, -1) > since
 
     def ask(self, told: Facts, moment: int) -> None:
         """The reply to the request made at `moment` asks for these tools."""

@@ -6,6 +6,7 @@ Nothing a person types is expanded ({var} and $var stay as they are), nothing is
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -13,22 +14,27 @@ from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from tape_jupyter import kit, listing
+from tape_jupyter import gap_page, gap_report, listing, take_words, takes
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
 from tape_jupyter.notebook import deck, paths
 from tape_jupyter.notebook.cells import Cells
 from tape_jupyter.notebook.tracebacks import short
 from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
-from tape_jupyter.player import current_runs, run_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from tape_jupyter.cassette import Cassette
 
-LATER = ("view", "frame", "takes", "diff", "plan", "rerun", "override", "export", "verify", "prune")
-ASKS = ("status", "calls", "show", "gaps", "set")
-LINE_USAGE = f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-1])} [NAME], %tape set KEY=VALUE"
+OPTIONS = (
+    "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
+)  # fmt: skip
+LATER = ("view", "frame", "plan", "rerun", "override", "export", "verify", "prune")
+ASKS = ("status", "calls", "show", "gaps", "takes", "diff", "set")
+LINE_USAGE = (
+    f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-3])} [NAME], %tape set KEY=VALUE, "
+    f"%tape {take_words.USAGE}, %tape diff A B"
+)
 
 
 @magics_class
@@ -65,7 +71,8 @@ class TapeMagics(Magics):
         if word in LATER:
             raise TapeUsageError(f"%tape {word} is not in this version of tape-jupyter. Usage: {LINE_USAGE}")
         asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
-                "calls": self._calls, "show": self._show, "gaps": self._gaps}  # fmt: skip
+                "calls": self._calls, "show": self._show, "gaps": self._gaps,
+                "takes": self._takes, "diff": self._diff}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(f"%tape {word[:80]!r} is unknown{did_you_mean(word, known)}. Usage: {LINE_USAGE}")
@@ -88,11 +95,19 @@ class TapeMagics(Magics):
         say("\n".join(listing.runs_text(self._cassette(name))))
 
     def _gaps(self, name: str) -> None:
-        say("\n".join(gaps(self._cassette(name))) or "no gaps: nothing is missing for a replay")
+        gap_page.show(gap_report.report([self._cassette(name)]))
+
+    def _takes(self, line: str) -> None:
+        root = takes.cassette_of(self._path(""))
+        words = shlex.split(line)
+        say(take_words.act(root, words)[0] if words else take_words.text(root))
+
+    def _diff(self, line: str) -> None:
+        self._takes(f"diff {line}")
 
     def _set(self, line: str) -> None:
-        if line.startswith("redact="):  # a pattern's backslashes and quotes are its own
-            line = shlex.quote("redact=" + unquoted(line.removeprefix("redact=")))
+        if masks := re.match(r"redact(?:\.[\w-]+)?=", line):  # a pattern's backslashes and quotes are its own
+            line = shlex.quote(masks[0] + unquoted(line.removeprefix(masks[0])))
         for pair in shlex.split(line) or [""]:
             key, is_pair, value = pair.partition("=")
             if not is_pair:
@@ -105,7 +120,8 @@ class TapeMagics(Magics):
             say(f"tape: {own.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
-            say(f"tape: what matches {value} is masked" if key == "redact" else f"tape: {key}={value} on every run")
+            masks = key.partition(".")[0] == "redact"
+            say(f"tape: what matches {value} is masked" if masks else f"tape: {key}={value} on every run")
 
     def _cassette(self, name: str) -> Cassette:
         from tape_jupyter.cassette import Cassette
@@ -117,7 +133,7 @@ class TapeMagics(Magics):
 
     def _path(self, name: str) -> Path:
         """The named cassette; without a name the last one used, else the notebook's main one."""
-        used = next((report.path for report in reversed(self.cells.reports) if report.path), None)
+        used = next((report.path for report in reversed(self.cells.reports) if there(report.path)), None)
         if not name and used is not None:
             return used
         notebook = self.cells.notebook_or_none() if name else self.cells.notebook()
@@ -132,6 +148,10 @@ MEANING = {
     "live": "every following cell goes live, is observed, and is not written",
     "off": "cells run untaped",
 }
+
+
+def there(path: Path | None) -> bool:
+    return path is not None and path.exists()
 
 
 def unquoted(text: str) -> str:
@@ -151,18 +171,6 @@ def with_short_errors(what: Callable[[str], None], line: str) -> None:
         lines = short(error)
         error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol
         raise
-
-
-def gaps(cassette: Cassette) -> list[str]:
-    """What a replay elsewhere lacks, a line each, over the runs that a replay uses."""
-    used = {run.id for run in current_runs([run_of(run) for run in cassette.runs])}
-    found: dict[str, list[str]] = {}
-    for run in (run for run in cassette.runs if run["run"] in used):
-        heads = (listing.head_and_sampling(entry) for entry in cassette.calls if entry.run == run["run"])
-        cold = cassette.ended.get(run["run"], {}).get("cold", ())
-        for gap in kit.gaps(run, heads, cold):
-            found.setdefault(str(gap), []).append(run["run"])
-    return [f"{gap}  ({', '.join(runs[:3])}{' ...' if len(runs) > 3 else ''})" for gap, runs in found.items()]
 
 
 def status(cells: Cells) -> str:
@@ -200,7 +208,7 @@ def complete(cells: Cells, line: str) -> list[str]:
     magic, *words = line.split(" ")
     if len(words) <= 1:
         return list(CELL_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return names(cells) if len(words) == 2 else ["--strict", "--ignore", "--tools", "--cut-short"]
+    return names(cells) if len(words) == 2 else [*OPTIONS]
 
 
 def load(shell: InteractiveShell) -> None:

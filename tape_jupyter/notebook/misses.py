@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.cassette import Cassette, Entry
@@ -30,7 +31,9 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Sec
             f"{title(call)}: its cell has ended; in replay a call from a thread or task that outlives its cell is "
             "refused. Wait for it inside the cell (join, await, gather)."
         )
-    where = cell.path.name if cell.path else "the cassette"
+    where = shown(cell)
+    if refused.frozen:
+        return UnmatchedCall(_frozen(cell, call, refused, where, secrets))
     if refused.times:
         return UnmatchedCall(
             f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
@@ -39,7 +42,33 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Sec
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
     lines += _nearest_lines(cell, call, secrets)
     lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
+    if cell.execution.selection.live:
+        lines.append(f"Or let it go live as well: --live {boundary(call)}.")
     return UnmatchedCall("\n".join(lines))
+
+
+def boundary(call: Request | FunctionCall) -> str:
+    """The word of --live and --freeze that is for this call's like."""
+    return f"tool:{call.name}" if isinstance(call, FunctionCall) else f"host:{urlsplit(call.url).netloc}"
+
+
+def shown(cell: Cell) -> str:
+    """The file that a person finds: of a take that is not written yet, its cassette's."""
+    if cell.cassette is not None and cell.cassette.base is not None and not cell.cassette.path.exists():
+        return cell.cassette.root.name
+    return cell.path.name if cell.path else "the cassette"
+
+
+def _frozen(cell: Cell, call: Request | FunctionCall, refused: Refuse, where: str, secrets: Secrets) -> str:
+    stub = f"--stub tool:{call.name}=JSON" if isinstance(call, FunctionCall) else "a tool of its own and --stub"
+    now = f"Now: give it {stub}, mend the difference, or let it run once without --freeze."
+    if refused.times:
+        return (
+            f"{title(call)} is frozen, recorded {times(refused.times)} in {where}, and now made once more. "
+            f"It did not run. {now}"
+        )
+    lines = [f"{title(call)} is frozen (--freeze), and no recording in {where} answers it. It did not run."]
+    return "\n".join([*lines, *_nearest_lines(cell, call, secrets), now])
 
 
 def times(count: int) -> str:
@@ -58,9 +87,7 @@ def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -
     if found is None:
         return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]
     entry: Entry = found[0]
-    head = (
-        f"Nearest recorded call: {entry.id} (run {entry.run}, {cell.cassette.path.name}:{entry.line}); it differs in:"
-    )
+    head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
     diff = field_diff(dict(_fields(entry) or {}), ours)
     return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
 

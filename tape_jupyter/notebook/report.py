@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import overload
+from dataclasses import replace
+from typing import Any, overload
 
+from tape_jupyter import kit
 from tape_jupyter.cassette import Entry
+from tape_jupyter.notebook import drifted, partial, tags
 from tape_jupyter.notebook.capture import row_of
+from tape_jupyter.notebook.dialogues import told_by_all_turns
 from tape_jupyter.notebook.taped import Cell, CellReport, Row
 from tape_jupyter.providers import recalled
 
@@ -21,9 +25,12 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
         more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
     seconds = time.perf_counter() - cell.started
+    notes += drifted.said(cell)
+    take, path, told = partial.told_of(cell)
     return CellReport(
-        cell.mode, cell.path, Rows(cell), list(cell.refusals), list(cell.warnings), notes, seconds, error is not None
-    )
+        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), [*notes, *told], seconds,
+        error is not None, take,
+    )  # fmt: skip
 
 
 class Rows(Sequence[Row]):
@@ -31,11 +38,14 @@ class Rows(Sequence[Row]):
 
     def __init__(self, cell: Cell) -> None:
         self._live, self._served = list(cell.rows), list(cell.served)
+        self._tags = cell.tags.run
         self._rows: list[Row] | None = None
 
     def _made(self) -> list[Row]:
         if self._rows is None:
-            self._rows = [*self._live, *map(row_of_entry, self._served)]
+            run = kit.tags_of(self._tags())
+            live = (replace(row, tags={**run, **row.tags}) for row in self._live)
+            self._rows = [*live, *map(row_of_entry, self._served)]
         return self._rows
 
     def __len__(self) -> int:
@@ -50,12 +60,22 @@ class Rows(Sequence[Row]):
 
 
 def row_of_entry(entry: Entry) -> Row:
-    """A recorded call as a row: from its record's head, the reply unread."""
-    head = entry.head()
-    kit = head.get("kit", {})
+    """A recorded call as a row, stamped with whom it served: from its record's head, the reply unread."""
+    head, run = entry.head(), entry.book.by_run.get(entry.run, {})
+    own, whole = _mapping(head.get("kit")), _mapping(run.get("kit"))
+    return replace(_row_of(entry, head, own), tags=tags.of_record(whole, own))
+
+
+def _row_of(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> Row:
     seconds = float(head.get("seconds", 0.0))
     kind = str(head.get("kind", "host"))
     if kind in ("tool", "retrieval"):
         return Row(entry.id, kind, str(head.get("name", "")), seconds=seconds, error=str(head.get("failed", "")))
-    told = recalled(kit if isinstance(kit, Mapping) else {})
+    told = recalled(own)
+    if entry.more and (whole := told_by_all_turns(entry)) is not None:
+        told, seconds = whole
     return row_of(entry.id, kind, told, seconds, name=str(head.get("name", "")), error=str(head.get("failed", "")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -67,6 +67,8 @@ def headline(report: CellReport) -> str:
         parts.insert(2, f"{len(report.misses)} refused")
     if report.incomplete:
         parts.append("incomplete")
+    if report.take:
+        parts.append(f"take: {report.take}")
     if report.path is not None:
         parts.append(f"{report.path.parent.name}/{report.path.name}")
     return " · ".join(parts)

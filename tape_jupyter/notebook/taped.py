@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter import providers
+from tape_jupyter.calls import Gate, Reply, Value
 from tape_jupyter.cassette import Cassette, Entry
+from tape_jupyter.chance import Chance
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.matching import IgnorePath
 from tape_jupyter.notebook.gaps import Tools
+from tape_jupyter.notebook.tags import CellTags
 from tape_jupyter.origin import Origin
+from tape_jupyter.pins.clock import TapeClock
 from tape_jupyter.player import Execution, Mode, Player
 from tape_jupyter.providers import Facts
 
@@ -53,7 +57,7 @@ NOTHING_TOLD = Facts()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One call in a cell's report; `told` is what its provider's view says of it."""
+    """One call in a cell's report; `told` is what its provider's view says of it, `tags` whom it served (tags.py)."""
 
     id: str
     kind: str
@@ -61,6 +65,7 @@ class Row:
     told: Facts = NOTHING_TOLD
     seconds: float = 0.0
     error: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def provider(self) -> str:
@@ -82,7 +87,10 @@ class Row:
 
 @dataclass
 class CellReport:
-    """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted."""
+    """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
+
+    `take` is the take that it played or wrote.
+    """
 
     mode: str
     path: Path | None
@@ -92,6 +100,13 @@ class CellReport:
     notes: list[str]
     seconds: float
     incomplete: bool
+    take: str = ""
+
+
+class Pacing(Protocol):
+    """Says when played replies are handed on (pinned_clock.py)."""
+
+    def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None: ...
 
 
 class Running(Protocol):
@@ -105,7 +120,8 @@ class Cell:
     """One execution of one taped cell, while it runs and after. `run` is "" until its first call is recorded.
 
     `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools` what models asked
-    for in this kernel.
+    for in this kernel. `pins` is what its run record says of its pins, `states` gives what its kit record says of them,
+    `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py).
     """
 
     ask: CellAsk
@@ -117,6 +133,13 @@ class Cell:
     run: str = ""
     closed: bool = False
     kit: dict[str, Any] = field(default_factory=dict)
+    pins: dict[str, Any] = field(default_factory=dict)
+    states: Callable[[], Mapping[str, str]] = dict
+    chance: Chance | None = None
+    drawn: bool = False
+    ends: dict[str, Any] = field(default_factory=dict)
+    clock: TapeClock | None = None
+    pacing: Pacing | None = None
     served: list[Entry] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -130,7 +153,9 @@ class Cell:
     undo: list[Callable[[], None]] = field(default_factory=list)
     first_commit: Callable[[], None] = lambda: None
     tools: Tools = field(default_factory=Tools)
+    tags: CellTags = field(default_factory=CellTags)
     sought_tools: dict[str, int] = field(default_factory=dict)
+    tool_objects: dict[str, Any] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))

@@ -6,18 +6,26 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from tape_jupyter import takes
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.notebook import partial
 from tape_jupyter.notebook.paths import check_name
 
 CELL_MODES = ("record", "replay", "once", "new_episodes")
 SESSION_MODES = (*CELL_MODES, "live", "off")
-USAGE = f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short]"
-NOT_YET = ("step", "--take", "--live", "--freeze", "--pace", "--on-divergence", "--no-pin", "--stub")
+USAGE = (
+    f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
+    "[--no-pin clock,sleep,random,timezone] [--pace instant|order|recorded] "
+    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]..."
+)
+NOT_YET = ("step", "--on-divergence")
 
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
 
@@ -43,8 +51,37 @@ def _parser() -> _Parser:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--cut-short", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument(
+        "--no-pin", type=lambda text: [name for name in text.split(",") if name], action="extend", default=[]
+    )
+    parser.add_argument("--pace", choices=PACES)
     parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
+    parser.add_argument("--take")
+    parser.add_argument("--live", action="append", default=[])
+    parser.add_argument("--freeze", action="append", default=[])
+    parser.add_argument("--stub", action="append", default=[])
     return parser
+
+
+def excepted(mode: str, take: str | None, live: list[str], freeze: list[str], stub: list[str]) -> dict[str, Any]:
+    """The options of --take, --live, --freeze and --stub that were given. Raises TapeUsageError for what is none."""
+    told = {"take": take and takes.check_name(take), "live": live, "freeze": freeze, "stub": stubs(stub)}
+    options = {name: value for name, value in told.items() if value}
+    partial.selection_of(options, mode)
+    return options
+
+
+def stubs(words: Iterable[str]) -> dict[str, Any]:
+    """`tool:NAME=JSON`, each: the tool's word and its value. Raises TapeUsageError."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            found[name] = json.loads(text)
+        except ValueError as error:
+            why = f"{text[:80]!r} is no JSON ({error})" if equals else "it has no =JSON"
+            raise TapeUsageError(f"--stub {name[:80]!r}: {why}; write --stub 'tool:NAME={{\"sent\": true}}'") from None
+    return found
 
 
 def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
@@ -63,8 +100,34 @@ def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
     said = _parser().parse_args(words)
     if said.name is not None:
         check_name(said.name)
-    options = {key: value for key, value in vars(said).items() if key not in ("mode", "name")}
+    said.no_pin = check_pins(said.no_pin)
+    options = {key: value for key, value in vars(said).items() if key not in ("mode", "name", *partial.OPTIONS)}
+    options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub)
     return Word(said.mode, said.name, options)
+
+
+PACES = ("instant", "order", "recorded")
+"""What `--pace` and `pace=` take; without a word: in order where calls overlapped, else at once."""
+
+
+def check_pace(word: str) -> str:
+    """The pace itself ("": none was said). Raises TapeUsageError for what is none."""
+    if word and word not in PACES:
+        raise TapeUsageError(f"{word[:80]!r} is no pace{did_you_mean(word, PACES)} (there are: {', '.join(PACES)})")
+    return word
+
+
+PINS = ("clock", "sleep", "random", "timezone")
+"""What `--no-pin` and `no_pin=` take off."""
+
+
+def check_pins(words: Iterable[str]) -> tuple[str, ...]:
+    """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
+    found = tuple(dict.fromkeys(words))
+    for word in found:
+        if word not in PINS:
+            raise TapeUsageError(f"{word[:80]!r} is no pin{did_you_mean(word, PINS)} (there are: {', '.join(PINS)})")
+    return found
 
 
 def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:

@@ -23,9 +23,11 @@ from tape_jupyter.providers import (
     ollama,
     openai_chat,
     openai_responses,
+    realtime,
     wire,
 )
 from tape_jupyter.providers.look import dig, error_of, recalled, text
+from tape_jupyter.providers.particulars import user_of
 from tape_jupyter.providers.price import cost
 from tape_jupyter.providers.views import Answer, Ask, Facts, Result, Tool, ToolCall, Usage
 
@@ -164,6 +166,8 @@ def _provider(host: str) -> str:
 def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None) -> Facts:
     """What can be told of one call. Never raises. `parsed` is the request's JSON, where the caller has it already."""
     known = identify(request)
+    if reply is not None and reply.status == 101:
+        return _heads(realtime.facts(request, reply, known.provider), reply)
     if not known.wire and not _may_be_model(request):
         return _heads(Facts(provider=known.provider), reply)
     body = parsed if parsed is not None else wire.loads(wire.plain(request.headers, request.body) or b"")
@@ -192,6 +196,7 @@ def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None) -
             calls=answer.calls,
             usage=answer.usage,
             stop=answer.stop,
+            user=user_of(body),
             error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
             streamed=streamed or ask.streamed or known.streamed,
         ),

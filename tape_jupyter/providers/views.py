@@ -72,7 +72,8 @@ class Facts:
 
     `wire` is the shape of the messages (openai_chat, anthropic, ...), `api` the operation (messages, chat, embeddings,
     ...), `provider` who serves it: told by the host, else the wire's own. `sampling` always has the keys of PINNABLE.
-    `error` is what an error body or an error event says, `limits` the rate-limit headers.
+    `user` is whom the request says it serves. `error` is what an error body or an error event says, `limits` the
+    rate-limit headers.
     """
 
     provider: str = ""
@@ -86,6 +87,7 @@ class Facts:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     stop: str = ""
+    user: str = ""
     error: str = ""
     request_id: str = ""
     limits: Mapping[str, str] = field(default_factory=dict)

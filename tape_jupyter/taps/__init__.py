@@ -26,6 +26,13 @@ def remove() -> None:
     _slot.clear()
 
 
+def note(text: str) -> None:
+    """What a tap saw and the tape cannot hold: the cell names it. A tape that has no ear for it is not told."""
+    say = getattr(current(), "note", None)
+    if say is not None:
+        say(text)
+
+
 def patch_all() -> None:
     """Patch every client library imported by now, and watch for those imported later. Doing it twice is harmless."""
     from tape_jupyter.taps import arrivals

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -15,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from tape_jupyter.taps import lineage
+from tape_jupyter.taps import clock, entropy, lineage, timers
 
 Undo = Callable[[], None]
 
@@ -25,6 +26,9 @@ def watch() -> None:
     with _lock:
         if "lineage" not in _undo:
             _undo["lineage"] = lineage.patch()
+            _undo["entropy"] = entropy.patch()
+            _undo["clock"] = clock.patch()
+            _undo["timers"] = timers.patch()
         for name in _TAPS:
             module = sys.modules.get(name)
             if module is not None and not getattr(module.__spec__, "_initializing", False):
@@ -44,16 +48,59 @@ def unwatch() -> None:
 
 def _tap(name: str, module: ModuleType) -> None:
     key = f"{name} {id(module)}"  # a module imported anew after `del sys.modules[name]` has new classes
-    if key not in _undo:
-        _undo[key] = import_module(f"tape_jupyter.taps.{_TAPS[name]}").patch(module)
+    if key in _undo:
+        return
+    tap = import_module(f"tape_jupyter.taps.{_TAPS[name]}")
+    try:
+        _undo[key] = tap.patch(module)
+    except Exception as error:
+        # A version that is not known here. The import goes on whatever we met; the guard sees what it opens.
+        _undo[key] = _nothing
+        lacks = f"has no {error}" if isinstance(error, AttributeError | KeyError) else f"is not known here ({error!r})"
+        text = f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _nothing() -> None:
+    """There is nothing to take off."""
 
 
 _TAPS = {
     "httpx": "httpx",
     "httpx2": "httpx",
+    "aiohttp.client": "aiohttp",
+    "http.client": "http_client",
     "urllib3.connectionpool": "urllib3",
+    "websockets.asyncio.client": "websockets_asyncio",
+    "websockets.legacy.client": "websockets_legacy",
+    "websockets.legacy.protocol": "websockets_open",
+    "websockets.protocol": "websockets_open",
+    "websockets.sync.client": "websockets_sync",
+    "grpc._channel": "grpc",
+    "grpc.aio._channel": "grpc",
+    "pycurl": "pycurl",
     "multiprocessing.pool": "thread_pools",
     "multiprocessing.process": "processes",
+    "builtins": "prompts",
+    "getpass": "prompts",
+    "ipykernel.kernelbase": "prompts",
+    "numpy.random": "generators",
+    "torch": "generators",
+    "mcp.client.session": "mcp",
+    "mcp.client.stdio": "mcp_transports",
+    "mcp.client.streamable_http": "mcp_transports",
+    "mcp.client.sse": "mcp_transports",
+    "mcp.client._memory": "mcp_transports",
+    "mcp.client.client": "mcp_transports",
+    "langchain_core.tools.base": "frameworks",
+    "llama_index.core.tools.function_tool": "frameworks",
+    "pydantic_ai.toolsets.function": "frameworks",
+    "agents.tool": "frameworks",
+    "anthropic.lib.tools._beta_functions": "frameworks",
+    "google.genai._extra_utils": "frameworks",
+    "openfeature.client": "openfeature",
+    "langchain_core.retrievers": "retrievers",
+    "llama_index.core.base.base_retriever": "retrievers",
 }
 """The tap of each module; a tap is loaded when its library is there."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tape_jupyter.calls import Headers, Reply
 from tape_jupyter.errors import CassetteError, UnmatchedCall
+from tape_jupyter.taps.swap import live
 
 PATIENCE = 60.0
 """Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
@@ -48,7 +49,8 @@ async def await_cancel(error: Mapping[str, Any] | None) -> None:
     Raising CancelledError ourselves would end the task, but not as the program's timeout or task group does it.
     """
     if was_cancelled(error):
-        await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
+        with live():  # in real time
+            await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
 
 
 def past_the_end(reply: Reply) -> UnmatchedCall:

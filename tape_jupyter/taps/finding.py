@@ -233,11 +233,16 @@ def _is_users_object(value: Any) -> bool:
     """An instance of a class that the user wrote."""
     if type(value) in _CONTAINERS:
         return False
-    name = type(value).__module__
+    return not is_library_class(type(value))
+
+
+def is_library_class(cls: type) -> bool:
+    """Whether somebody else wrote the class: an installed library, or Python itself."""
+    name = cls.__module__
     if name == "builtins" or not isinstance(name, str):
-        return False
+        return True
     file = getattr(sys.modules.get(name), "__file__", None)
-    return name == "__main__" or (isinstance(file, str) and not _is_library(file))
+    return name != "__main__" and not (isinstance(file, str) and not _is_library(file))
 
 
 def is_users(function: FunctionType, namespace: Mapping[str, Any]) -> bool:

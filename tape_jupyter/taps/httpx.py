@@ -12,10 +12,11 @@ from types import ModuleType
 from typing import Any, cast
 
 from tape_jupyter import taps
-from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
+from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request, Tape
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
+from tape_jupyter.taps.gating import await_chunk, await_head, pass_chunk, pass_head
 from tape_jupyter.taps.swap import sending, swap
 
 _AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeout"), (OSError, "ReadError"))
@@ -57,6 +58,7 @@ class _Tap:
             if decision is None:
                 return original(transport, request)
             if isinstance(decision, Play):
+                pass_head(decision)
                 return self._play(decision, request, self.played)
             with sending(decision):
                 response = original(transport, request)
@@ -79,6 +81,7 @@ class _Tap:
                 reply = cast("Reply", decision.reply)
                 if reply.status is None:
                     await await_cancel(reply.error)
+                await await_head(decision)
                 return self._play(decision, request, self.played_async)
             with sending(decision):
                 response = await original(transport, request)
@@ -96,7 +99,7 @@ class _Tap:
         return self.module.Response(
             reply.status,
             headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers(reply)],
-            stream=stream(reply, functools.partial(self.error, request=request)),
+            stream=stream(reply, functools.partial(self.error, request=request), decision.gate),
             extensions=extensions,
         )
 
@@ -192,11 +195,17 @@ class _Played:
     Read again it goes on where it stopped, as a connection does: openai's async streams drain what is left that way.
     """
 
-    def __init__(self, reply: Reply, thaw: Callable[[Mapping[str, Any] | None], BaseException]) -> None:
-        self.reply, self.thaw, self.left = reply, thaw, iter(reply.chunks)
+    def __init__(
+        self, reply: Reply, thaw: Callable[[Mapping[str, Any] | None], BaseException], gate: Gate | None
+    ) -> None:
+        self.reply, self.thaw, self.gate = reply, thaw, gate
+        self.left = enumerate(reply.chunks)
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self.left
+        for index, chunk in self.left:
+            pass_chunk(self.gate, self.reply, index)
+            yield chunk
+        pass_chunk(self.gate, self.reply, len(self.reply.chunks))
         self._end()
 
     def _end(self) -> None:
@@ -210,7 +219,9 @@ class _AsyncPlayed(_Played):
     """The same, awaited."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self.left:
+        for index, chunk in self.left:
+            await await_chunk(self.gate, self.reply, index)
             yield chunk
         await await_cancel(self.reply.error)
+        await await_chunk(self.gate, self.reply, len(self.reply.chunks))
         self._end()

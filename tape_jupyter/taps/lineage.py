@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any
 
-from tape_jupyter.origin import ORIGIN, PARENT, SENDING, SPAN, Origin
+from tape_jupyter.origin import CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
 from tape_jupyter.taps.swap import swap
 
-_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING)
+_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS)
 
 
 def patch() -> Callable[[], None]:
@@ -32,6 +34,7 @@ def patch() -> Callable[[], None]:
         swap(ThreadPoolExecutor, "submit", _submit),
         swap(asyncio.BaseEventLoop, "create_task", _create_task),
         swap(asyncio, "as_completed", _as_completed),
+        swap(asyncio.Runner, "run", _run),
     )
 
     def undo() -> None:
@@ -39,6 +42,10 @@ def patch() -> Callable[[], None]:
             each()
 
     return undo
+
+
+STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads that code of a taped cell started; a library may keep them for work of later cells."""
 
 
 def settle() -> None:
@@ -57,8 +64,8 @@ class Strand:
 
     __slots__ = ("carried", "origin", "submitter")
 
-    def __init__(self, submitter: Origin) -> None:
-        self.submitter, self.origin = submitter, submitter.spawn()
+    def __init__(self, submitter: Origin, sort: str = "") -> None:
+        self.submitter, self.origin = submitter, submitter.spawn(sort)
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
 
     def child(self) -> Strand:
@@ -67,6 +74,26 @@ class Strand:
         child.submitter, child.origin = self.origin, self.origin.spawn()
         return child
 
+    @property
+    def clock(self) -> Any | None:
+        """The clock of the cell, where there is one: it looks at the threads that the cell's code runs in."""
+        return getattr(self.origin.cell, "clock", None)
+
+    @contextmanager
+    def starting(self) -> Iterator[list[threading.Thread]]:
+        """While a thread or a work item is started; takes the threads that may run it."""
+        threads: list[threading.Thread] = []
+        clock = self.clock
+        if clock is None:
+            yield threads
+            return
+        clock.starting.append(self)
+        try:
+            yield threads
+        finally:
+            clock.threads.update(threads)
+            clock.starting.remove(self)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """The variables of this strand, in whatever context the worker has; taken back at the end."""
@@ -74,6 +101,8 @@ class Strand:
         tokens += [(variable, variable.set(value)) for variable, value in self.carried]
         outer = getattr(_running, "strand", None)
         _running.strand = self
+        if (clock := self.clock) is not None:
+            clock.threads.add(threading.current_thread())
         try:
             yield
         finally:
@@ -85,17 +114,26 @@ class Strand:
 _running = threading.local()
 
 
-def strand() -> Strand | None:
+def strand(sort: str = "") -> Strand | None:
     """A new strand of the code that runs now; None outside taped cells."""
     settle()
     origin = ORIGIN.get()
-    return None if origin is None else Strand(origin)
+    return None if origin is None else Strand(origin, sort)
+
+
+def _sort(thread: threading.Thread) -> str:
+    """A library's own class of threads: whether one is started (tqdm's monitor, anyio's idle workers) hangs on what the
+    process did before this cell.
+    """
+    own = type(thread)
+    file = getattr(sys.modules.get(own.__module__), "__file__", None) or ""
+    return own.__name__ if "-packages" in file else ""
 
 
 def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
-        own = strand()
+        own = strand(_sort(thread))
         if own is None:
             return original(thread)
         run = thread.run
@@ -106,7 +144,11 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
-        return original(thread)
+        with own.starting() as threads:
+            original(thread)
+            threads.append(thread)
+            STARTED.add(thread)
+        return None
 
     return start
 
@@ -126,9 +168,12 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         # Without an origin while the pool starts a worker: the worker is nobody's, only its items are.
         token = ORIGIN.set(None)
         try:
-            return original(pool, item, *args, **kwargs)
+            with own.starting() as threads:
+                future = original(pool, item, *args, **kwargs)
+                threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         finally:
             ORIGIN.reset(token)
+        return future
 
     return submit
 
@@ -163,6 +208,19 @@ def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
         return original([asyncio.ensure_future(each) for each in dict.fromkeys(fs)], **kwargs)
 
     return as_completed
+
+
+def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(runner: asyncio.Runner, coro: Any, *, context: Context | None = None) -> Any:
+        runner.get_loop()  # makes the runner's own context, which it keeps from one run to the next
+        kept: Any = context if context is not None else runner._context  # type: ignore[attr-defined]  # noqa: SLF001
+        now, before = ORIGIN.get(), kept.get(ORIGIN)
+        if before is not None and (now is None or now.cell is not before.cell):
+            kept.run(ORIGIN.set, now)
+        return original(runner, coro, context=context)
+
+    return run
 
 
 def _is_finalizer(coro: Any) -> bool:

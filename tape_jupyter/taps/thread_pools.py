@@ -43,7 +43,10 @@ class _Tap:
         self.threads, self.unpacks = module.ThreadPool, module.starmapstar
 
     def _strand(self, pool: Any) -> Strand | None:
-        return strand() if isinstance(pool, self.threads) else None
+        own = strand() if isinstance(pool, self.threads) else None
+        if own is not None and (clock := own.clock) is not None:
+            clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
+        return own
 
     def made(self, original: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(original)

@@ -6,6 +6,7 @@ signatures, `inspect.getsource`, defaults and closures stay right. All it does i
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -27,19 +28,23 @@ def clone(function: FunctionType) -> FunctionType:
 def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | None:
     """Code for `function` that calls `door`, and awaits it if the function is a coroutine function.
 
+    For a generator function, plain or async, the door gives a source that the code relays to (yielding.py).
     None where no source could spell it. The door is a constant of the code: a name would be looked up in the globals
     of the user's module. The free variables stand in a dead branch, which makes the compiler declare them: setting
     `__code__` asks for the same number.
     """
     code = function.__code__
-    is_async = inspect.iscoroutinefunction(function)
+    is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    wait = "await " if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) else ""
     parameters, passed = _parameters(code)
     free = ", ".join(code.co_freevars)
     call = f"{_DOOR!r}.__call__({passed})"  # an attribute: the compiler warns of a constant that is called
-    body = f"{'await ' if is_async else ''}{call}{f' if True else ({free},)' if free else ''}"
-    source = f"def outer({free}):\n  {'async ' if is_async else ''}def inner({parameters}): return {body}"
+    call += f" if True else ({free},)" if free else ""
+    body = _relay(call, wait, code) if is_generator else [f"return {wait}({call})"]
+    head = f"def outer({free}):\n  {'async ' if wait else ''}def inner({parameters}):"
     try:
-        inner = _inner(compile(source, "<tape>", "exec"))
+        tree = ast.parse("\n    ".join([head, *body]))
+        inner = _inner(compile(_on_one_line(tree), "<tape>", "exec"))
     except SyntaxError:
         return None
     if inner.co_freevars != code.co_freevars:
@@ -51,6 +56,39 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
     )
+
+
+def _relay(source: str, wait: str, code: CodeType) -> list[str]:
+    """The lines of yielding.relay, in names that the function's own parameters have not."""
+    taken = {*code.co_varnames, *code.co_freevars}
+    source_, found, value, error = (_free_name(name, taken) for name in ("source", "found", "value", "error"))
+    return [
+        f"{source_} = {source}",
+        f"{found} = {wait}{source_}.send(None)",
+        f"while {found}:",
+        "  try:",
+        f"    {value} = yield {found}[0]",
+        f"  except BaseException as {error}:",
+        f"    {found} = {wait}{source_}.throw({error})",
+        "  else:",
+        f"    {found} = {wait}{source_}.send({value})",
+        *([] if wait else [f"return {source_}.returned"]),
+    ]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _on_one_line(tree: ast.Module) -> ast.Module:
+    """Tracebacks show the line of the function's `def`, and none of those below it."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword)):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
+    return tree
 
 
 def _inner(code: CodeType) -> CodeType:

@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any, cast
 
 from tape_jupyter import taps
-from tape_jupyter.calls import Capture, Headers, Play, Reply, Request
+from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
+from tape_jupyter.taps.gating import pass_head
 from tape_jupyter.taps.swap import sending, swap
 
 _PORTS = {"http": 80, "https": 443}
@@ -60,7 +61,8 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         lineage.settle()
         decision = tape.begin(call.request(sent))
         if isinstance(decision, Play):
-            return call.play(cast("Reply", decision.reply))
+            pass_head(decision)
+            return call.play(cast("Reply", decision.reply), decision.gate)
         send = functools.partial(original, pool, conn, method, url, sent, headers)
         if decision is None:
             call.open_tunnel()
@@ -134,7 +136,7 @@ class _Call:
         response._pool, response._connection = pool, connection  # noqa: SLF001
         return response
 
-    def play(self, reply: Reply) -> Any:
+    def play(self, reply: Reply, gate: Gate | None) -> Any:
         """The recorded reply as urllib3 makes one of a connection's, without a connection."""
         vars(self.conn).pop(_TUNNEL, None)
         self.pool.num_requests += 1
@@ -142,7 +144,7 @@ class _Call:
             raise self._error(reply)
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
-        source = wire.recorded(reply, self.method, self._error)
+        source = wire.recorded(reply, self.method, self._error, gate)
         response = HTTPResponse(
             body=source,
             headers=HTTPHeaderDict(source.msg.items()),

@@ -14,8 +14,9 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tape_jupyter.calls import Capture, Reply
+from tape_jupyter.calls import Capture, Gate, Reply
 from tape_jupyter.taps.endings import class_name, headers, past_the_end
+from tape_jupyter.taps.gating import pass_chunk
 from tape_jupyter.taps.swap import live
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class Framing(Protocol):
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The chunks that these bytes complete."""
+
+    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+        """(wire, body, rest): the bytes up to the end of the next run of body, that run, and what follows."""
 
     def rest(self) -> bytes:
         """What has come of an unfinished chunk; forgotten then."""
@@ -55,6 +59,10 @@ class Sized:
         if data:
             yield data
 
+    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+        body = b"".join(self.feed(data))
+        return body, body, data[len(body) :]
+
     def rest(self) -> bytes:
         return b""
 
@@ -73,18 +81,24 @@ class Chunked:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data and not self.done:
+            _, body, data = self.take(data)
+            self._parts.append(body)
+            if body and not self._left:
+                yield self.rest()
+
+    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+        rest = data
+        while rest and not self.done:
             if self._left:
-                part, data = data[: self._left], data[self._left :]
-                self._left -= len(part)
-                self._parts.append(part)
-                if not self._left:
-                    yield self.rest()
-            else:
-                line, end, data = data.partition(b"\n")
-                self._line += line
-                if end:
-                    line, self._line = self._line.strip(), b""
-                    self._expect(line)
+                body, rest = rest[: self._left], rest[self._left :]
+                self._left -= len(body)
+                return data[: len(data) - len(rest)], body, rest
+            line, end, rest = rest.partition(b"\n")
+            self._line += line
+            if end:
+                line, self._line = self._line.strip(), b""
+                self._expect(line)
+        return data[: len(data) - len(rest)], b"", rest
 
     def rest(self) -> bytes:
         parts, self._parts = self._parts, []
@@ -107,20 +121,24 @@ class Chunked:
         self.done = not line
 
 
-def listen(response: http.client.HTTPResponse, capture: Capture) -> None:
-    """Tell `capture` the body of a live response as it is read. The head has been told already."""
+def listen(response: http.client.HTTPResponse, capture: Capture, *, in_parts: bool = False) -> None:
+    """Tell `capture` the body of a live response as it is read. The head has been told already.
+
+    `in_parts`: an HTTP chunk that needs several reads is that many recorded chunks, for a program that sees the parts
+    (`read1`) and not the chunk.
+    """
     framing: Framing = Chunked() if response.chunked and response.length != 0 else Sized(response.length)
     if framing.done or response.fp is None:
         capture.finish()
     else:
-        response.fp = io.BufferedReader(_Heard(response.fp, framing, capture))
+        response.fp = io.BufferedReader(_Heard(response.fp, framing, capture, in_parts=in_parts))
 
 
 class _Heard(io.RawIOBase):
     """Stands between `http.client` and the connection: one `readinto` is at most one network read."""
 
-    def __init__(self, source: Any, framing: Framing, capture: Capture) -> None:
-        self._source, self._framing, self._capture = source, framing, capture
+    def __init__(self, source: Any, framing: Framing, capture: Capture, *, in_parts: bool) -> None:
+        self._source, self._framing, self._capture, self._in_parts = source, framing, capture, in_parts
 
     @property
     def _sock(self) -> Any:
@@ -154,18 +172,24 @@ class _Heard(io.RawIOBase):
     def _hear(self, data: bytes) -> None:
         if self._framing.done:
             return
-        for chunk in self._framing.feed(data):
+        for chunk in self._parts(data) if self._in_parts else self._framing.feed(data):
             self._capture.chunk(chunk)
         if self._framing.done or (not data and self._ends_with_connection()):
             self._capture.finish()
         elif not data:
             self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
 
+    def _parts(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._framing.done:
+            _, body, data = self._framing.take(data)
+            if body:
+                yield body
+
     def _ends_with_connection(self) -> bool:
         return isinstance(self._framing, Sized) and self._framing.length is None
 
     def _break_off(self, error: BaseException) -> None:
-        if self._tell_rest():
+        if self._tell_rest() or (self._in_parts and isinstance(self._framing, Chunked) and self._framing.missing()):
             setattr(error, UNFINISHED, True)
         self._capture.fail(error)
 
@@ -176,12 +200,19 @@ class _Heard(io.RawIOBase):
         return bool(rest)
 
 
-def recorded(reply: Reply, method: str, thaw: Callable[[Reply], BaseException]) -> http.client.HTTPResponse:
+def recorded(
+    reply: Reply, method: str, thaw: Callable[[Reply], BaseException], gate: Gate | None = None
+) -> http.client.HTTPResponse:
     """A response that reads the recorded bytes. `thaw` gives the error to raise where the recording has one."""
-    ending = None if reply.end == "complete" or _is_end_of_file(reply) else _ending(reply, thaw)
-    response = http.client.HTTPResponse(_Socket(_Wire(_pieces(reply), ending)), method=method)  # type: ignore[arg-type]
+    response = http.client.HTTPResponse(connection(reply, thaw, gate), method=method)
     response.begin()
     return response
+
+
+def connection(reply: Reply, thaw: Callable[[Reply], BaseException], gate: Gate | None = None) -> Any:
+    """As much of a socket as HTTPResponse asks for: it gives the recorded bytes. The head has passed its gate."""
+    ending = None if reply.end == "complete" or _is_end_of_file(reply) else _ending(reply, thaw)
+    return _Socket(_Wire(_pieces(reply, gate), ending))
 
 
 def _ending(reply: Reply, thaw: Callable[[Reply], BaseException]) -> Callable[[], BaseException]:
@@ -193,7 +224,7 @@ def _is_end_of_file(reply: Reply) -> bool:
     return reply.end == "error" and class_name(reply.error) == "http.client:IncompleteRead"
 
 
-def _pieces(reply: Reply) -> Iterator[bytes]:
+def _pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     """What the connection gave, network read by network read."""
     version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
     lines = [
@@ -204,14 +235,23 @@ def _pieces(reply: Reply) -> Iterator[bytes]:
     ]
     yield "\r\n".join(lines).encode("latin-1")
     if not _is_chunked(reply):
-        yield from reply.chunks
+        yield from _in_time(reply, gate)
         return
     last = len(reply.chunks) - 1
-    for number, chunk in enumerate(reply.chunks):
+    for number, chunk in enumerate(_in_time(reply, gate)):
         more = _unfinished(reply) if number == last else 0
-        yield b"%x\r\n%b%b" % (len(chunk) + more, chunk, b"" if more else b"\r\n")
-    if reply.end == "complete":
-        yield b"0\r\n\r\n"
+        yield b"%x\r\n" % (len(chunk) + more)  # by itself, so that a chunk is not cut where buffers end
+        yield chunk
+        yield b"" if more else b"\r\n"  # urllib3 reads it before it hands the chunk on
+    yield b"0\r\n\r\n" if reply.end == "complete" else b""
+
+
+def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
+    """The recorded chunks, each once the gate lets it pass."""
+    for index, chunk in enumerate(reply.chunks):
+        pass_chunk(gate, reply, index)
+        yield chunk
+    pass_chunk(gate, reply, len(reply.chunks))
 
 
 def _is_chunked(reply: Reply) -> bool:
@@ -238,7 +278,7 @@ class _Wire(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        while not self._held:
+        while not self._held:  # a piece may be empty
             piece = next(self._pieces, None)
             if piece is None:
                 if self._ending is not None:
@@ -265,3 +305,6 @@ class _Socket:
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(self._raw)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -18,6 +18,7 @@ import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeRefusal, UnmatchedCall
 from tests.provider import Provider, Scripted
+from tests.timing import at_once, growth, ratio
 
 LONG = "a question that is long enough to be worth referring to later on " * 4
 ONE, TWO, STORY = [LONG], [LONG, "North", "And the second?"], ["Tell me a story"]
@@ -188,10 +189,8 @@ def test_08_tab_indentation(recorded):
 def test_09_two_hundred_thousand_brackets(recorded, text):
     line = recorded.line("stop_reason: end_turn")
     recorded.edit("stop_reason: end_turn", f"stop_reason: {text}")
-    started = time.process_time()
-    with pytest.raises(CassetteError) as caught:
-        Cassette.open(recorded.path)
-    assert time.process_time() - started < 0.05 and f":{line}:" in str(caught.value)
+    caught = at_once(lambda: pytest.raises(CassetteError, Cassette.open, recorded.path), units=5)
+    assert f":{line}:" in str(caught.value)
 
 
 @pytest.mark.parametrize("step", ["a:\n", "- "])
@@ -346,13 +345,22 @@ def chain(count):
 
 def test_24_a_chain_of_ten_thousand_references(recorded):
     recorded.write(chain(10_000))
-    started = time.process_time()
     opened = Cassette.open(recorded.path)
     assert json.loads(opened.calls[-1].request().body) == {"m": [str(n) for n in range(10_000)]}
-    assert time.process_time() - started < 2
-    started = time.process_time()
     opened.check()
-    assert time.process_time() - started < 5
+
+
+def test_24_a_chain_takes_time_in_proportion(tmp_path):
+    def followed(count):
+        path = tmp_path / f"{count}.tape.yaml"
+        path.write_text(chain(count))
+        return lambda: Cassette.open(path).calls[-1].request()
+
+    def checked(count):
+        return Cassette.open(tmp_path / f"{count}.tape.yaml").check
+
+    assert growth(followed, 1_250, 10_000, rounds=2) < 4
+    assert growth(checked, 1_250, 10_000, rounds=2) < 4
 
 
 def test_24_references_that_double_are_stopped(recorded):
@@ -459,11 +467,17 @@ def test_33_five_gigabytes_without_a_record_are_refused_without_being_loaded(rec
     with recorded.path.open("r+b") as file:
         file.truncate(5 * 2**30)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.process_time()
     with pytest.raises(CassetteError, match="64 MiB"):
         Cassette.open(recorded.path)
-    assert time.process_time() - started < 2
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+    refused = lambda: pytest.raises(CassetteError, Cassette.open, recorded.path)
+    assert ratio(refused, lambda: lines(recorded.path, 64), rounds=2) < 30  # all of it: 250
+
+
+def lines(path, mebibytes):
+    """Counted with the least work there is, in pieces."""
+    with path.open("rb") as file:
+        return sum(file.read(2**20).count(b"\n") for _ in range(mebibytes))
 
 
 def test_33_a_large_file_is_indexed_without_being_loaded(tmp_path):
@@ -479,19 +493,18 @@ def test_33_a_large_file_is_indexed_without_being_loaded(tmp_path):
             )
     assert path.stat().st_size > 300e6
     code = f"""
-        import time
         from pathlib import Path
         from tape_jupyter.cassette import Cassette
         def peak():
             return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
-        before, started = peak(), time.process_time()
+        before = peak()
         tape = Cassette.open({str(path)!r})
         assert len(tape.calls) == 3000 and tape.calls[2999].reply().body == b"a" * 90
-        print(peak() - before, time.process_time() - started)
+        print(peak() - before)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    kib, seconds = map(float, done.stdout.split())
-    assert kib < 30_000 and seconds < 1.5, done.stdout
+    assert float(done.stdout) < 30_000, done.stdout
+    assert ratio(lambda: Cassette.open(path), lambda: lines(path, 300), rounds=2) < 20
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "link out", "dangling link"])

@@ -106,4 +106,4 @@ def test_a_tool_that_cannot_be_found_is_named_below_the_cell_and_among_the_gaps(
     ran = kernel.execute("%%tape record hidden\nagent('inline', lambda name, given: 'sunny')")
     assert ran.ok
     assert "the result of tool inline was not taped" in ran.summary
-    assert "tool inline was not taped" in kernel.execute("%tape gaps hidden").stdout
+    assert "tool inline was not taped" in kernel.execute("%tape gaps hidden").displays[0]

@@ -1,0 +1,73 @@
+"""Notebook room: what people type at prompts (`input`, `getpass`). A secret is learned and never written; in replay a
+placeholder stands for it, that is scrubbed to the same marker. Asks nobody, prompts nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.calls import FunctionCall, Value
+from tape_jupyter.frozen import Secret, freeze
+from tape_jupyter.frozen.effects import frozen_or_type
+from tape_jupyter.secrets import Secrets, placeholder
+
+_ASKS = re.compile(
+    r"\b(?:pass(?:word|phrase|code|wd)?|secrets?|credentials?|token|pin|otp"
+    r"|(?:api|access|secret|private|licen[cs]e|subscription|account|auth\w*|your)[ _-]?key|key(?=\W*$))\b",
+    re.IGNORECASE,
+)
+"""Words of a prompt that asks for a secret. "Enter the key figure" and "max tokens" do not."""
+
+_LOOKS = re.compile(
+    r"(?:sk-|AIza|gsk_|hf_|gh[pousr]_|github_pat_|xai-|pplx-|tvly-|lsv2_|AKIA|xox[abp]-|glpat-|eyJ)[\w.\-]{12,}"
+    r"|(?=\S*[A-Za-z])(?=\S*\d)(?!\S*[/\\:@])[\w.+=\-]{24,}"
+)
+"""A key by its prefix, or 24 characters or more of letters and digits in one word that is no path or address."""
+
+_MARKER = re.compile(r"<secret:([\w.\-]+)>")
+
+
+def is_secret(prompt: str, answer: str) -> bool:
+    """Whether an answer may not be written, by what was asked or by how it looks."""
+    return _ASKS.search(prompt) is not None or _LOOKS.fullmatch(answer.strip()) is not None
+
+
+def secret_name(call: FunctionCall) -> str:
+    """What the secret is called: `ANTHROPIC_API_KEY` where "Anthropic API key: " was asked."""
+    words = re.sub(r"\W+", "_", _prompt(call)).strip("_").upper()
+    return words[:60].strip("_") or call.name.upper()
+
+
+def kept(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
+    """What is written of a secret answer, which is learned; None where the answer is none."""
+    telling = call.discreet == "maybe" and is_secret(_prompt(call), str(answer))
+    if not (telling or call.discreet == "yes") or not isinstance(answer, str):
+        return None
+    secrets.learn(secret_name(call), answer)
+    known = _MARKER.fullmatch(secrets.scrub(answer)[0])  # it may be known by another name, which then is its marker's
+    return freeze(Secret(known[1] if known else secret_name(call)))
+
+
+def given(value: Value, secrets: Secrets) -> Value:
+    """The value as replay gives it: a placeholder for a secret."""
+    structure = value.value
+    if not isinstance(structure, Mapping) or structure.get("<type>") != "secret":
+        return value
+    return replace(value, value=_stand_in(str(structure.get("name")), secrets))
+
+
+def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
+    """The same for a secret that was typed while nothing was taped: it would not be on the tape in any case."""
+    return Value(_stand_in(secret_name(call), secrets))
+
+
+def _stand_in(name: str, secrets: Secrets) -> str:
+    secrets.learn(name, placeholder(name))
+    return placeholder(name)
+
+
+def _prompt(call: FunctionCall) -> str:
+    return str(frozen_or_type(call.arguments.get("prompt", "")))

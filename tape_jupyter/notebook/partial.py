@@ -1,0 +1,182 @@
+"""Notebook room: what --take, --live, --freeze and --stub mean for a cell: which take it plays and writes, what it
+keeps without going out, what is told of it. Which calls they are for is selection.py's, the decision the player's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import providers, takes
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.cassette import Cassette, Entry, Overridden
+from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
+from tape_jupyter.notebook.capture import Taking, failure, row_of
+from tape_jupyter.notebook.taped import Cell, CellAsk, Row
+from tape_jupyter.runs import newer_than, run_of
+from tape_jupyter.secrets import names_a_secret, placeholder
+from tape_jupyter.selection import Selection, Site, site_of
+
+OPTIONS = ("take", "live", "freeze", "stub")
+"""Their keys in a cell's options."""
+FRESH = "live"
+
+
+def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
+    """What a cell's options except from its mode. Raises TapeUsageError for what makes no sense."""
+    told = {name: options.get(name) or () for name in ("live", "freeze")}
+    selection = Selection.of(told["live"], told["freeze"], options.get("stub") or {})
+    if selection.live and mode != "replay":
+        instead = f"every call goes live in {mode}" if mode == "record" else f"{mode} writes the cassette itself"
+        raise TapeUsageError(f"--live goes with replay, and what ran live goes to a take ({instead})")
+    if selection and mode == "live":
+        raise TapeUsageError("live takes no --freeze or --stub: nothing is decided there, calls are only observed")
+    return selection
+
+
+def require_outside(ask: CellAsk, selection: Selection) -> None:
+    """Raises TapeUsageError for a tool that must not run and that the cell itself defines: it is not taped in time."""
+    for name in selection.held:
+        if re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b", _undecorated(ask.source), re.MULTILINE):
+            raise TapeUsageError(
+                f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before the tape "
+                "has seen it. Define it in an earlier cell, or put @tape.tool on it. Nothing was run"
+            )
+
+
+def _undecorated(source: str) -> str:
+    """The source without functions that a decorator stands over."""
+    return re.sub(r"^[ \t]*@[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async\s+)?def\s+\w+", "", source, flags=re.MULTILINE)
+
+
+def watched(cell: Cell) -> Callable[[], None]:
+    """To be called at the cell's end: says which tools that must not run were never seen by the tape."""
+    since = cell.tools.moment() if cell.execution.selection.held else 0
+
+    def tell() -> None:
+        for name in cell.execution.selection.held:
+            if cell.sought_tools.get(name, 0) >= 0 and not cell.tools.has_run(name, since):
+                cell.warn(
+                    f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
+                    "ran. Now: put @tape.tool on it",
+                    cold=True,
+                )
+
+    return tell
+
+
+def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> CellAsk:
+    """The cell in a session whose mode was told from outside (TAPE_MODE, `tape replay`), with what was told there.
+
+    `sealed`: it replays, whatever the cell says, and nothing of the cell's own goes live; the cell may still name the
+    take that it replays. Else the session's frozen boundaries and stubs hold besides the cell's own.
+    """
+    own = {name: session[name] for name in OPTIONS if session.get(name)}
+    if sealed:
+        kept = {name: told for name, told in ask.options.items() if name not in ("live", "freeze", "stub")}
+        return replace(ask, mode="replay", options={**kept, **own})
+    own.pop("live", None)
+    if "freeze" in own:
+        own["freeze"] = [*dict.fromkeys((*ask.options.get("freeze", ()), *own["freeze"]))]
+    if "stub" in own:
+        own["stub"] = {**ask.options.get("stub", {}), **own["stub"]}
+    return replace(ask, options={**ask.options, **own})
+
+
+def take_of(base: Cassette, ask: CellAsk, selection: Selection, fresh: str) -> Cassette:
+    """The take that the cell plays and writes, or the cassette itself. `fresh` is a free name for what runs live.
+
+    Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
+    """
+    name = str(ask.options.get("take") or "")
+    writes = ask.mode != "replay" or selection.changes
+    if not name and not (selection.changes and ask.mode == "replay"):
+        return base
+    if name and not writes and not takes.path_of(base.root, name).exists():
+        if ask.explicit:
+            takes.require(base.root, name)
+        return base  # a session's word for many cells: the take is of another cassette of the notebook
+    take = base.take(name or fresh)
+    if covered_by_hand(take, selection):
+        return take.take(takes.fresh(base.root, takes.name_of(take.path)))
+    return take
+
+
+def covered_by_hand(take: Cassette, selection: Selection) -> bool:
+    """Whether a live answer could take the place of one that a person gave: it then goes to a take of the take."""
+    cells = {run.id: run.cell for run in map(run_of, take.runs)}
+    return any(
+        selection.how(site_of_entry(made, cells[made.run]), made) in ("live", "stub")
+        for made in _latest(take.overrides)
+        if not made.by and made.run in cells
+    )
+
+
+def _latest(made: Iterable[Overridden]) -> Iterable[Overridden]:
+    return {(each.run, each.id): each for each in made}.values()
+
+
+def site_of_entry(entry: Entry, cell: Any) -> Site:
+    """Where a recorded call crossed."""
+    return site_of(entry.request(), entry.head().get("kind", "host"), cell)
+
+
+def told_of(cell: Cell) -> tuple[str, Path | None, list[str]]:
+    """Of a cell that is over: the take it played or wrote ("" for none), the file to name, and what to say of it."""
+    tape = cell.cassette
+    if tape is None or tape.base is None:
+        return "", cell.path, []
+    if not tape.path.exists():
+        return "", tape.root, ["nothing ran live: no take was made"]
+    name, notes = tape.chain[-1], []
+    if len(tape.chain) > 2:
+        notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
+    if cell.run and cell.replaying:
+        notes.append(f"what ran live is in the take {name}; {tape.root.name} is as it was")
+    if newer := _newer_below(cell, tape):
+        notes.append(f"take {name} is of an earlier recording of this cell: {tape.root.name} has a newer one, {newer}")
+    return name, tape.path, notes
+
+
+def _newer_below(cell: Cell, tape: Cassette) -> str:
+    """The recording of this cell that was made after the take was."""
+    run = cell.player.repeats(cell.execution) if cell.replaying else ""
+    if tape.base is None or run not in {str(each.get("run")) for each in tape.base.runs}:
+        return ""
+    try:
+        return newer_than(Cassette.open(tape.root, check="marks").runs, run)
+    except CassetteError:
+        return ""
+
+
+def require_key(request: Request) -> None:
+    """Raises BlockedConnection where a request that goes live in a replay carries what only stands in for a key."""
+    for name, value in os.environ.items():
+        if names_a_secret(name) and value == placeholder(name):
+            sent = [told for _, told in request.headers if value in told]
+            if sent or value in request.url:
+                host = request.url.partition("://")[2].partition("/")[0]
+                raise BlockedConnection(
+                    f"{request.method} to {host} was to go live, with a placeholder for its key: {name} is not set. "
+                    "Nothing was sent. Set it, build the client anew, and run the cell again"
+                )
+
+
+class Held(Taking):
+    """A call that was answered without going out (--freeze, --stub): written all the same, and marked so."""
+
+    def keep(self, call: Request | FunctionCall, reply: Reply | Value, source: str, over: Entry | None = None) -> None:
+        """Commit it. `source` is "stub", or the recorded call that answered ("RUN/ID")."""
+        self.frozen = source
+        self.takes_place_of(over)
+        if isinstance(call, FunctionCall):
+            error = str(reply.error.get("class", "")) if isinstance(reply, Value) and reply.error else ""
+            self._commit(call, reply, {}, Row(self.id, self.kind, call.name, error=error))
+        elif isinstance(reply, Reply):
+            told = providers.facts(call, reply)
+            row = row_of(self.id, self.kind, told, 0.0, name=call.url, error=failure(reply, None))
+            self._commit(call, reply, told.record(), row)

@@ -1,0 +1,98 @@
+"""Notebook room: the pins of a taped cell: what holds its clock, sleeps, chance and time zone to the tape.
+
+Each pin is a function `pin(cell, recorded)`: `recorded` is the record of the run that this cell repeats (None: this
+cell is the recording); what was written of a pin stands under `pins`, by its name. It fills `cell.pins[name]` with
+plain structure for the run record, and returns what takes it off again. A pin that fails says so and is off: no cell
+fails of a pin, and after the cell there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.notebook import pinned_chance, pinned_clock, pinned_zone
+from tape_jupyter.notebook.taped import Cell
+
+Undo = Callable[[], None]
+Pin = Callable[[Cell, "Mapping[str, Any] | None"], Undo]
+
+PINS: Mapping[str, Pin] = {"timezone": pinned_zone.pin, "random": pinned_chance.pin}
+"""In the order they are put on; taken off in the opposite one."""
+
+
+def start(cell: Cell) -> Undo:
+    """Put on every pin that the cell did not switch off; gives what takes them off."""
+    if cell.cassette is None or cell.mode == "live":
+        return _nothing
+    run = recorded(cell)
+    off = cell.ask.options.get("no_pin", ())
+    undo = [_put_on("clock", pinned_clock.pin, cell, run)]  # it looks at `no_pin` itself: paces need it too
+    if run is None and cell.replaying:
+        undo.append(lambda: _say_unheld(cell))
+    else:
+        undo += [_put_on(name, pin, cell, run) for name, pin in PINS.items() if name not in off]
+    return lambda: _take_off(cell, undo)
+
+
+def recorded(cell: Cell) -> Mapping[str, Any] | None:
+    """The run record that this cell repeats; None while recording, and where the cassette has none of this cell.
+
+    A cell whose source was edited where no front end tells cell ids is taken for the only recording there is, or for
+    that of the cell that was run as the same `In [n]`.
+    """
+    if cell.cassette is None or cell.mode == "record":
+        return None
+    runs = {str(run["run"]): run for run in cell.cassette.runs}
+    own = cell.player.repeats(cell.execution)
+    if own:
+        return runs.get(own)
+    if not cell.replaying:
+        return None
+    current = [runs[run.id] for run in cell.player.current() if not run.parent and run.id in runs]
+    same = [run for run in current if cell.ask.count is not None and run.get("count") == cell.ask.count]
+    found = current if len(current) == 1 else same
+    return found[-1] if found else None
+
+
+def _put_on(name: str, pin: Pin, cell: Cell, run: Mapping[str, Any] | None) -> Undo:
+    try:
+        return pin(cell, run)
+    except Exception as error:
+        cell.pins.pop(name, None)
+        cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
+        return _nothing
+
+
+def _take_off(cell: Cell, undo: list[Undo]) -> None:
+    for each in reversed(undo):
+        try:
+            each()
+        except Exception as error:  # the others come off all the same
+            cell.warn(f"a pin did not come off cleanly: {type(error).__name__}: {error}")
+
+
+def _nothing() -> None:
+    """Nothing is to be taken off."""
+
+
+def _say_unheld(cell: Cell) -> None:
+    """A cell that plays calls of other cells' recordings; one that makes no call was not worth recording."""
+    if cell.served or cell.refusals:
+        cell.notes.append(
+            "the cassette has no recording of this cell: its clock and chance are not held, its calls are"
+        )
+
+
+def keep(cell: Cell, start_run: Callable[[Cell], None]) -> None:
+    """At the cell's end: commit the run of a cell that made no call but drew from a pin, so that replay holds it too.
+
+    Raises nothing: a cassette that cannot be written to is said, as with the end mark.
+    """
+    if not cell.drawn or cell.run or cell.mode in ("live", "replay"):
+        return
+    try:
+        start_run(cell)
+    except (CassetteError, OSError) as problem:
+        cell.warn(f"what this cell drew is not on the tape: {problem}")

@@ -1,0 +1,184 @@
+"""Notebook room: the pin of the clock: a cell's readings, its sleeps, and the pace at which replies are handed on.
+
+`--pace instant` hands every reply on at once. `order` hands them on in the recorded order of completion, chunk by
+chunk, in no more time than that takes; `recorded` also waits as long as it took. Without a word, replies come in order
+where the recorded calls were under way together (there a program may depend on it), else at once. `--no-pin sleep` lets
+sleeps wait, `--no-pin clock` that and gives real time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tape_jupyter.calls import Gate, Reply, Value
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.notebook.taped import Cell
+from tape_jupyter.pins.clock import Base, TapeClock
+from tape_jupyter.pins.gates import ReplyGate
+from tape_jupyter.pins.readings import LIMIT, Notes, Readings
+from tape_jupyter.pins.timeline import Timeline, may_overlap
+from tape_jupyter.taps import clock as clock_tap
+from tape_jupyter.taps import hooks, timers
+from tape_jupyter.taps.lineage import STARTED
+
+SHUFFLE = "TAPE_SHUFFLE"
+"""Variable with the seed by which replies that may come in any order are shuffled (`tape replay --shuffle`)."""
+
+_NUMPY_NOW = re.compile(r"datetime64\(\s*['\"](now|today)['\"]")
+
+
+def pin(cell: Cell, run: Mapping[str, Any] | None) -> Callable[[], None]:
+    """Hold the cell's clock to what `run` recorded, or begin to note it. Raises CassetteError on a bad record."""
+    off = set(cell.ask.options.get("no_pin", ()))
+    replays, holds = run is not None, "clock" not in off
+    readings = _readings(cell, run) if run is not None and holds else None
+    notes = Notes() if holds and not replays and not cell.replaying else None
+    live = cell.ask.options.get("live")
+    pace = pace_of(cell)
+    cell.clock = clock = TapeClock(
+        _base(run),
+        notes=notes,
+        readings=readings,
+        sleeps=cell.replaying and pace != "recorded" and not live and not off & {"clock", "sleep"},
+        jumps=pace != "recorded",
+        watch=timers.watch,
+        earlier=list(STARTED),
+    )
+    timers.begin(clock)
+    cell.pacing = Pacing(cell, clock, pace)
+    if notes is not None:
+        cell.pins["clock"] = {"wall": clock.base.wall, "monotonic": clock.base.monotonic, "perf": clock.base.perf}
+    unhook = _hook(cell) if clock.holds else _nothing
+    clock_tap.rebind([cell.ask.namespace])
+
+    def undo() -> None:
+        clock.close()
+        unhook()
+        if notes is not None:
+            _keep(cell, notes)
+
+    return undo
+
+
+def _base(run: Mapping[str, Any] | None) -> Base:
+    """The clocks at the start of the recording; of an old one the wall clock at least, to what it says."""
+    now = Base.now()
+    if run is None:
+        return now
+    told = run.get("pins", {}).get("clock")
+    if told is not None:
+        return Base(int(told["wall"]), int(told["monotonic"]), int(told["perf"]))
+    utc = run.get("kit", {}).get("clock", {}).get("utc") or run.get("at")
+    return now if utc is None else Base(_nanoseconds(str(utc)), now.monotonic, now.perf)
+
+
+def _nanoseconds(utc: str) -> int:
+    since = datetime.fromisoformat(utc) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def _readings(cell: Cell, run: Mapping[str, Any]) -> Readings:
+    ended = cell.cassette.ended.get(str(run["run"]), {}) if cell.cassette is not None else {}
+    return Readings(ended.get("clock", {}))
+
+
+def _hook(cell: Cell) -> Callable[[], None]:
+    if cell.clock is not None and cell.clock.notes is not None and _NUMPY_NOW.search(cell.ask.source):
+        cell.warn(
+            "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time. Now: "
+            "write np.datetime64(datetime.now())",
+            cold=True,
+        )
+    try:
+        return hooks.hook()
+    except RuntimeError as error:
+        cell.warn(
+            f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
+            cold=True,
+        )
+        return _nothing
+
+
+def _keep(cell: Cell, notes: Notes) -> None:
+    """Put what was read into the end mark. A cell that made no call is recorded for it."""
+    record = notes.record()
+    if record:
+        cell.ends["clock"] = record
+        cell.drawn = True
+    if notes.beyond:
+        who = ", ".join(sorted(notes.beyond))
+        cell.warn(
+            f"{who} read the clock more than {LIMIT:,} times: later readings are not on the tape, in replay they go on "
+            "from its time",
+            cold=True,
+        )
+
+
+# ---------------------------------------------------------------- pace
+
+
+def pace_of(cell: Cell) -> str:
+    """instant, order or recorded, as it was said; "" where nothing was, "shuffled" for a search by seed."""
+    if seed_of(cell):
+        return "shuffled"
+    return str(cell.ask.options.get("pace") or "")
+
+
+def seed_of(cell: Cell) -> str:
+    told = cell.ask.options.get("shuffle")
+    return os.environ.get(SHUFFLE, "") if told is None else str(told)
+
+
+class Pacing:
+    """Makes the gates of one cell's replies."""
+
+    def __init__(self, cell: Cell, clock: TapeClock, pace: str) -> None:
+        self._cell, self._clock, self._pace = cell, clock, pace
+        self._timelines: dict[str, Timeline | None] = {}
+
+    def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None:
+        """The gate that this reply passes; None: it is handed on at once."""
+        timeline = self._timeline(entry) if self._cell.replaying else None
+        if timeline is None or entry.id not in timeline:
+            self._clock.advance(self._clock.now() + int(_duration(entry, reply) * 1e9))
+            return None
+        in_one = isinstance(reply, Reply) and len(reply.chunks) == 1 and reply.end == "complete" and reply.status != 101
+        return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
+
+    def _timeline(self, entry: Entry) -> Timeline | None:
+        if self._pace == "instant":
+            return None
+        if entry.run not in self._timelines:
+            self._timelines[entry.run] = self._made(entry)
+        return self._timelines[entry.run]
+
+    def _made(self, entry: Entry) -> Timeline | None:
+        cassette = self._cell.cassette
+        found = [call for call in (cassette.calls if cassette is not None else ()) if call.run == entry.run]
+        calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
+        if self._pace:
+            return Timeline(calls, seed_of(self._cell))
+        timeline = Timeline(calls) if may_overlap(calls) else None
+        return timeline if timeline is not None and timeline.overlaps else None
+
+    def _ended(self) -> UnmatchedCall:
+        refusal = UnmatchedCall("the cell ended before this reply was handed on; nothing is played after its end")
+        self._cell.refuse(refusal)
+        return refusal
+
+
+def _duration(entry: Entry, reply: Reply | Value) -> float:
+    """Seconds that a reply took when it was recorded."""
+    if isinstance(reply, Reply):
+        return reply.waits[-1] if reply.waits else 0.0
+    seconds = entry.head().get("seconds", 0.0)
+    return float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""

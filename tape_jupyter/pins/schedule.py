@@ -1,0 +1,97 @@
+"""Engine room: what is due on the tape's clock: sleeps, timers and replies on one heap. Pure: no threads, no real time.
+
+One heap for all, so that a timeout around a reply goes off or not as it did: a reply is due its recorded duration after
+it was asked for. Replies leave in their recorded order *among those that were asked for*; nobody ever waits for a call
+that was not made, so a program that makes other calls than the recorded one cannot be locked up.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+Order = tuple[float, float, int]
+"""Where a reply stood among the recorded ones; smaller left earlier."""
+
+
+@dataclass(slots=True, eq=False)
+class Due:
+    """Something that waits for its time. `when`: tape nanoseconds; `limit`: the real second after which it waits no
+    longer, whatever the others do; `dead()`: nobody waits for it any more; `late(seconds)` instead of `wake()` where
+    the cell ends before.
+    """
+
+    when: int
+    limit: float
+    wake: Callable[[], None]
+    order: Order | None = None
+    dead: Callable[[], bool] = bool
+    late: Callable[[float], None] | None = None
+    gone: bool = False
+
+
+Heap = list[tuple[int, int, Due]]
+
+
+class Schedule:
+    """The heap, and the tape's time: nanoseconds since the cell's start, which never go back. Not safe by itself."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.version = 0
+        self._numbers = count()
+        self._timers: Heap = []
+        self._replies: Heap = []
+        self._in_order: list[tuple[Order, int, Due]] = []
+
+    def add(self, due: Due) -> Due:
+        self.version += 1
+        number = next(self._numbers)
+        heapq.heappush(self._replies if due.order is not None else self._timers, (due.when, number, due))
+        if due.order is not None:
+            heapq.heappush(self._in_order, (due.order, number, due))
+        return due
+
+    def advance(self, to: int) -> None:
+        self.now = max(self.now, to)
+
+    def first(self) -> Due | None:
+        """What is due first; None where nobody waits."""
+        timer, reply = _top(self._timers), _top(self._replies)
+        if timer is None or reply is None:
+            return timer or reply
+        return timer if self._timers[0][:2] < self._replies[0][:2] else reply
+
+    def release(self, *, quiet: bool, real: float) -> Due | None:
+        """Take out what goes next, and move the tape's time to it; None where it is too early.
+
+        `quiet`: nothing of the cell can run any further, so that time may jump. Else what is due waits for its limit.
+        """
+        first = self.first()
+        if first is None or not (quiet or first.limit <= real):
+            return None
+        self.version += 1
+        self.advance(first.when)
+        due = first if first.order is None else _first_of(self._in_order)
+        due.gone = True
+        return due
+
+    def drain(self) -> list[Due]:
+        """Take out all who wait: the cell is over."""
+        left = [due for _, _, due in (*self._timers, *self._replies) if not due.gone and not due.dead()]
+        self._timers, self._replies, self._in_order = [], [], []
+        return left
+
+
+def _top(heap: Heap) -> Due | None:
+    while heap and (heap[0][2].gone or heap[0][2].dead()):
+        heapq.heappop(heap)
+    return heap[0][2] if heap else None
+
+
+def _first_of(heap: list[tuple[Order, int, Due]]) -> Due:
+    while heap[0][2].gone or heap[0][2].dead():
+        heapq.heappop(heap)
+    return heapq.heappop(heap)[2]

@@ -1,0 +1,147 @@
+"""Providers room: models that speak over WebSockets: OpenAI Realtime, OpenAI Responses, Gemini Live. Values only.
+
+A dialogue is many requests and replies in one call: what it cost is the sum over its turns. A message that holds none
+of the words below says nothing of model, tools or usage, and is passed over unparsed: audio comes in thousands.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tape_jupyter.bodies.dialogues import frames_of
+from tape_jupyter.calls import Reply, Request
+from tape_jupyter.dialogue import Frame
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.providers import gemini, openai_responses
+from tape_jupyter.providers.look import dig, error_of, mapping, maps, settings, text, tools, usage
+from tape_jupyter.providers.views import Facts, Result, Tool, ToolCall, Usage
+
+_WANTED = re.compile(
+    rb'"(?:model|tools|response\.(?:done|completed|failed|incomplete)|function_call_output|usage_?[mM]etadata'
+    rb'|tool_?[cC]all|tool_?[rR]esponse|error)"'
+)
+_WIRES = (
+    (re.compile(r"/realtime(?:/\w+)?$"), "openai_realtime", "realtime", "openai"),
+    (re.compile(r"/responses$"), "openai_responses", "responses", "openai"),
+    (re.compile(r"BidiGenerateContent(?:Constrained)?$"), "gemini_live", "live", "gemini"),
+)
+_SAMPLING = {
+    "temperature": ("temperature", "session.temperature", "setup.generationConfig.temperature"),
+    "top_p": ("top_p", "setup.generationConfig.topP"),
+    "top_k": ("setup.generationConfig.topK",),
+    "seed": ("setup.generationConfig.seed",),
+    "max_tokens": (
+        *("max_output_tokens", "session.max_output_tokens", "session.max_response_output_tokens"),
+        "setup.generationConfig.maxOutputTokens",
+    ),
+    "voice": ("session.audio.output.voice", "session.voice", "setup.generationConfig.speechConfig"),
+}
+_USAGE = {
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "cached": ("input_tokens_details.cached_tokens", "input_token_details.cached_tokens"),
+}
+_LIVE_USAGE = {**gemini.USAGE, "output": (*gemini.USAGE["output"], "responseTokenCount")}
+
+
+def facts(request: Request, reply: Reply, provider: str) -> Facts:
+    """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what the host tells."""
+    said = _Said()
+    for frame in _frames(reply.body):
+        value = _json(frame)
+        if isinstance(value, dict):
+            said.sent(value) if frame.by == "sent" else said.got(value)
+    url = urlsplit(request.url)
+    wire, api, owner = next(((w, a, o) for path, w, a, o in _WIRES if path.search(url.path)), ("", "", ""))
+    asked = said.model or next(iter(parse_qs(url.query).get("model", ())), "")
+    return Facts(
+        provider=provider or owner,
+        wire=wire,
+        api=api,
+        model=asked,
+        answered=said.answered,
+        sampling=settings(said.setup, _SAMPLING),
+        tools=tuple(dict.fromkeys(said.tools)),
+        results=tuple(said.results),
+        calls=tuple(said.calls),
+        usage=said.usage,
+        stop=said.stop,
+        error=said.error,
+        streamed=True,
+    )
+
+
+def _frames(body: bytes) -> Iterator[Frame]:
+    for line in body.split(b"\n"):
+        if _WANTED.search(line):
+            try:
+                yield from frames_of(line)
+            except CassetteError:
+                continue
+
+
+def _json(frame: Frame) -> Any:
+    try:
+        return json.loads(frame.data) if frame.is_message else None
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Said:
+    """What the messages of a dialogue say, together."""
+
+    def __init__(self) -> None:
+        self.model = self.answered = self.stop = self.error = ""
+        self.setup: dict[str, Any] = {}
+        self.tools: list[Tool] = []
+        self.results: list[Result] = []
+        self.calls: list[ToolCall] = []
+        self.usage: Usage | None = None
+
+    def sent(self, value: dict[str, Any]) -> None:
+        self.setup = {**self.setup, **value}
+        for place in (value, dig(value, "session"), dig(value, "response"), dig(value, "setup")):
+            self.model = self.model or text(dig(place, "model")).rpartition("/")[2]
+            self.tools += tools(maps(dig(place, "tools")))
+            self.tools += gemini.ask(place).tools
+        self.results += openai_responses.ask(value).results
+        if dig(value, "item.type") == "function_call_output":
+            self.results.append(Result(text(dig(value, "item.call_id")), ""))
+        answers = dig(value, "toolResponse.functionResponses") or dig(value, "tool_response.functionResponses")
+        answers = answers or dig(value, "tool_response.function_responses")
+        self.results += [Result(text(each.get("id")), text(each.get("name"))) for each in maps(answers)]
+
+    def got(self, value: dict[str, Any]) -> None:
+        response = mapping(dig(value, "response"))
+        self.answered = text(response.get("model")) or text(dig(value, "session.model")) or self.answered
+        if text(dig(value, "type")) in (
+            "response.done",
+            "response.completed",
+            "response.failed",
+            "response.incomplete",
+        ):
+            told = openai_responses.answer(response)
+            self.calls += told.calls
+            self.stop = told.stop
+            self._spend(usage(response, "usage", _USAGE))
+        asked = mapping(dig(value, "toolCall") or dig(value, "tool_call"))
+        for call in itertools.chain(maps(asked.get("functionCalls")), maps(asked.get("function_calls"))):
+            self.calls.append(ToolCall(text(call.get("id")), text(call.get("name")), call.get("args")))
+        self._spend(usage(value, "usageMetadata", _LIVE_USAGE))
+        self.error = error_of(value, failed=False) or self.error
+
+    def _spend(self, more: Usage | None) -> None:
+        if more is not None:
+            self.usage = together(self.usage, more)
+
+
+def together(one: Usage | None, other: Usage | None) -> Usage | None:
+    """The tokens of both."""
+    if one is None or other is None:
+        return one or other
+    return Usage(*(a + b for a, b in zip(one, other, strict=True)))

@@ -1,0 +1,92 @@
+"""Doors room: what people do with takes, in `%tape takes ...`, `tape takes ...` and both words `diff`: one place, two
+doors. Parses words, calls the store, tells in text or plain structure; prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import differences, takes
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import CassetteError, TapeUsageError
+
+USAGE = "takes [rename A B|delete A|diff A B]"
+
+
+def listed(cassette: Path) -> list[dict[str, Any]]:
+    """Each take: what it is of, how many answers it overrides (by hand, live), its own calls; or why it is no good."""
+    return [_listed(cassette, path) for path in takes.found(cassette)]
+
+
+def _listed(cassette: Path, path: Path) -> dict[str, Any]:
+    name = takes.name_of(path)
+    try:
+        take = Cassette.open(cassette, check="marks").take(name)
+    except CassetteError as error:
+        return {"take": name, "path": str(path), "error": str(error)}
+    made = {(each.run, each.id): each for each in take.overrides}.values()
+    own = sum(entry.book is take for entry in take.calls) - len(made)
+    by_hand = sum(not each.by for each in made)
+    return {
+        "take": name, "path": str(path), "of": list(take.chain[:-1]),
+        "overrides": by_hand, "live": len(made) - by_hand, "calls": own,
+    }  # fmt: skip
+
+
+def text(cassette: Path) -> str:
+    """The takes of a cassette, a line each."""
+    rows = listed(cassette)
+    if not rows:
+        return f"{cassette.name} has no takes; %%tape replay --live X makes one, and so does cassette.override(...)"
+    return "\n".join(_line(row) for row in rows)
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"{row['take']:24}  ! {row['error']}"
+    counts = (("overrides", "by hand"), ("live", "live"), ("calls", "new calls"))
+    told = ", ".join(f"{row[key]} {word}" for key, word in counts if row[key]) or "empty"
+    return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])})"
+
+
+def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Difference]]:
+    """`rename A B`, `delete A`, `diff A B`: what to tell, and the differences. Raises TapeUsageError."""
+    match list(words):
+        case ["rename", old, new]:
+            return f"take {old} is called {takes.name_of(takes.rename(cassette, old, new))} now", []
+        case ["delete", name]:
+            aside = takes.delete(cassette, name)
+            return f"take {name} is put aside, in {aside}; move it back to have it again", []
+        case ["diff", one, other]:
+            return compared(named(cassette, one), named(cassette, other))
+        case _:
+            raise TapeUsageError(f"{' '.join(words)[:80]!r}: usage: {USAGE}")
+
+
+def compared(one: Cassette, other: Cassette) -> tuple[str, list[differences.Difference]]:
+    found = differences.diff(one, other)
+    drift = [f"drift: {each}" for each in differences.drifts(one, other)]  # around the calls: it makes no difference
+    return "\n".join([differences.text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]), found
+
+
+def records(one: Cassette, other: Cassette, found: Sequence[differences.Difference]) -> list[dict[str, Any]]:
+    """For --json: the calls that differ, then what drifted around them."""
+    drift = [{**each.record(), "what": "drift", "title": each.what} for each in differences.drifts(one, other)]
+    return [*(each.record() for each in found), *drift]
+
+
+def named(cassette: Path, word: str) -> Cassette:
+    """What a word stands for beside a cassette: itself or another of its folder, one of its takes, or a file."""
+    if word == takes.stem(cassette):
+        return Cassette.open(cassette)
+    if word in takes.names(cassette):
+        return Cassette.open(cassette).take(word)
+    beside = cassette.with_name(f"{word}{takes.SUFFIX}")
+    if "/" not in word and beside.is_file():
+        return Cassette.open(beside)
+    if Path(word).is_file():
+        return Cassette.open(word)
+    have = ", ".join([takes.stem(cassette), *takes.names(cassette)])
+    raise TapeUsageError(f"{word[:80]!r} is no cassette or take here; there are: {have}")

@@ -1,0 +1,118 @@
+"""Store room: a cassette's takes: opened and made, renamed and put aside; and where an override goes.
+
+A cassette is never written for a take's sake. What the records hold is cassette.py's, how files are named takes.py's.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from tape_jupyter import overrides, takes
+from tape_jupyter.book import Book
+from tape_jupyter.calls import Reply, Value
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.overrides import UNSET
+from tape_jupyter.secrets import Secrets
+from tape_jupyter.takes import Base
+
+
+class Derived(Book):
+    """A book that takes are made of, and that may be one."""
+
+    @abstractmethod
+    def append_override(
+        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+    ) -> Overridden:
+        """Commit what answers a recorded call from now on."""
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Its name, after those of what it is a take of: ("main",), ("main", "angry", "angry-2")."""
+        names = [takes.name_of(book.path) if book.base else takes.stem(book.path) for book in overrides.chain(self)]
+        return tuple(reversed(names))
+
+    @property
+    def root(self) -> Path:
+        """The cassette's own file: of a take, that of what it is in the end a take of."""
+        return list(overrides.chain(self))[-1].path
+
+    def takes(self) -> list[str]:
+        """Names of the takes of this cassette, those of its takes among them."""
+        return takes.names(self.root)
+
+    def take(self, name: str) -> Self:
+        """The take of that name: as it is, or a new one of this cassette (or take), written at its first record.
+
+        Raises CassetteError where its base was changed, or where it is a take of another cassette.
+        """
+        path = takes.path_of(self.root, name)
+        if path == self.path:
+            return self
+        if path.is_symlink() or path.exists():
+            take = type(self)(path, of=takes.header(path) or self._as_base(path))
+            take.refresh()
+            take.check_small()
+            if take.root != self.root:
+                raise CassetteError(f"is a take of {take.root}, not of {self.root}", path=str(path), line=2)
+            return take
+        take = type(self)(path, of=self._as_base(path))
+        take.refresh()
+        return take
+
+    def _as_base(self, take: Path) -> Base:
+        self.refresh()
+        if not self.path.exists() or self._journal.committed == 0:
+            raise TapeUsageError(f"{self.path} holds nothing to take from; record first")
+        return Base.of(take, self.path, self._journal.committed)
+
+    def rename(self, new: str) -> Self:
+        """Give a take another name; gives the take. Raises TapeUsageError where that name is taken."""
+        self._require_take()
+        return type(self).open(takes.rename(self.root, takes.name_of(self.path), new))
+
+    def delete(self) -> Path:
+        """Put a take aside, into takes/deleted/; gives the file. Raises TapeUsageError where takes are based on it."""
+        self._require_take()
+        return takes.delete(self.root, takes.name_of(self.path))
+
+    def _require_take(self) -> None:
+        if self.base is None:
+            raise TapeUsageError(f"{self.path.name} is a cassette, not a take; it is not renamed or deleted from here")
+
+    def override(
+        self, call: str | Entry, *, reply: Any = UNSET, value: Any = UNSET, error: Any = UNSET, take: str = ""
+    ) -> Self:
+        """Put another answer in a recorded call's place, and give the take that holds it: this one, or a new one.
+
+        A cassette is never written: a take of it is made (called `take`, or override, override-2, ...). So is a take
+        of this take where it overrides the call already. `call` is an id ("78a670b1", "RUN/78a670b1") or an entry;
+        what answers it: see overrides.answer. Raises TapeUsageError, also where the call was recorded again since.
+        """
+        self.refresh()
+        entry = overrides.find(self, call)
+        answer = overrides.answer(entry, reply=reply, value=value, error=error)
+        overrides.require_newest(entry, self)
+        goal, secrets = self._goal(entry, take), Secrets()
+        secrets.learn_environment(os.environ)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        goal.append_override(entry, answer, {"at": at}, secrets)
+        return goal
+
+    def _goal(self, entry: Entry, name: str) -> Self:
+        """The take that an override of the call goes to: never over one that a person made."""
+        if name:
+            goal = self.take(name)
+            if any(made.id == entry.id and made.run == entry.run for made in goal.overrides):
+                raise TapeUsageError(f"take {name} overrides call {entry.id} already; override it from that take")
+            return goal
+        if self.base is None:
+            return self.take(takes.fresh(self.root, "override"))
+        if isinstance(entry, Overridden) and entry.book is self:
+            return self.take(takes.fresh(self.root, takes.name_of(self.path)))
+        return self

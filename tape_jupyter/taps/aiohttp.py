@@ -1,0 +1,257 @@
+"""Taps room: aiohttp's client, and what sends through it: httpx-aiohttp, litellm, google-genai async.
+
+The tape is asked where a connection is: `BaseConnector.connect`, once for each hop of a redirect, each retry, each
+request of a middleware; a kept-alive connection from before the cell is asked for there like any other. What follows on
+that connection, the sending and the start of the response, knows the decision by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import taps
+from tape_jupyter.calls import Play, Reply, Request
+from tape_jupyter.origin import SENDING
+from tape_jupyter.taps import aiohttp_sockets, lineage
+from tape_jupyter.taps.aiohttp_live import Live
+from tape_jupyter.taps.aiohttp_played import Nowhere, Played, connection, play
+from tape_jupyter.taps.aiohttp_sockets import PlayedSocket
+from tape_jupyter.taps.endings import class_name, thawed, was_cancelled
+from tape_jupyter.taps.gating import await_head
+from tape_jupyter.taps.swap import live, sending, swap
+
+Door = Callable[..., Coroutine[Any, Any, Any]]
+
+_CALL = "_tape_call"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the connectors, requests and responses that `module` (aiohttp.client) uses. Returns the undo.
+
+    aiohttp before 3.11 is left to the guard: its readers cannot be made to listen.
+    """
+    from aiohttp.streams import StreamReader
+
+    if "__slots__" not in vars(StreamReader):
+        return lambda: None
+    tap = _Tap(module)
+    undone = (
+        swap(module.BaseConnector, "connect", tap.connect),
+        swap(module.ClientRequest, "send", _send),
+        swap(module.ClientResponse, "start", _start),
+        swap(module.ClientSession, "_ws_connect", _ws_connect),
+        swap(module.ClientWebSocketResponse, "_send_heartbeat", aiohttp_sockets.heartbeat),
+    )
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+class _Tap:
+    """The door at the connector, for one module: it makes connections and errors of that module's classes."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.client = module
+
+    def connect(self, original: Door) -> Door:
+        @functools.wraps(original)
+        async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
+            tape = taps.current()
+            if tape is None or SENDING.get():
+                return await original(connector, req, *args, **options)
+            body = await self._drained(req)
+            url = aiohttp_sockets.address(req) if aiohttp_sockets.is_websocket(req) else str(req.url)
+            lineage.settle()
+            decision = tape.begin(Request(req.method, url, tuple(req.headers.items()), body))
+            if decision is None:
+                return await original(connector, req, *args, **options)
+            if isinstance(decision, Play):
+                await self._fail_connecting(decision, req)
+                return self._played(decision, connector, req)
+            call = Live(decision)
+            try:
+                with live():
+                    made = await original(connector, req, *args, **options)
+            except BaseException as error:
+                decision.fail(self._as_raised(error, req))
+                raise
+            setattr(made, _CALL, call)
+            return made
+
+        return connect
+
+    def _played(self, decision: Play, connector: Any, req: Any) -> Any:
+        from aiohttp.client_proto import ResponseHandler
+        from aiohttp.connector import Connection
+
+        protocol = ResponseHandler(asyncio.get_running_loop())
+        if decision.dialogue is not None:
+            call: Any = PlayedSocket(decision, protocol, req.url.host, req.url.port)
+            protocol.connection_made(call.transport)
+        else:
+            call = Played(decision, protocol, functools.partial(self.error, req=req))
+            protocol.connection_made(Nowhere())
+        made = connection(connector, Connection, protocol, req.connection_key)
+        setattr(made, _CALL, call)
+        return made
+
+    async def _fail_connecting(self, decision: Play, req: Any) -> None:
+        """Raise here what was raised here: aiohttp tries a lost connection again, and not one that was never made."""
+        reply = cast("Reply", decision.reply)
+        if reply.status is None and not was_cancelled(reply.error):
+            error = self.error(reply.error, req)
+            if isinstance(error, (self.client.ClientConnectorError, self._timeout)):
+                await await_head(decision)
+                raise error
+
+    @property
+    def _timeout(self) -> type[Exception]:
+        kind: type[Exception] = getattr(self.client, "ConnectionTimeoutError", self.client.ServerTimeoutError)
+        return kind
+
+    def _as_raised(self, error: BaseException, req: Any) -> BaseException:
+        """What `ClientSession` makes of an error of the connector."""
+        if not isinstance(error, TimeoutError) or isinstance(error, self.client.ClientError):
+            return error
+        return self._timeout(f"Connection timeout to host {req.url}")
+
+    def error(self, frozen: Mapping[str, Any] | None, req: Any) -> BaseException:
+        """The recorded error. Those of aiohttp hold the connection's key or the request: they get this one's."""
+        if frozen and class_name(frozen).startswith("aiohttp."):
+            frozen = {name: part for name, part in frozen.items() if name != "text"}
+        error: Any = thawed(frozen)
+        if isinstance(error, self.client.ClientConnectorError):
+            error._conn_key = req.connection_key  # noqa: SLF001
+            error.args = tuple(req.connection_key if "ConnectionKey(" in str(arg) else arg for arg in error.args)
+        elif isinstance(error, self.client.ClientResponseError):
+            error.request_info, error.history = req.request_info, ()
+            error.args = (req.request_info, ())
+        elif isinstance(error, (ConnectionRefusedError, socket.gaierror)):  # an injected fault
+            error = self.client.ClientConnectorError(req.connection_key, error)
+        return cast("BaseException", error)
+
+    async def _drained(self, req: Any) -> bytes:
+        """The body as it will be sent, content-encoding on. One that can be read once only is kept to be sent."""
+        body = req.body
+        if not body:
+            return b""
+        sink = _Sink()
+        await body.write(sink)
+        data = b"".join(sink.parts)
+        if getattr(body, "consumed", True):  # aiohttp before 3.12 does not know whether it can be sent again
+            self._keep(req, body, data)
+        return await _compressed(data, req.compress) if req.compress else data
+
+    def _keep(self, req: Any, body: Any, data: bytes) -> None:
+        from aiohttp.payload import BytesPayload
+
+        kept = BytesPayload(b"")
+        kept._value, kept._size, kept._consumed = data, len(data), True  # noqa: SLF001  # no redirect may repeat it
+        if hasattr(body, "close"):
+            kept.close = body.close  # type: ignore[method-assign]
+        setattr(req, "_body" if hasattr(req, "_body") else "body", kept)  # aiohttp 3.12 renamed it
+
+
+def _send(original: Door) -> Door:
+    @functools.wraps(original)
+    async def send(req: Any, conn: Any) -> Any:
+        call = vars(conn).get(_CALL)
+        if isinstance(call, Live):
+            call.listen(conn)
+            with sending(call.capture):
+                return await original(req, conn)
+        if isinstance(call, (Played, PlayedSocket)):
+            with live():  # the task that writes is not the program's, as it was not when it wrote to somebody
+                return await original(req, conn)
+        return await original(req, conn)
+
+    return send
+
+
+def _start(original: Door) -> Door:
+    @functools.wraps(original)
+    async def start(response: Any, conn: Any) -> Any:
+        call = vars(conn).get(_CALL)
+        if isinstance(call, Live):
+            with sending(call.capture):
+                return await original(response, conn)
+        if isinstance(call, Played):
+            await call.head(expected=response._continue is not None)  # noqa: SLF001
+            started = await original(response, conn)
+            play(response.content, call)
+            return started
+        return await original(response, conn)
+
+    return start
+
+
+def _ws_connect(original: Door) -> Door:
+    @functools.wraps(original)
+    async def ws_connect(session: Any, *args: Any, **options: Any) -> Any:
+        ws = await original(session, *args, **options)
+        call = vars(ws._conn).get(_CALL)  # noqa: SLF001
+        if isinstance(call, Live):
+            aiohttp_sockets.hear(ws, call.capture)
+        elif isinstance(call, PlayedSocket):
+            aiohttp_sockets.play(ws, call)
+        return ws
+
+    return ws_connect
+
+
+class _Sink:
+    """A body is written here to be seen."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    async def write(self, chunk: Any) -> None:
+        self.parts.append(bytes(chunk))
+
+    async def write_eof(self, chunk: bytes = b"") -> None:
+        self.parts.append(chunk)
+
+    async def drain(self) -> None:
+        """Never full."""
+
+
+async def _compressed(data: bytes, encoding: str) -> bytes:
+    """As aiohttp's writer compresses it."""
+    from aiohttp.http_writer import StreamWriter
+
+    sink = _Wire()
+    writer = StreamWriter(sink, asyncio.get_running_loop())  # type: ignore[arg-type]
+    writer.enable_compression(encoding)
+    await writer.write(data)
+    await writer.write_eof()
+    return b"".join(sink.parts)
+
+
+class _Wire:
+    """As much of a protocol and its transport as aiohttp's writer asks for."""
+
+    _paused = False
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.transport = self
+
+    def write(self, data: Any) -> None:
+        self.parts.append(bytes(data))
+
+    def writelines(self, parts: Any) -> None:
+        self.parts += map(bytes, parts)
+
+    def is_closing(self) -> bool:
+        return False
+
+    async def _drain_helper(self) -> None:
+        """Never full."""

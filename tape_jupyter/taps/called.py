@@ -1,0 +1,276 @@
+"""Taps room: one call of a taped function: asks the tape, then runs the body and tells what it gave, or plays.
+
+In replay a taped body never runs. What a body gives decides how its call ends: a coroutine's when it was awaited, a
+generator's when it ended (yielding.py), any other's when it returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from tape_jupyter import frozen, taps
+from tape_jupyter.calls import Capture, FunctionCall, Play, Value
+from tape_jupyter.errors import TapeRefusal, UnmatchedCall
+from tape_jupyter.frozen.effects import is_changeable, put_back
+from tape_jupyter.frozen.steps import is_steps
+from tape_jupyter.origin import CALLED_AS
+from tape_jupyter.taps import yielding
+from tape_jupyter.taps.endings import await_cancel, was_cancelled
+from tape_jupyter.taps.finding import is_method
+from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.lineage import settle
+from tape_jupyter.taps.plumbing import without_plumbing
+from tape_jupyter.taps.yielded import played
+
+Kind = Literal["tool", "retrieval"]
+Discreet = Literal["no", "maybe", "yes"]
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Taped:
+    """A taped function: the call's name and kind, and the body to run when the tape says so.
+
+    `given` are the arguments that partials have given it already; `discreet` is told in the call (calls.FunctionCall).
+    """
+
+    name: str
+    kind: Kind
+    body: Callable[..., Any]
+    signature: inspect.Signature | None
+    drop_first: bool
+    given: tuple[tuple[Any, ...], Mapping[str, Any]] = ((), _NOTHING)
+    discreet: Discreet = "no"
+
+    def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """By parameter name, defaults filled in, without `self`; as `args` and `kwargs` where there is no signature."""
+        args, kwargs = (*self.given[0], *args), {**self.given[1], **kwargs}
+        if self.signature is None:
+            return {"args": list(args), "kwargs": kwargs}
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        first = 1 if self.drop_first else 0
+        named = list(bound.arguments.items())[first:]
+        return without_plumbing({n: list(v) if self._is_rest(n) else v for n, v in named})
+
+    def _is_rest(self, name: str) -> bool:
+        return self.signature is not None and self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+
+    def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        tape = taps.current()
+        if tape is None:
+            return _UNTAPED
+        settle()
+        try:
+            arguments = self.arguments(args, kwargs)
+        except TypeError:  # the body raises it again, in its own words
+            return _UNTAPED
+        name = CALLED_AS.get().get(id(self), self.name)
+        decision = tape.begin(FunctionCall(name, arguments, self.kind, self.discreet))
+        own = (*self.given[0], *args)[:1] if self.drop_first else ()
+        return Call(name, decision, arguments, own)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.ask(args, kwargs)
+        if call.decision is None:
+            return self.body(*args, **kwargs)
+        if isinstance(call.decision, Play):
+            return call.play(call.decision)
+        with running(call.decision, call.name):
+            result = self.body(*args, **kwargs)
+        return call.settle(result, call.decision)
+
+    async def call_async(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.ask(args, kwargs)
+        if call.decision is None:
+            return await self.body(*args, **kwargs)
+        if isinstance(call.decision, Play):
+            return await call.play_async(call.decision)
+        with running(call.decision, call.name):
+            result = await self.body(*args, **kwargs)
+        return call.tell(result, call.decision)
+
+    def source(self, *args: Any, **kwargs: Any) -> Any:
+        """For a generator function: what its generator is relayed to. Asked when the first item is."""
+        call = self.ask(args, kwargs)
+        if isinstance(call.decision, Play):
+            return call.played_source(call.decision, is_async=inspect.isasyncgenfunction(self.body))
+        body = self.body(*args, **kwargs)
+        if call.decision is None:
+            return yielding.through(body)
+        return yielding.live(body, call.decision, call.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: what the tape decided, its arguments by name, and (own object,) where it is a method's."""
+
+    name: str
+    decision: Play | Capture | None
+    arguments: Mapping[str, Any]
+    own: tuple[Any, ...] = ()
+
+    # ------------------------------------------------------------ live
+
+    def settle(self, result: Any, capture: Capture) -> Any:
+        """What the body gave, as the program gets it: what runs on is told as it runs."""
+        if inspect.iscoroutine(result):
+            return self._await(result, capture)
+        if yielding.is_generator(result):
+            return yielding.generator(yielding.live(result, capture, self.name))
+        return self.tell(result, capture)
+
+    def tell(self, result: Any, capture: Capture) -> Any:
+        result = _lasting(result)
+        capture.value(self._reference(result))
+        return result
+
+    async def _await(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
+        """A plain function gave a coroutine: the call ends when that does."""
+        with running(capture, self.name):
+            result = _lasting(await coroutine)
+        capture.value(frozen.Awaited(self._reference(result)))
+        return result
+
+    def _reference(self, result: Any) -> Any:
+        """A list or dict that was handed in and comes back is told as that; so is a handle, which has no copy."""
+        objects = {**dict.fromkeys(("self",), *self.own), **self.arguments} if self.own else self.arguments
+        name = next((name for name, value in objects.items() if value is result), "")
+        return frozen.Argument(name) if name and (is_changeable(result) or not _can_freeze(result)) else result
+
+    # ------------------------------------------------------------ played
+
+    def play(self, play: Play) -> Any:
+        reply = cast("Value", play.reply)
+        kind = reply.value.get("<type>") if isinstance(reply.value, dict) else ""
+        if kind == "awaitable" or (was_cancelled(reply.error) and _in_task()):
+            return self.play_async(play)
+        if is_steps(reply.value):
+            return yielding.generator(self._recorded(reply, play))
+        pass_head(play)
+        return self._value(reply)
+
+    async def play_async(self, play: Play) -> Any:
+        reply = cast("Value", play.reply)
+        await await_cancel(reply.error)
+        await await_head(play)
+        if is_steps(reply.value):
+            raise UnmatchedCall(f"{self.name} is awaited now, and was a generator when recorded: record it again")
+        value = self._value(reply)
+        return self._resolved(value.value) if isinstance(value, frozen.Awaited) else value
+
+    def played_source(self, play: Play, *, is_async: bool) -> Any:
+        """The source of a recorded generator; a list (a stub, say) is one that yields its items."""
+        reply = cast("Value", play.reply)
+        if is_steps(reply.value):
+            return self._recorded(reply, play)
+        if reply.error is None and not isinstance(reply.value, list):
+            raise UnmatchedCall(
+                f"{self.name} is a generator now, and its recording holds another value: record it again"
+            )
+        steps = frozen.Steps(is_async, reply.value or [], end="complete")
+        if reply.error is not None:
+            steps = frozen.Steps(is_async, end="error", error=reply.error)
+        return self._recorded(replace(reply, value=steps.structure(), error=None), play)
+
+    def _recorded(self, reply: Value, play: Play) -> Any:
+        ended = functools.partial(put_back, reply.effects, self.arguments)
+        return played(frozen.thaw(reply.value), self.name, play.gate, ended)
+
+    def _value(self, reply: Value) -> Any:
+        put_back(reply.effects, self.arguments)
+        if reply.error is not None:
+            raise frozen.thaw_error(reply.error)
+        return self._resolved(frozen.thaw(reply.value))
+
+    def _resolved(self, value: Any) -> Any:
+        if not isinstance(value, frozen.Argument):
+            return value
+        if value.name == "self" and self.own:
+            return self.own[0]
+        if value.name not in self.arguments:
+            raise UnmatchedCall(f"{self.name} gave back its argument {value.name} when recorded, and has none now")
+        return self.arguments[value.name]
+
+
+_UNTAPED = Call("", None, {})
+
+
+def _can_freeze(value: Any) -> bool:
+    try:
+        frozen.freeze(value)
+    except frozen.CannotFreeze:
+        return False
+    return True
+
+
+def _lasting(result: Any) -> Any:
+    """A cursor is read to its end: the program could read it only once."""
+    sqlite3 = sys.modules.get("sqlite3")
+    if sqlite3 is None or type(result) is not sqlite3.Cursor:
+        return result
+    from tape_jupyter.frozen.outcomes import recorded_cursor
+
+    return recorded_cursor(result)
+
+
+def _in_task() -> bool:
+    """Whether an event loop runs here: a plain function that was cancelled in one had given a coroutine."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def running(capture: Capture, name: str) -> Iterator[None]:
+    """The body runs: on its own strand, as the parent of what it calls; what it raises is told."""
+    with yielding.body_of(yielding.strand_of(name), yielding.parent_of(capture)):
+        try:
+            yield
+        except (GeneratorExit, TapeRefusal):  # a coroutine that nobody awaits any more; our own word, not the tool's
+            capture.close()
+            raise
+        except BaseException as error:
+            capture.fail(error)
+            raise
+
+
+def taped(
+    function: Callable[..., Any],
+    body: Callable[..., Any],
+    name: str | None,
+    kind: Kind,
+    *,
+    discreet: Discreet = "no",
+) -> Taped:
+    """A function as it is taped: under its own name if none is given; `body` is what runs."""
+    inner, given = _unpacked(function)
+    try:
+        signature = inspect.signature(inner)
+    except (TypeError, ValueError):
+        signature = None
+    own_name = str(name or getattr(inner, "__name__", type(inner).__name__))
+    return Taped(own_name, kind, body, signature, is_method(inner), given, discreet)
+
+
+def _unpacked(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, Any]]]:
+    """The function inside of a partial, and what the partial gives it: that is part of what is asked."""
+    if not isinstance(function, functools.partial):
+        return function, ((), _NOTHING)
+    return function.func, (function.args, function.keywords)  # a partial of a partial is one partial
+
+
+def door(function: Taped) -> Callable[..., Any]:
+    """What stands for the body, by the sort of function it is."""
+    if inspect.isgeneratorfunction(function.body) or inspect.isasyncgenfunction(function.body):
+        return function.source
+    return function.call_async if inspect.iscoroutinefunction(function.body) else function.call

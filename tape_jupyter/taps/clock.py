@@ -1,0 +1,129 @@
+"""Taps room: the clock and the sleep of user code in taped cells: what `time` gives (hooks.py has the wall clock).
+
+The stand-ins behave as the built-in functions do: no methods where a class keeps one, no frame of their own in the
+reader's way, pickled by name. What a module took with `from time import sleep` before we came is put right in
+the modules that are not plumbing.
+
+Not held: `numpy.datetime64('now')`, SQLite's clock, times of files, `time.process_time` and `thread_time`,
+`clock_gettime` of other clocks than the real-time one: they read the system in C.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.taps import readers
+from tape_jupyter.taps.swap import swap
+
+_READS = {
+    "monotonic": ("monotonic", 1e-9), "monotonic_ns": ("monotonic", 1), "perf_counter": ("perf", 1e-9),
+    "perf_counter_ns": ("perf", 1),
+}  # fmt: skip
+_stand_ins: dict[int, Any] = {}
+"""By the id of the built-in function; those live for ever."""
+
+
+def patch() -> Callable[[], None]:
+    """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
+    undone = [swap(time, name, partial(_reads, name)) for name in _READS]
+    undone += [swap(time, name, partial(_told, name)) for name in ("ctime", "asctime")]
+    undone.append(swap(time, "sleep", _sleeps))
+    rebind(_namespaces())
+
+    def undo() -> None:
+        back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
+        for each in undone:
+            each()
+        _put(_namespaces(), back)
+
+    return undo
+
+
+def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
+    """Put the stand-ins where these namespaces hold the functions themselves."""
+    _put(namespaces, _stand_ins)
+
+
+def _put(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) -> None:
+    for names in namespaces:
+        if isinstance(names, dict):
+            for name, value in list(names.items()):
+                if id(value) in instead:
+                    names[name] = instead[id(value)]
+
+
+def _namespaces() -> list[Mapping[str, Any]]:
+    """Of every module whose own time may be the tape's."""
+    found = [module for name, module in list(sys.modules.items()) if name != "time" and not readers.is_plumbing(name)]
+    return [vars(module) for module in found if hasattr(module, "__dict__")]
+
+
+def _stand_in(original: Any, call: Callable[..., Any]) -> Any:
+    """An object of a class of its own, whose `__call__` is no method: calling it adds no frame but `call`'s."""
+    kind = type(
+        "builtin_function_or_method",
+        (),
+        {
+            "__module__": "time", "__name__": original.__name__, "__qualname__": original.__name__,
+            "__doc__": original.__doc__, "__text_signature__": getattr(original, "__text_signature__", None),
+            "__call__": staticmethod(call), "original": original,
+            "__reduce__": lambda _self: original.__name__, "__repr__": lambda _self: repr(original),
+        },
+    )  # fmt: skip
+    made = kind()
+    _stand_ins[id(original)] = made
+    return made
+
+
+def _reads(name: str, original: Callable[[], Any]) -> Any:
+    kind, scale = _READS[name]
+
+    def read() -> Any:
+        found = readers.reading(1)
+        if found is None:
+            return original()
+        clock, strand, module = found
+        return clock.read(kind, strand, module) * scale
+
+    return _stand_in(original, read)
+
+
+def _told(name: str, original: Callable[..., str]) -> Any:
+    """`ctime()` and `asctime()` without a moment read the clock in C."""
+
+    def tell(*args: Any) -> str:
+        found = None if args and args[0] is not None else readers.reading(1)
+        if found is None:
+            return original(*args)
+        clock, strand, module = found
+        seconds = clock.read("wall", strand, module) / 1e9
+        return original(seconds) if name == "ctime" else original(time.localtime(seconds))
+
+    return _stand_in(original, tell)
+
+
+def _sleeps(original: Callable[[float], None]) -> Any:
+    def sleep(seconds: float) -> None:
+        clock = readers.clock_here()
+        if clock is None or not clock.sleeps or not (_is_users(readers.module_of(1)) and _is_wait(seconds)):
+            return original(seconds)
+        clock.sleep(float(seconds))
+        return None
+
+    return _stand_in(original, sleep)
+
+
+def _is_users(module: Any) -> bool:
+    """Whether a sleep called from there is the program's: threads and pools call it only when it was handed to them."""
+    return not readers.is_plumbing(module) or str(module).partition(".")[0] in ("threading", "concurrent")
+
+
+def _is_wait(seconds: Any) -> bool:
+    try:
+        return bool(seconds > 0)
+    except TypeError:
+        return False

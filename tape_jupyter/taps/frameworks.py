@@ -1,0 +1,167 @@
+"""Taps room: tools of agent frameworks, taped where the framework runs them. Their modules come as values.
+
+A framework wraps the user's function in a tool object of its own and may hold that anywhere; so the function is not
+sought in the notebook but where the framework is about to call it, and is taped there for as long as that takes, under
+the tool's name: what the framework does around it (validation, callbacks, retries) runs as ever. Tape identity is the
+function's own arguments, without what the framework hands in beside the model's (plumbing.py).
+
+A tool that a library made (a search tool of an integration) has no function of the user's: of LangChain's tool classes
+the library's own `_run` is taped; for others what they send is (HTTP, MCP, a retriever).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tape_jupyter import taps
+from tape_jupyter.taps.finding import is_users, unwrap
+from tape_jupyter.taps.functions import taped_as
+from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.trampoline import clone, trampoline
+
+Undo = Callable[[], None]
+Found = tuple[str, list[FunctionType]]
+
+
+def patch(module: ModuleType) -> Undo:
+    """Tap the place where the framework of this module runs a tool. Returns the undo."""
+    undone = _PATCHES[module.__name__](module)
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+# The frameworks
+
+
+def _langchain(module: ModuleType) -> list[Undo]:
+    """LangChain's `BaseTool`, and with it LangGraph's ToolNode."""
+    door = _door(lambda tool, *_args, **_kwargs: (tool.name, [*_users(tool), *_librarys(tool)]))
+    return [swap(module.BaseTool, name, door) for name in ("run", "arun")]
+
+
+def _llama_index(module: ModuleType) -> list[Undo]:
+    def found(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
+        own = vars(tool)
+        return tool.metadata.name, _users(*(own.get(name) for name in ("_real_fn", "_fn", "_async_fn")))
+
+    return [swap(module.FunctionTool, name, _door(found)) for name in ("call", "acall")]
+
+
+def _pydantic_ai(module: ModuleType) -> list[Undo]:
+    def found(_toolset: Any, name: str, _arguments: Any, _context: Any, tool: Any) -> Found:
+        return name, _users(getattr(getattr(tool.call_func, "__self__", None), "function", None), tool.call_func)
+
+    return [swap(module.FunctionToolset, "call_tool", _door(found))]
+
+
+def _openai_agents(module: ModuleType) -> list[Undo]:
+    """Its functions are imported by name here and there: they are taped where they stand."""
+
+    def found(*, function_tool: Any, **_kwargs: Any) -> Found:
+        inner = getattr(function_tool, "__wrapped__", None)
+        return function_tool.name, _users(inner if inner is not None else function_tool.on_invoke_tool)
+
+    names = ("invoke_function_tool", "_invoke_function_tool_with_metadata")
+    return [_in_place(vars(module)[name], _door(found)) for name in names if name in vars(module)]
+
+
+def _anthropic(module: ModuleType) -> list[Undo]:
+    """The tools of Anthropic's tool runner."""
+    door = _door(lambda tool, *_args, **_kwargs: (tool.name, _users(tool)))
+    return [swap(vars(module)[name], "call", door) for name in ("BetaFunctionTool", "BetaAsyncFunctionTool")]
+
+
+def _google(module: ModuleType) -> list[Undo]:
+    """Gemini's automatic function calling: plain functions."""
+
+    def found(_arguments: Any, function: Any) -> Found:
+        return str(getattr(function, "__name__", "")), _users(function)
+
+    names = ("invoke_function_from_dict_args", "invoke_function_from_dict_args_async")
+    return [_in_place(vars(module)[name], _door(found)) for name in names]
+
+
+_PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
+    "langchain_core.tools.base": _langchain,
+    "llama_index.core.tools.function_tool": _llama_index,
+    "pydantic_ai.toolsets.function": _pydantic_ai,
+    "agents.tool": _openai_agents,
+    "anthropic.lib.tools._beta_functions": _anthropic,
+    "google.genai._extra_utils": _google,
+}
+
+
+# What is inside a tool
+
+
+def _users(*holders: Any) -> list[FunctionType]:
+    """The user's functions that these lead to."""
+    found = [function for holder in holders for function in unwrap(holder)]
+    return [function for function in dict.fromkeys(found) if is_users(function, {})]
+
+
+def _librarys(tool: Any) -> list[FunctionType]:
+    """The body of a tool class that a library wrote, not LangChain's own, which calls a function it was given."""
+    bodies = [getattr(type(tool), name, None) for name in ("_run", "_arun")]
+    plain = [body for body in bodies if isinstance(body, FunctionType) and not is_users(body, {})]
+    return [body for body in plain if not body.__module__.startswith("langchain_core.tools")]
+
+
+# The doors
+
+
+@contextmanager
+def _taped(found: Callable[..., Found], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Inside, the functions of the tool that runs now are taped."""
+    if taps.current() is None:
+        yield
+        return
+    with taped_as(*found(*args, **kwargs)):
+        yield
+
+
+def _door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A door that tapes what `found` gives for the arguments of a call."""
+
+    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(original):
+
+            @functools.wraps(original)
+            async def around_async(*args: Any, **kwargs: Any) -> Any:
+                with _taped(found, args, kwargs):
+                    return await original(*args, **kwargs)
+
+            return around_async
+
+        @functools.wraps(original)
+        def around(*args: Any, **kwargs: Any) -> Any:
+            with _taped(found, args, kwargs):
+                return original(*args, **kwargs)
+
+        return around
+
+    return door
+
+
+def _in_place(function: FunctionType, door: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Undo:
+    """Put a door into a function wherever it is referenced."""
+    original = function.__code__
+    code = trampoline(function, door(clone(function)))
+    if code is None:
+        return lambda: None
+    function.__code__ = code
+
+    def undo() -> None:
+        if function.__code__ is code:
+            function.__code__ = original
+
+    return undo

@@ -1,0 +1,258 @@
+"""Taps room: `http.client` and what sends through it: urllib.request, xmlrpc.client, anything over HTTPConnection.
+
+The tape is asked once the request is complete, before anything is opened: at the end of `_send_output`, or with the
+last declared byte of body that the program sends by hand. A program may open the connection first (`connect`); that
+waits for the same moment. What a transport above has taped already (urllib3) passes through.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import taps
+from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
+from tape_jupyter.origin import SENDING
+from tape_jupyter.taps import lineage, wire
+from tape_jupyter.taps.endings import thawed
+from tape_jupyter.taps.gating import pass_head
+from tape_jupyter.taps.swap import live, sending, swap
+
+UNSENT = "while_sending"
+"""Set on an error that `request` raised: urllib wraps such in URLError, and none that `getresponse` raises."""
+
+_CALL = "_tape_call"
+_OPENING = "_tape_opening"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the connections of `module` (http.client). Returns the undo."""
+    connection = module.HTTPConnection
+    undone = [
+        swap(connection, "connect", _connect),
+        swap(connection, "send", _send),
+        swap(connection, "_send_output", _send_output),
+        swap(connection, "getresponse", _getresponse),
+    ]
+    if hasattr(module, "HTTPSConnection"):  # absent from a Python without ssl
+        undone.append(swap(module.HTTPSConnection, "connect", _connect))
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(original)
+    def connect(conn: Any) -> None:
+        if taps.current() is None or SENDING.get() or _OPENING in vars(conn):
+            original(conn)
+
+    return connect
+
+
+def _send_output(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
+        tape = taps.current()
+        if tape is None or SENDING.get():
+            return original(conn, message_body, encode_chunked)
+        call = _Call(conn, tape, original, encode_chunked=encode_chunked)
+        vars(conn)[_CALL] = call
+        call.add(None if message_body is None else _drained(conn, message_body))
+        return None
+
+    return send_output
+
+
+def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    @functools.wraps(original)
+    def send(conn: Any, data: Any) -> None:
+        call: _Call | None = vars(conn).get(_CALL)
+        if SENDING.get() or taps.current() is None:
+            original(conn, data)
+        elif call is None:
+            with _opening(conn):
+                original(conn, data)
+        elif not call.asked:
+            call.add(_drained(conn, data))
+        else:
+            call.send_more(functools.partial(original, conn, data))
+
+    return send
+
+
+def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(original)
+    def getresponse(conn: Any) -> Any:
+        call: _Call | None = None if SENDING.get() else vars(conn).pop(_CALL, None)
+        return original(conn) if call is None else call.response(functools.partial(original, conn))
+
+    return getresponse
+
+
+@contextmanager
+def _opening(conn: Any) -> Iterator[None]:
+    """Inside, the connection is opened when it is asked for: the guard sees it."""
+    setattr(conn, _OPENING, True)
+    try:
+        yield
+    finally:
+        delattr(conn, _OPENING)
+
+
+class _Call:
+    """One request on a connection, from its head to its response."""
+
+    def __init__(self, conn: Any, tape: Tape, output: Callable[..., None], *, encode_chunked: bool) -> None:
+        self.conn, self.tape = conn, tape
+        self.asked = False
+        self.decision: Play | Capture | None = None
+        first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
+        self.method, target, _ = first.split(" ", 2)
+        self.headers: Headers = tuple(_header(line) for line in lines)
+        self.url = _absolute(conn, target)
+        self._encode_chunked = encode_chunked and conn._http_vsn == 11  # noqa: SLF001
+        self._output = output
+        self._sent: list[bytes] = []
+        self._body: list[bytes] = []
+        self._framing = self._framed()
+
+    def _framed(self) -> wire.Framing | None:
+        """What finds the body among the bytes that are sent; None where all of it comes with the head."""
+        told = {name.lower(): value for name, value in self.headers}
+        if self._encode_chunked or not told.keys() & {"transfer-encoding", "content-length"}:
+            return None
+        if "chunked" in told.get("transfer-encoding", "").lower():
+            return wire.Chunked()
+        length = told.get("content-length", "")
+        return wire.Sized(int(length)) if length.isdigit() else None
+
+    def add(self, data: bytes | None) -> None:
+        """Bytes of body that the program sends; None for no body. With the last ones the tape is asked."""
+        if data is not None:
+            self._sent.append(data)
+            self._body += [data] if self._framing is None else self._framing.feed(data)
+        if self._framing is None or self._framing.done:
+            self._ask()
+
+    def _ask(self) -> None:
+        self.asked = True
+        lineage.settle()
+        request = Request(self.method.upper(), self.url, self.headers, b"".join(self._body))
+        try:
+            self.decision = decision = self.tape.begin(request)
+            if isinstance(decision, Play):
+                self._play_sending(decision)
+            else:
+                self._send(decision)
+        except BaseException:
+            self._forget(idle=self.decision is None)
+            raise
+
+    def _forget(self, *, idle: bool) -> None:
+        """A refused request was never made: the connection is as before it."""
+        vars(self.conn).pop(_CALL, None)
+        if idle:
+            del self.conn._buffer[:]  # noqa: SLF001
+            self.conn._HTTPConnection__state = http.client._CS_IDLE  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _send(self, capture: Capture | None) -> None:
+        send = functools.partial(self._output, self.conn, self._raw(), self._encode_chunked)
+        if capture is None:
+            with _opening(self.conn):
+                return send()
+        try:
+            with live():
+                return send()
+        except BaseException as error:
+            with suppress(AttributeError):
+                setattr(error, UNSENT, True)
+            capture.fail(error)
+            raise
+
+    def _raw(self) -> bytes | None:
+        return b"".join(self._sent) if self._sent else None
+
+    def _play_sending(self, decision: Play) -> None:
+        """Nothing goes out; what failed while it was sent fails again."""
+        del self.conn._buffer[:]  # noqa: SLF001
+        reply = cast("Reply", decision.reply)
+        if reply.status is None and _failed_sending(reply):
+            pass_head(decision)
+            raise thawed(reply.error)
+
+    def send_more(self, send: Callable[[], None]) -> None:
+        """Bytes past those that the head declared."""
+        if self.decision is None:
+            send()
+        elif not isinstance(self.decision, Play):
+            with sending(self.decision):
+                send()
+
+    def response(self, receive: Callable[[], Any]) -> Any:
+        """What `getresponse` gives."""
+        if not self.asked:  # the program sent less than it declared
+            self._ask()
+        if self.decision is None:
+            return receive()
+        if isinstance(self.decision, Play):
+            return self._play(self.decision, receive)
+        with sending(self.decision):
+            response = receive()
+        version = "HTTP/1.0" if response.version == 10 else "HTTP/1.1"
+        self.decision.head(response.status, tuple(response.msg.items()), version, response.reason or "")
+        wire.listen(response, self.decision, in_parts=True)
+        return response
+
+    def _play(self, decision: Play, receive: Callable[[], Any]) -> Any:
+        """The connection makes its own response, of recorded bytes; a socket it has open stays as it was."""
+        reply = cast("Reply", decision.reply)
+        pass_head(decision)
+        if reply.status is None:
+            raise thawed(reply.error)
+        kept = self.conn.sock
+        self.conn.sock = wire.connection(reply, lambda told: thawed(told.error), decision.gate)
+        try:
+            return receive()
+        finally:
+            self.conn.sock = kept
+
+
+def _failed_sending(reply: Reply) -> bool:
+    """Whether `request` raised the recorded error; of an injected one, whether it would have."""
+    attributes = (reply.error or {}).get("attributes", {})
+    return bool(attributes.get(UNSENT)) or isinstance(thawed(reply.error), (ConnectionRefusedError, socket.gaierror))
+
+
+def _drained(conn: Any, data: Any) -> bytes:
+    """All that `http.client` would send of a body: bytes, a file (text as Latin-1), an iterable."""
+    if hasattr(data, "read"):
+        return b"".join(conn._read_readable(data))  # noqa: SLF001
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        return b"".join(data)
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name, value.strip()
+
+
+def _absolute(conn: Any, target: str) -> str:
+    if target.startswith(("http://", "https://")):
+        return target  # to a forwarding proxy, which is told the target in full
+    scheme = "https" if conn.default_port == http.client.HTTPS_PORT else "http"
+    host, port = conn.host, conn.port
+    if conn._tunnel_host:  # noqa: SLF001
+        host, port = conn._tunnel_host, conn._tunnel_port  # noqa: SLF001
+    name = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{name}{'' if port in (None, conn.default_port) else f':{port}'}/{target.removeprefix('/')}"

@@ -1,0 +1,50 @@
+"""Taps room: OpenFeature's client: which feature flags were evaluated, and to what. What it gives is not changed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter import taps
+from tape_jupyter.taps.swap import swap
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the one method that every evaluation goes through, and its async twin. Returns the undo."""
+    client = module.OpenFeatureClient
+    undone = [
+        swap(client, "evaluate_flag_details", _door),
+        swap(client, "evaluate_flag_details_async", _async_door),
+    ]
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+def _door(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def evaluate_flag_details(*args: Any, **kwargs: Any) -> Any:
+        return _told(original(*args, **kwargs))
+
+    return evaluate_flag_details
+
+
+def _async_door(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def evaluate_flag_details_async(*args: Any, **kwargs: Any) -> Any:
+        return _told(await original(*args, **kwargs))
+
+    return evaluate_flag_details_async
+
+
+def _told(details: Any) -> Any:
+    """A tape that has no ear for flags is not told."""
+    say = getattr(taps.current(), "flag", None)
+    if say is not None:
+        say(str(getattr(details, "flag_key", "")), getattr(details, "value", None))
+    return details

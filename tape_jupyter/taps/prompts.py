@@ -1,0 +1,100 @@
+"""Taps room: what people type: `input()` and `getpass()` are calls of kind tool. In replay nobody is asked.
+
+In a kernel both are methods of the kernel, put into `builtins` and `getpass` anew for every cell: their code is
+swapped, so that `from getpass import getpass` of an earlier cell is taped too, and a replay asks no front end whether
+it has a stdin. What a debugger or IPython itself asks is none of the program's calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+from tape_jupyter.taps.called import Discreet, Taped
+from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.trampoline import clone, trampoline
+
+_OURS = frozenset({"tape_jupyter", "getpass"})
+_KERNEL = "ipykernel.kernelbase"
+_PLUMBING = frozenset({"IPython", "ipykernel", "pdb", "bdb", "cmd", "code", "debugpy", "pydevd"})
+_PROMPT = inspect.Signature([inspect.Parameter("prompt", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+
+Undo = Callable[[], None]
+
+
+def patch(module: ModuleType) -> Undo:
+    """Tap `builtins`, `getpass` or `ipykernel.kernelbase`. Returns the undo."""
+    if module.__name__ == "builtins":
+        return _patch_builtin(module)
+    if module.__name__ == "getpass":
+        return _swap_codes([(vars(module).get(name), "getpass", "yes") for name in ("unix_getpass", "win_getpass")])
+    kernel = vars(module)["Kernel"]
+    return _swap_codes([(kernel.raw_input, "input", "maybe"), (kernel.getpass, "getpass", "yes")])
+
+
+def _patch_builtin(module: ModuleType) -> Undo:
+    if not isinstance(vars(module)["input"], BuiltinFunctionType):  # a front end's own
+        return _nothing
+
+    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+        ask = _asking(original, "input", "maybe")
+        return functools.wraps(original)(lambda prompt="", /: ask(prompt))
+
+    return swap(module, "input", door)
+
+
+def _swap_codes(functions: list[tuple[Any, str, Discreet]]) -> Undo:
+    undone = [_swap_code(*each) for each in functions if isinstance(each[0], FunctionType)]
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+def _swap_code(function: FunctionType, name: str, discreet: Discreet) -> Undo:
+    original = function.__code__
+    ours = trampoline(function, _asking(clone(function), name, discreet))
+    if ours is None:
+        return _nothing
+    function.__code__ = ours
+
+    def undo() -> None:
+        if function.__code__ is ours:
+            function.__code__ = original
+
+    return undo
+
+
+def _asking(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable[..., Any]:
+    """What asks the tape before it asks a person."""
+    signature = None if isinstance(body, BuiltinFunctionType) else inspect.signature(body)
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        if _is_plumbing(sys._getframe(1)):  # noqa: SLF001  # inspect.stack() reads source files for every frame
+            return body(*args, **kwargs)
+        prompt = args[:1] if signature is None else [signature.bind(*args, **kwargs).arguments.get("prompt", "")]
+        live = functools.partial(body, *args, **kwargs)
+        taped = Taped(name, "tool", lambda _prompt: live(), _PROMPT, drop_first=False, discreet=discreet)
+        return taped.call(*map(str, prompt))
+
+    return ask
+
+
+def _is_plumbing(frame: FrameType | None) -> bool:
+    """Whether the asker is a debugger or the shell: the first module that only passes nothing on."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] not in _OURS and name != _KERNEL:
+            return name.partition(".")[0] in _PLUMBING
+        frame = frame.f_back
+    return False
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""

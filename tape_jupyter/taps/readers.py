@@ -1,0 +1,71 @@
+"""Taps room: who reads the clock: user code of a taped cell, or plumbing, whose own time stays real. Patches nothing.
+
+One rule for reads, sleeps and timers: the code runs in a strand of a taped cell, no tap is sending live there
+(signatures and connection timeouts need real time), and the immediate caller is not plumbing: Jupyter's machinery,
+event loops, locks and pools, and what we do ourselves. Message headers of a kernel keep their real dates that way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+from tape_jupyter.origin import ORIGIN, SENDING
+from tape_jupyter.taps.lineage import settle
+
+PLUMBING = frozenset({
+    "IPython", "_pytest", "asyncio", "comm", "concurrent", "debugpy", "genai_prices", "httpcore", "httpcore2",
+    "ipykernel", "ipywidgets", "jupyter_client", "matplotlib_inline", "multiprocessing", "nbclient", "portalocker",
+    "pydevd", "queue", "sched", "selectors", "socket", "socketserver", "ssl", "subprocess", "tape_jupyter",
+    "threading", "tornado", "traitlets", "uvloop", "websockets", "zmq",
+})  # fmt: skip
+
+_FOR_OTHERS = frozenset({"tape_jupyter.taps.lineage", "tape_jupyter.taps.thread_pools"})
+"""Run what the program handed to a thread or a pool, which may be `time.sleep` itself."""
+
+_known: dict[Any, bool] = {}
+
+
+def is_plumbing(module: Any) -> bool:
+    """Whether the code of this module (its `__name__`) is plumbing."""
+    try:
+        return _known[module]
+    except (KeyError, TypeError):
+        root = module.partition(".")[0] if isinstance(module, str) else ""
+        plumbing = not root or (root in PLUMBING and module not in _FOR_OTHERS)
+        if isinstance(module, str):
+            _known[module] = plumbing
+        return plumbing
+
+
+def clock_here() -> Any | None:
+    """The clock (pins.clock.TapeClock) of the taped cell that this code belongs to; None where time is real."""
+    origin = ORIGIN.get()
+    if origin is None or SENDING.get():
+        return None
+    clock = getattr(origin.cell, "clock", None)
+    return None if clock is None or clock.closed or clock.pid != os.getpid() else clock
+
+
+def module_of(depth: int) -> Any:
+    """The module of the code `depth` frames above the caller of this."""
+    frame: FrameType = sys._getframe(depth + 1)  # noqa: SLF001 - one frame; inspect.stack() takes milliseconds
+    return frame.f_globals.get("__name__")
+
+
+def reading(depth: int) -> tuple[Any, str, str] | None:
+    """The clock, strand and module of the code `depth` frames above the caller of this, where the tape tells its time.
+
+    One function of everything, since SDKs read a clock several times a call.
+    """
+    clock = clock_here()
+    if clock is None or not clock.holds:
+        return None
+    module = sys._getframe(depth + 1).f_globals.get("__name__")  # noqa: SLF001 - see module_of
+    if is_plumbing(module):
+        return None
+    settle()
+    origin = ORIGIN.get()
+    return clock, ("" if origin is None else origin.lineage), str(module)

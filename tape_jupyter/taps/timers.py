@@ -1,0 +1,175 @@
+"""Taps room: timers of asyncio's event loops: `call_later`, `call_at`, `time`, and the moment a loop is about to block.
+
+`asyncio.sleep`, `wait_for`, `timeout`, anyio's scopes and retry loops all end in these three. Only timers set by user
+code, or by asyncio and anyio for it, go onto the tape's heap; the loop's own and Jupyter's stay in the loop. A loop of
+the cell that is about to block asks the cell's clock first whether time can move instead.
+
+Loops that are not asyncio's own (uvloop) keep real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import time
+from asyncio import events
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+from tape_jupyter.taps import readers
+from tape_jupyter.taps.swap import swap
+
+_FOR_OTHERS = ("asyncio.tasks", "asyncio.timeouts", "asyncio.staggered")
+"""Modules of asyncio whose timers are their caller's."""
+
+_ORIGINAL = "__tape_original__"
+
+_FOREVER = 1e9
+"""Seconds, some thirty years: a sleep without end (anyio's sleep_forever) stays in the loop, as nothing wakes it."""
+
+
+def patch() -> Callable[[], None]:
+    """Tap the loops' timers. Returns the undo."""
+    loop = asyncio.BaseEventLoop
+    undone = (swap(loop, "call_later", _call_later), swap(loop, "call_at", _call_at), swap(loop, "time", _time))
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
+def begin(clock: Any) -> None:
+    """Tell `clock` how many files the loop that runs here listens to before the cell begins."""
+    loop: Any = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+    selector = _selector(loop)
+    if selector is not None:
+        clock.files[loop._thread_id] = len(selector.get_map() or ())  # noqa: SLF001 - which thread runs it
+
+
+def watch(loop: Any, clock: Any) -> bool:
+    """Let a loop ask `clock` before it blocks, until the clock's cell is over; false where this loop cannot."""
+    selector = _selector(loop)
+    if selector is None:
+        return False
+    door = vars(selector).get("select")
+    if not isinstance(door, _Door):
+        door = selector.select = _Door(selector)
+    if clock not in door.clocks:
+        door.clocks.append(clock)
+    return True
+
+
+def _selector(loop: Any) -> Any | None:
+    selector = getattr(loop, "_selector", None)
+    return selector if hasattr(selector, "get_map") else None
+
+
+class _Door:
+    """Before one selector's `select`: a loop calls it with a timeout when it has nothing to run."""
+
+    def __init__(self, selector: Any) -> None:
+        self._selector, self._select = selector, selector.select
+        self.clocks: list[Any] = []
+
+    def __call__(self, timeout: float | None = None) -> Any:
+        self.clocks = [clock for clock in self.clocks if not clock.closed]
+        if not self.clocks:
+            vars(self._selector).pop("select", None)
+        if not self.clocks or (timeout is not None and timeout <= 0):
+            return self._select(timeout)
+        ready = self._select(0)
+        if ready or any(clock.idle(self._selector) for clock in self.clocks):
+            return ready
+        return self._select(timeout)
+
+
+def _clock(depth: int) -> Any | None:
+    """The clock whose heap a timer goes onto that is set `depth` frames above the caller of this."""
+    clock = readers.clock_here()
+    if clock is None or not clock.sleeps:
+        return None
+    module = readers.module_of(depth + 1)
+    return None if readers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS) else clock
+
+
+def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call_later(loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None) -> Any:
+        clock = _clock(1) if isinstance(delay, int | float) and delay < _FOREVER else None
+        if clock is None:
+            return original(loop, delay, callback, *args, context=context)
+        return _timer(loop, clock, max(0.0, delay), callback, args, context)
+
+    return call_later
+
+
+def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call_at(loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None) -> Any:
+        clock = _clock(1) if isinstance(when, int | float) and when < _FOREVER else None
+        if clock is None:
+            return original(loop, when, callback, *args, context=context)
+        return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
+
+    return call_at
+
+
+def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    @functools.wraps(original)
+    def loop_time(loop: Any) -> float:
+        clock = readers.clock_here()
+        if clock is None:
+            return original(loop)
+        if clock.sleeps and str(readers.module_of(1)).startswith((*_FOR_OTHERS, "anyio")):
+            return float(clock.loop_time())
+        found = readers.reading(1)
+        return original(loop) if found is None else float(clock.read("monotonic", *found[1:]) * 1e-9)
+
+    return loop_time
+
+
+def _timer(
+    loop: Any, clock: Any, delay: float, callback: Any, args: tuple[Any, ...], context: Context | None
+) -> events.TimerHandle:
+    """A handle as the loop gives one, that is not in the loop's own heap. `cancel()` works: the clock forgets it."""
+    loop._check_closed()  # noqa: SLF001 - as the loop itself does
+    handle = events.TimerHandle(clock.loop_time() + delay, callback, args, loop, context)
+
+    def wake() -> None:
+        _soon(loop, handle)
+
+    def late(seconds: float) -> None:
+        _threadsafe(loop, _again, loop, handle, seconds)
+
+    # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not quite that yet.
+    due = clock.now() + math.ceil(delay * 1e9) + 1
+    clock.put(due, time.monotonic() + delay, wake, handle.cancelled, late, loop)
+    return handle
+
+
+def _soon(loop: Any, handle: events.TimerHandle) -> None:
+    if not loop.is_closed():
+        loop._add_callback_signalsafe(handle)  # noqa: SLF001 - what call_soon_threadsafe does with a handle of its own
+
+
+def _again(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
+    """The cell ended before the timer was due: it goes off after what is left, in real time."""
+    if not handle.cancelled():
+        loop.call_later(seconds, _run, handle)
+
+
+def _run(handle: events.TimerHandle) -> None:
+    if not handle.cancelled():
+        handle._run()  # noqa: SLF001 - as the loop does
+
+
+def _threadsafe(loop: Any, call: Callable[..., Any], *args: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(call, *args, context=Context())
+    except RuntimeError:  # closed
+        if not loop.is_closed():
+            raise

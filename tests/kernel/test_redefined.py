@@ -1,0 +1,102 @@
+"""Tools that a person defines anew between cells, or amid one: the newest is taped, and each gets its code back."""
+
+import pytest
+
+from tests.kernel.test_found_tools import SET_UP
+from tests.notebook import Kernel, notebook
+from tests.provider import Provider
+
+ASK = "agent('weather', lambda name, given: globals()[name](**given))"
+NEW = "def weather(city):\n    ran.append('VERSION')\n    return 'VERSION ' + city"
+
+
+def version(name):
+    return NEW.replace("VERSION", name)
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with Provider(vary=True) as provider:
+        yield provider
+
+
+@pytest.fixture
+def kernel(tmp_path, provider):
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(notebook(tmp_path / "nb.ipynb", "x"))}) as kernel:
+        assert kernel.execute("%load_ext tape_jupyter" + SET_UP.replace("BASE", provider.url)).ok
+        yield kernel
+
+
+def test_the_newest_definition_is_taped_and_the_old_one_runs_its_own_code_again(kernel):
+    assert kernel.execute(version("old") + "\nold = weather").ok
+    first = kernel.execute(f"%%tape record first\n{ASK}")
+    assert first.ok and "not taped" not in first.summary, first.traceback
+    assert kernel.execute(version("new")).ok
+    second = kernel.execute(f"%%tape record second\n{ASK}")
+    assert second.ok and "not taped" not in second.summary, second.traceback
+    assert kernel.execute("ran").result == "['old', 'new']"
+    assert kernel.execute("(old('x'), weather('x'), ran)").result == "('old x', 'new x', ['old', 'new', 'old', 'new'])"
+    assert kernel.execute("[f.__dict__ for f in (old, weather)]").result == "[{}, {}]"
+    kernel.execute("ran.clear()")
+    again = kernel.execute(f"%%tape replay second\n{ASK}")
+    assert (again.ok, again.result) == (True, second.result), again.traceback
+    assert kernel.execute("ran").result == "[]"
+
+
+def test_a_tool_defined_anew_amid_its_cell_is_taped_from_then_on(kernel):
+    cell = "\n".join([version("old"), ASK, version("new"), ASK])
+    live = kernel.execute(f"%%tape record amid\n{cell}")
+    assert live.ok and "not taped" not in live.summary, live.traceback
+    assert kernel.execute("ran").result == "['old', 'new']"
+    again = kernel.execute(f"%%tape replay amid\n{cell}")
+    assert (again.ok, again.result) == (True, live.result), again.traceback
+    assert kernel.execute("ran").result == "['old', 'new']"
+
+
+def test_a_decorated_tool_may_be_defined_anew_as_another_sort_of_function(kernel):
+    assert kernel.execute("import tape_jupyter as tape\n@tape.tool\ndef rows(n):\n    return list(range(n))").ok
+    first = kernel.execute("%%tape record sorts\nrows(2)")
+    assert kernel.execute("@tape.tool\ndef rows(n):\n    ran.append(n)\n    yield from range(n)").ok
+    assert kernel.execute("%%tape record sorts-too\nlist(rows(3))").result == "[0, 1, 2]"
+    assert kernel.execute("%%tape replay sorts-too\nlist(rows(3))").result == "[0, 1, 2]"
+    assert kernel.execute("ran").result == "[3]"
+    assert kernel.execute("%%tape replay sorts\nlist(rows(2))").result == first.result == "[0, 1]"
+
+
+def test_a_generator_function_that_a_model_may_call_is_taped_where_it_stands(kernel):
+    define = "def weather(city):\n    for part in ('sun', 'rain'):\n        ran.append(part)\n        yield part + ' in ' + city"
+    program = "agent('weather', lambda name, given: ' then '.join(globals()[name](**given)))"
+    assert kernel.execute(define).ok
+    live = kernel.execute(f"%%tape record generator\n{program}")
+    assert live.ok and "not taped" not in live.summary, live.traceback
+    again = kernel.execute(f"%%tape replay generator\n{program}")
+    assert (again.ok, again.result) == (True, live.result), again.traceback
+    assert kernel.execute("ran").result == "['sun', 'rain']"
+    assert kernel.execute("import inspect\n(inspect.isgeneratorfunction(weather), list(weather('x')))").result == (
+        "(True, ['sun in x', 'rain in x'])"
+    )
+
+
+def test_a_generator_that_is_read_over_several_cells_replays_over_them(kernel):
+    define = "import tape_jupyter as tape\n@tape.tool\ndef ticks(n):\n    for i in range(n):\n        ran.append(i)\n        yield i"
+    assert kernel.execute(define).ok
+    assert kernel.execute("%%tape record spread\nt = ticks(4)\nnext(t)").result == "0"
+    assert kernel.execute("[next(t), next(t)]").result == "[1, 2]"
+    assert kernel.execute("list(t)").result == "[3]"
+    kernel.execute("ran.clear()")
+    assert kernel.execute("%%tape replay spread\nt = ticks(4)\nnext(t)").result == "0"
+    assert kernel.execute("[next(t), next(t)], list(t), ran").result == "([1, 2], [3], [])"
+
+
+def test_a_method_of_a_taped_class_is_no_untaped_tool(kernel):
+    define = (
+        "import tape_jupyter as tape\n@tape.tool\nclass Station:\n    def __init__(self): self.n = 0\n"
+        "    def measure(self, city):\n        ran.append(city)\n        return 'sun in ' + city\nstation = Station()"
+    )
+    program = "agent('measure', lambda name, given: getattr(station, name)(**given))"
+    assert kernel.execute(define).ok
+    live = kernel.execute(f"%%tape record method\n{program}")
+    assert live.ok and "not taped" not in live.summary, live.summary
+    again = kernel.execute(f"%%tape replay method\n{program}")
+    assert (again.ok, again.result) == (True, live.result), again.traceback
+    assert kernel.execute("ran").result == "['Oslo']"
