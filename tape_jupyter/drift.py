@@ -18,7 +18,7 @@ from tape_jupyter.providers.look import mapping, text
 from tape_jupyter.seen import CallSeen, RunSeen
 
 _SHOWN = 80
-_NAMED = 4
+_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,11 @@ def _by(key: Callable[[CallSeen], Any], before: Iterable[CallSeen], after: Itera
 
 def of_call(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     """What answered one call, and how it was asked."""
-    names = ("answered model", "system_fingerprint", "region", "service tier", "upstream provider", "status",
-             "requested model", "sampling")  # fmt: skip
+    names = ("status", "requested model", "sampling", "answered model", "system_fingerprint", "region", "service tier",
+             "upstream provider")  # fmt: skip
+    failed = before.status != after.status  # an error tells little of who answers
     for name, one, other in zip(names, _answer(before), _answer(after), strict=True):
-        if one != other:
+        if one != other and not (failed and name != "status" and not (one and other)):
             yield Drift(name, one, other, after.id)
     yield from _changed("tool schema", _schemas(before), _schemas(after), after.id)
     yield from _results(before, after)
@@ -92,8 +93,8 @@ def of_call(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
 def _answer(call: CallSeen) -> tuple[str, ...]:
     sampling = ", ".join(f"{name} {value}" for name, value in sorted(call.facts.sampling.items()) if value != "absent")
     status = str(call.status or "")
-    return (call.facts.answered, call.more.fingerprint, call.region, call.more.tier, call.more.upstream, status,
-            call.facts.model, sampling)  # fmt: skip
+    return (status, call.facts.model, sampling, call.facts.answered, call.more.fingerprint, call.region, call.more.tier,
+            call.more.upstream)  # fmt: skip
 
 
 def _schemas(call: CallSeen) -> dict[str, str]:
@@ -169,7 +170,7 @@ def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
     return [
         *_changed("", _code(before), _code(after)),
         *_changed("library", _versions(old), _versions(new), both=True),
-        *_changed("local module", _texts(old.get("modules")), _texts(new.get("modules"))),
+        *_changed("local module", _texts(old.get("modules")), _texts(new.get("modules")), both=True),
         *_changed("", one, other),
         *_changed("environment", _texts(old.get("environment")), _texts(new.get("environment"))),
         *_changed("", _texts(tags(before)), _texts(tags(after))),
@@ -228,5 +229,5 @@ def line(found: Sequence[Drift]) -> str:
         return ""
     counts = Counter(map(str, found))
     told = [f"{said} ({count} times)" if count > 1 else said for said, count in counts.items()]
-    more = f"; {len(told) - _NAMED} more (tape diff tells all)" if len(told) > _NAMED else ""
+    more = f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
     return f"drift: {'; '.join(told[:_NAMED])}{more}"

@@ -76,9 +76,15 @@ def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
 
 
 def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
-    """A run or end record without known secrets: errors quote keys, kits name people."""
+    """A run or end record without known secrets: errors quote keys, kits name people. What runs and cells are told
+    apart by is ours, and stays as it is: people's patterns may well be found in a digest.
+    """
     clean = secrets.scrub_structure(record)[0] if secrets is not None else record
-    return clean if isinstance(clean, dict) else record
+    kept = {key: record[key] for key in _OURS if key in record}
+    return {**clean, **kept} if isinstance(clean, dict) else record
+
+
+_OURS = ("run", "source", "session", "parent")
 
 
 def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:

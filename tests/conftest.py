@@ -15,3 +15,4 @@ def taps_are_off_after_each_module():
         deck.get().set_session("off")
         for guard in list(airgap._armed):  # of decks that a test made for itself
             guard.disarm()
+        deck._decks.clear()  # the next module's session knows no tools and no secrets of this one's

@@ -112,7 +112,7 @@ def test_long_results_are_shown_from_where_they_part(tmp_path):
 
 
 def test_one_line_tells_the_first_changes_and_counts_the_others(tmp_path):
-    found = [drift.Drift(f"thing {n}", "a", "b") for n in range(6)]
+    found = [drift.Drift(f"thing {n}", "a", "b") for n in range(8)]
     assert drift.line(found).startswith("drift: thing 0 changed: a -> b; thing 1")
-    assert drift.line(found).endswith("; 2 more (tape diff tells all)")
+    assert drift.line(found).endswith("; and 2 more")
     assert drift.line([]) == ""

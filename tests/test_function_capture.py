@@ -143,7 +143,7 @@ def test_secrets_in_items_are_masked(path, monkeypatch):
 
     with tape.recording(path):
         assert len(list(leaks())) == 2
-    assert "planted" not in path.read_text()
+    assert "planted-secret" not in path.read_text()
     with tape.replaying(path):
         assert list(leaks())[1] == {"header": "Bearer <secret:SERVICE_API_KEY>"}
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tape_jupyter import tapetext
+from tape_jupyter import records, tapetext
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import freeze, freeze_error, thaw
@@ -335,3 +335,10 @@ def test_a_kit_that_was_edited_to_nonsense_is_refused():
         kit_whole({"kit": "r-2", "has": {}}, {"run": "r-2", "kit": 5}, None)
     with pytest.raises(CassetteError, match="has"):
         kit_whole({"kit": "r-2", "has": 5}, {"run": "r-2"}, None)
+
+
+def test_what_tells_cells_apart_is_never_masked_by_a_pattern():
+    secrets = Secrets()
+    secrets.pattern(r"\d{4}", "digits")
+    run = {"run": "r-12345678", "source": "2d12345678aabbcc", "session": "12345678", "kit": {"who": "call 12345"}}
+    assert records.masked(run, secrets) == {**run, "kit": {"who": "call <secret:digits>5"}}

@@ -55,7 +55,16 @@ def digest(path):
 def test_r_8821_the_live_tool_proves_the_fix(kernel, provider, base):
     recorded = kernel.execute("%%tape record\n" + AGENT, "agent")
     assert recorded.ok and "found: 9 desks, unpaid" in recorded.stdout
-    before, asked = digest(base), len(provider.requests)
+    before = digest(base)
+
+    assert kernel.execute("orders = dict(reversed(orders.items()))").ok, "somebody touched the table meanwhile"
+    naive = kernel.execute(AGENT)
+    assert "found: 3 lamps, paid" in naive.stdout, "asked again it looks fine"
+    assert kernel.execute("ran.pop()").result == "'r_8821'"
+    asked = len(provider.requests)
+
+    (gaps,) = kernel.execute("%tape gaps").displays
+    assert "%tape set user_id=..." in gaps and "%tape set tenant_id=..." in gaps
 
     frozen = kernel.execute("%%tape replay\n" + AGENT, "agent")
     assert frozen.stdout == recorded.stdout, "the wrong order again"
