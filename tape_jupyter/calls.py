@@ -29,9 +29,14 @@ class Request:
     url: str
     headers: Headers = ()
     body: bytes = b""
+    named: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """The headers by their names in lower case; of one that repeats, the first."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "named", {key.lower(): value for key, value in reversed(self.headers)})
 
     def header(self, name: str, default: str = "") -> str:
-        return header(self.headers, name, default)
+        return self.named.get(name, default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Holder(Protocol):
     by_run: dict[str, dict[str, Any]]
     by_match: dict[str, list[Entry]]
     by_exact: dict[str, str]
+    strands: dict[str, set[str]]
     by_name: dict[Name, Entry]
 
     @property

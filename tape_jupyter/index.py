@@ -52,6 +52,7 @@ class Index(ABC):
         self.by_run: dict[str, dict[str, Any]] = {}
         self.by_match: dict[str, list[Entry]] = {}
         self.by_exact: dict[str, str] = {}
+        self.strands: dict[str, set[str]] = {}
         self.tools: dict[str, None] = {}
         self.by_name: dict[tuple[str, str], Entry] = {}
         self._assets = path.parent / "assets"
@@ -119,7 +120,7 @@ class Index(ABC):
 
     def _forget(self) -> None:
         self.calls, self.runs, self.ended, self.by_match, self.by_name = [], [], {}, {}, {}
-        self.by_exact, self.by_run = {}, {}
+        self.by_exact, self.by_run, self.strands = {}, {}, {}
         self.overrides, self.base, self._below = [], None, 0
         self.notes, self._memory = [], None
 
@@ -259,6 +260,7 @@ class Index(ABC):
         entry.place = len(self.calls)
         self.calls.append(entry)
         self.by_match.setdefault(entry.match, []).append(entry)
+        self.strands.setdefault(entry.run, set()).add(entry.lineage)
         if exact:
             self.by_exact[exact] = entry.match
 

@@ -110,6 +110,8 @@ def _address(request: Request, secrets: Secrets) -> str:
 
 def told_by_headers(request: Request) -> list[tuple[str, str]]:
     """The few headers that say what is asked: AWS and SOAP name the operation there, and a range is another answer."""
+    if TELLING_HEADERS.isdisjoint(request.named):
+        return []
     return [(name.lower(), value) for name, value in request.headers if name.lower() in TELLING_HEADERS]
 
 

@@ -37,6 +37,7 @@ _AUTH_HEADERS = frozenset(
     | {"ocp-apim-subscription-key", "x-portkey-api-key", "private-token", "x-gitlab-token", "x-subscription-token"}
     | {"x-rapidapi-key", "x-goog-iam-authorization-token", "x-aws-ec2-metadata-token"}
 )
+_CREDENTIALS = _AUTH_HEADERS | {"cookie"}
 _KEPT_HEADERS = frozenset(
     {"content-type", "content-encoding", "anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"}
     | {"soapaction", "range"}
@@ -177,11 +178,12 @@ class Secrets:
 
     def learn_request(self, request: Request) -> None:
         """The credentials this request carries: auth headers, cookies, query keys, the URL's user part."""
-        for key, value in request.headers:
-            name = key.lower()
-            if (name in _AUTH_HEADERS or name == "cookie") and value not in self._seen:
-                self._learn_header(name, value)
-                self._seen.add(value)
+        if not _CREDENTIALS.isdisjoint(request.named):
+            for key, value in request.headers:
+                name = key.lower()
+                if name in _CREDENTIALS and value not in self._seen:
+                    self._learn_header(name, value)
+                    self._seen.add(value)
         if ("?" in request.url or "@" in request.url) and request.url not in self._seen:
             self._learn_url(request.url)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import perf_counter
 from typing import Any
 
 from tape_jupyter import providers
@@ -57,7 +57,7 @@ class Taking:
         self.cell, self.secrets, self.match, self.kind, self.where = cell, secrets, match, kind, where
         self.id = cell.next_name(match)
         self.at = datetime.now(UTC)
-        self.started = time.perf_counter()
+        self.started = perf_counter()
         self.entry: Entry | None = None
         self.over: Entry | None = None
         self.frozen = ""
@@ -70,7 +70,7 @@ class Taking:
         self.id = recorded.id if recorded is not None else self.id
 
     def _elapsed(self) -> float:
-        return time.perf_counter() - self.started
+        return perf_counter() - self.started
 
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""

@@ -21,7 +21,7 @@ from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.pins.clock import Base, TapeClock
 from tape_jupyter.pins.gates import ReplyGate
 from tape_jupyter.pins.readings import LIMIT, Notes, Readings
-from tape_jupyter.pins.timeline import Timeline, may_overlap
+from tape_jupyter.pins.timeline import Timeline
 from tape_jupyter.taps import clock as clock_tap
 from tape_jupyter.taps import hooks, timers
 from tape_jupyter.taps.lineage import STARTED
@@ -134,6 +134,9 @@ def seed_of(cell: Cell) -> str:
     return os.environ.get(SHUFFLE, "") if told is None else str(told)
 
 
+_SEVERAL = 2  # strands: of calls on one nothing needs to be read to know that none overlap
+
+
 class Pacing:
     """Makes the gates of one cell's replies."""
 
@@ -145,7 +148,7 @@ class Pacing:
         """The gate that this reply passes; None: it is handed on at once."""
         timeline = self._timeline(entry) if self._cell.replaying else None
         if timeline is None or entry.id not in timeline:
-            self._clock.advance(self._clock.now() + int(_duration(entry, reply) * 1e9))
+            self._clock.advance(int(_duration(entry, reply) * 1e9))
             return None
         in_one = isinstance(reply, Reply) and len(reply.chunks) == 1 and reply.end == "complete" and reply.status != 101
         return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
@@ -159,12 +162,15 @@ class Pacing:
 
     def _made(self, entry: Entry) -> Timeline | None:
         cassette = self._cell.cassette
+        recorded = entry.recorded if isinstance(entry, Overridden) else entry
+        if not self._pace and len(recorded.book.strands.get(recorded.run, ())) < _SEVERAL:
+            return None
         found = [call for call in (cassette.calls if cassette is not None else ()) if call.run == entry.run]
         calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
         if self._pace:
             return Timeline(calls, seed_of(self._cell))
-        timeline = Timeline(calls) if may_overlap(calls) else None
-        return timeline if timeline is not None and timeline.overlaps else None
+        timeline = Timeline(calls)
+        return timeline if timeline.overlaps else None
 
     def _ended(self) -> UnmatchedCall:
         refusal = UnmatchedCall("the cell ended before this reply was handed on; nothing is played after its end")

@@ -12,7 +12,7 @@ from tape_jupyter.cassette import Entry
 from tape_jupyter.notebook import drifted, partial, tags
 from tape_jupyter.notebook.capture import row_of
 from tape_jupyter.notebook.dialogues import told_by_all_turns
-from tape_jupyter.notebook.taped import Cell, CellReport, Row
+from tape_jupyter.notebook.taped import Cell, CellReport, Notes, Row
 from tape_jupyter.providers import recalled
 
 NAMED_EDITS = 3
@@ -25,12 +25,11 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
         more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
     seconds = time.perf_counter() - cell.started
-    notes += drifted.said(cell)
-    take, path, told = partial.told_of(cell)
+    take, path, whereto = partial.told_of(cell)
+    told = Notes([*notes, *whereto], lambda: drifted.said(cell))
     return CellReport(
-        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), [*notes, *told], seconds,
-        error is not None, take,
-    )  # fmt: skip
+        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take
+    )
 
 
 class Rows(Sequence[Row]):

@@ -7,12 +7,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from tape_jupyter import providers
 from tape_jupyter.calls import Gate, Reply, Value
@@ -85,6 +85,36 @@ class Row:
         return providers.cost(self.told)
 
 
+class Notes(Sequence[str]):
+    """Notes of a report. What `later` tells takes a while to find out, and is asked when somebody reads them."""
+
+    def __init__(self, told: Iterable[str], later: Callable[[], Iterable[str]] = tuple) -> None:
+        self._told, self._later = list(told), [later]
+
+    def extend(self, more: Iterable[str]) -> None:
+        self._told.extend(more)
+
+    def _made(self) -> list[str]:
+        while self._later:
+            self._told.extend(self._later.pop()())
+        return self._told
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def __eq__(self, other: object) -> bool:
+        return self._made() == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list has none
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self._made()[index]
+
+
 @dataclass
 class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
@@ -97,7 +127,7 @@ class CellReport:
     calls: Sequence[Row]
     misses: list[TapeRefusal]
     warnings: list[str]
-    notes: list[str]
+    notes: Notes
     seconds: float
     incomplete: bool
     take: str = ""

@@ -115,10 +115,8 @@ class TapeClock:
         recorded = self._readings.next(strand, module) if self._readings is not None else None
         with self._mutex:
             if recorded is None:
-                self._schedule.advance(self._elapsed() + TICK)
-                recorded = self._schedule.now
-            else:
-                self._schedule.advance(recorded)
+                recorded = max(self._schedule.now, self._elapsed() + TICK)
+            self._schedule.now = max(self._schedule.now, recorded)
         return base + recorded
 
     def now(self) -> int:
@@ -139,10 +137,10 @@ class TapeClock:
             return self._schedule.now
         return max(self._schedule.now, int((time.monotonic() - self._started) * 1e9))
 
-    def advance(self, to: int) -> None:
-        """A reply that took until then was handed on at once."""
+    def advance(self, by: int) -> None:
+        """A reply that took so long was handed on at once."""
         with self._mutex:
-            self._schedule.advance(to)
+            self._schedule.advance(self._elapsed() + by)
 
     # ------------------------------------------------------------ waiting on the tape
 

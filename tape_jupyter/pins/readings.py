@@ -43,7 +43,7 @@ class Readings:
     """What a recording read, to be given again, each once and in order."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
-        self._streams: dict[str, Iterator[int]] = {name: iter(_readings(name, told)) for name, told in record.items()}
+        self._streams: dict[str, Iterator[int]] = {name: _readings(name, told) for name, told in record.items()}
 
     def next(self, strand: str, module: str) -> int | None:
         """The next recorded reading of this reader; None where the recorded run read no more."""
@@ -51,7 +51,7 @@ class Readings:
         return None if stream is None else next(stream, None)
 
 
-def _readings(name: str, told: Any) -> list[int]:
-    if not isinstance(told, list) or not all(type(each) is int for each in told):
+def _readings(name: str, told: Any) -> Iterator[int]:
+    if not isinstance(told, list) or not {int}.issuperset(map(type, told)):
         raise CassetteError(f"the clock readings of {name!r} are no list of nanoseconds")
-    return list(accumulate(told))
+    return accumulate(told)

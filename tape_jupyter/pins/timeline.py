@@ -77,11 +77,6 @@ ROUNDING = 0.002
 """Seconds by which recorded moments may be off."""
 
 
-def may_overlap(calls: Iterable[Recorded]) -> bool:
-    """Whether the calls came from more than one strand: else nothing needs to be read to know that none overlap."""
-    return len({call.lineage for call in calls}) > 1
-
-
 def _moments(head: Mapping[str, Any]) -> tuple[float, float]:
     try:
         began = datetime.fromisoformat(str(head.get("at"))).timestamp()

@@ -16,7 +16,7 @@ from tape_jupyter.origin import ORIGIN, SENDING
 from tape_jupyter.taps.lineage import settle
 
 PLUMBING = frozenset({
-    "IPython", "_pytest", "asyncio", "comm", "concurrent", "debugpy", "genai_prices", "httpcore", "httpcore2",
+    "IPython", "_pytest", "asyncio", "comm", "concurrent", "debugpy", "genai_prices", "http", "httpcore", "httpcore2",
     "ipykernel", "ipywidgets", "jupyter_client", "matplotlib_inline", "multiprocessing", "nbclient", "portalocker",
     "pydevd", "queue", "sched", "selectors", "socket", "socketserver", "ssl", "subprocess", "tape_jupyter",
     "threading", "tornado", "traitlets", "uvloop", "websockets", "zmq",
@@ -60,8 +60,11 @@ def reading(depth: int) -> tuple[Any, str, str] | None:
 
     One function of everything, since SDKs read a clock several times a call.
     """
-    clock = clock_here()
-    if clock is None or not clock.holds:
+    origin = ORIGIN.get()
+    if origin is None or SENDING.get():
+        return None
+    clock = getattr(origin.cell, "clock", None)
+    if clock is None or not clock.holds or clock.pid != os.getpid():
         return None
     module = sys._getframe(depth + 1).f_globals.get("__name__")  # noqa: SLF001 - see module_of
     if is_plumbing(module):
