@@ -116,17 +116,18 @@ def test_another_order_of_completion_replays_as_recorded_and_is_told_when_it_run
     import threading
 
     def slow(name, other):
-        """`name` is answered a while after both were asked."""
-        gate, asked = threading.Event(), len(provider.requests)
+        """Once both were asked `other` is answered, and `name` a while after it."""
+        met, gate, asked = threading.Event(), threading.Event(), len(provider.requests)
 
         def answer():
             while len(provider.requests) < asked + 2:
                 gate.wait(0.01)
+            met.set()
             gate.wait(0.5)
             gate.set()
 
         provider.script(f"/{name}", Scripted(chunks=[name.encode()], gates={0: gate}))
-        provider.script(f"/{other}", Scripted(chunks=[other.encode()]))
+        provider.script(f"/{other}", Scripted(chunks=[other.encode()], gates={0: met}))
         threading.Thread(target=answer, daemon=True).start()
 
     slow("a", "b")
