@@ -10,8 +10,8 @@ BIN := $(VENV)/bin
 # The newest first; each is run, because a version manager may list a Python that is not there.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-# Seconds: a whole test run may take no longer, and says which test it was in when it did.
-TEST_SECONDS ?= 900
+# Seconds after which a test run counts as hung (it takes 8 to 12 minutes on two cores), and says in which test it was.
+TEST_SECONDS ?= 1800
 # pip's own lines, shortened, so that a first set-up is seen to move.
 SHORT := awk '/^ *(Collecting|Obtaining|Building wheels?|Installing|Successfully|ERROR)/ { sub(/^ +/, ""); print "   " substr($$0, 1, 100); fflush() }'
 

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from tape_jupyter import takes
@@ -44,6 +45,7 @@ class _Parser(argparse.ArgumentParser):
         raise TapeUsageError(f"{message}. Usage: {USAGE}")
 
 
+@lru_cache(maxsize=1)
 def _parser() -> _Parser:
     parser = _Parser(prog="%%tape", add_help=False, allow_abbrev=False)
     parser.add_argument("mode")
