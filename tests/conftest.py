@@ -1,8 +1,20 @@
-"""What every test module leaves behind it: nothing. The deck is one per process, and its taps stay on until taken off."""
+"""What every test module leaves behind it: nothing. The deck is one per process, and its taps stay on until taken off.
+
+And what many tests begin with: a deck of their own, the path of a cassette, a provider to ask.
+"""
 
 import sys
 
 import pytest
+
+from tests.provider import Provider
+
+
+@pytest.fixture
+def provider():
+    """A model's server on this machine, whose answers all differ."""
+    with Provider(vary=True) as provider:
+        yield provider
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -16,3 +28,17 @@ def taps_are_off_after_each_module():
         for guard in list(airgap._armed):  # of decks that a test made for itself
             guard.disarm()
         deck._decks.clear()  # the next module's session knows no tools and no secrets of this one's
+
+
+@pytest.fixture
+def deck():
+    from tape_jupyter.notebook.deck import Deck
+
+    deck = Deck()
+    yield deck
+    deck.unhook()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "main.tape.yaml"

@@ -232,11 +232,14 @@ class Asyncio(Sync):
     name = "asyncio"
 
     async def __aenter__(self) -> Asyncio:
-        from websockets.asyncio.client import connect
-
-        self.manager = connect(self.url, **self.options)
+        self.manager = self.connect()(self.url, **self.options)
         self.ws = await self.manager.__aenter__()
         return self
+
+    def connect(self) -> Callable[..., Any]:
+        from websockets.asyncio.client import connect
+
+        return connect
 
     async def __aexit__(self, *error: Any) -> None:
         await self.manager.__aexit__(*error)
@@ -266,12 +269,10 @@ class Legacy(Asyncio):
 
     name = "legacy"
 
-    async def __aenter__(self) -> Legacy:
+    def connect(self) -> Callable[..., Any]:
         from websockets.legacy.client import connect
 
-        self.manager = connect(self.url, **self.options)
-        self.ws = await self.manager.__aenter__()
-        return self
+        return connect
 
 
 def told(error: BaseException) -> Any:

@@ -12,8 +12,7 @@ import socket
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -31,33 +30,11 @@ from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.taped_cells import on_tape
 from tests.taped_cells import taped as taped_cell
+from tests.wire_runs import deaf_port, provider, tape, twice
 
 PROMPT = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
 EVENTS = sse((None, 1), (None, 2), (None, 3))
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider() as server:
-        yield server
-
-
-@pytest.fixture
-def tape() -> Iterator[MemoryTape]:
-    with taped(MemoryTape()) as installed:
-        yield installed
-
-
-def twice(tape: MemoryTape, provider: Provider, run: Callable[[], Any]) -> Any:
-    """Run, stop the provider, run again from the tape: the same, with nothing sent. Gives what it was."""
-    live = run()
-    sent = len(provider.requests)
-    provider.stop()
-    tape.rewind()
-    assert run() == live
-    assert len(provider.requests) == sent and not tape.missed
-    return live
 
 
 def told(error: BaseException) -> Any:
@@ -853,23 +830,6 @@ def test_a_gate_is_passed_before_the_head_and_before_each_chunk():
     with taped(Given(Reply(200, (("content-length", "2"),), (b"a", b"b"), (0.5, 0.7)), gate)):
         asyncio.run(run())
     assert gate.asked == [(0.5, False), (0.7, True)]
-
-
-@contextmanager
-def deaf_port() -> Iterator[int]:
-    """A port whose queue of connections is full: connecting to it takes for ever."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex(server.getsockname())
-        try:
-            yield server.getsockname()[1]
-        finally:
-            for each in waiting:
-                each.close()
 
 
 # What is built on it

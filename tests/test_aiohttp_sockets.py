@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import aiohttp
@@ -14,35 +13,9 @@ from tape_jupyter import scripts
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.notebook.deck import get
 from tests.provider import closed_port
-from tests.sockets import RawServer, SocketServer, compact, reset
+from tests.socket_runs import server, twice
+from tests.sockets import RawServer, reset
 from tests.taped_cells import on_tape
-
-
-@pytest.fixture
-def server():
-    with SocketServer() as server:
-        yield server
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
-
-
-def twice(path, server, program) -> Any:
-    """The program untaped, recorded, and replayed with the server gone: the same each time. Returns what it saw."""
-    untaped = asyncio.run(program(server.url))
-    with tape.recording(path) as block:
-        recorded = asyncio.run(program(server.url))
-    assert not block.report.warnings
-    server.stop()
-    opened = server.opened
-    with tape.replaying(path, strict=True) as block:
-        replayed = asyncio.run(program(server.url))
-    assert recorded == untaped
-    assert replayed == recorded
-    assert server.opened == opened and not block.report.misses
-    return replayed
 
 
 def told(message: Any) -> Any:

@@ -11,35 +11,13 @@ import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape
-
-ran = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran_yet():
-    ran.clear()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.tape.yaml"
+from tests.tool_runs import both, nothing_ran_yet, path, ran
 
 
 @pytest.fixture
 def provider():
     with Provider(vary=True) as provider:
         yield provider
-
-
-def both(path, program):
-    with tape.recording(path) as block:
-        live = program()
-    assert ran
-    ran.clear()
-    with tape.replaying(path):
-        assert program() == live
-    assert ran == []
-    return live, block.report
 
 
 # ---------------------------------------------------------------- what a body changes in place

@@ -8,6 +8,7 @@ import gc
 import inspect
 import json
 import threading
+import types
 import weakref
 
 import pytest
@@ -347,6 +348,19 @@ def test_a_plain_function_is_taped_wherever_it_is_held_and_untaped_cleanly(recor
     assert plain("Oslo") == ("Oslo", 1, (), "C", {}) and len(ran) == 4
     undo()
     assert plain.__code__ is before
+
+
+def test_a_call_that_is_untaped_while_it_begins_gives_what_the_function_gives(recording):
+    def lazy(stop):
+        return (number for number in range(stop))
+
+    def generator(stop):
+        return (yield from lazy(stop))
+
+    undo = tape_functions({"lazy": lazy, "generator": generator})
+    begun = [types.FunctionType(f.__code__, globals(), closure=f.__closure__) for f in (lazy, generator)]
+    undo()
+    assert [list(function(3)) for function in begun] == [[0, 1, 2], [0, 1, 2]] and recording.calls == []
 
 
 def test_an_async_function_stays_one(recording):

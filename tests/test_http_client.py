@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import xmlrpc.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 from xmlrpc.server import SimpleXMLRPCServer
@@ -31,33 +31,11 @@ from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.taped_cells import on_tape
 from tests.taped_cells import taped as taped_cell
+from tests.wire_runs import provider, tape, twice
 
 PROMPT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}).encode()
 STREAMED = PROMPT[:-1] + b', "stream": true}'
 EVENTS = sse((None, 1), (None, 2), (None, 3))
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider() as server:
-        yield server
-
-
-@pytest.fixture
-def tape() -> Iterator[MemoryTape]:
-    with taped(MemoryTape()) as installed:
-        yield installed
-
-
-def twice(tape: MemoryTape, provider: Provider, run: Callable[[], Any]) -> Any:
-    """Run, stop the provider, run again from the tape: the same, with nothing sent. Gives what it was."""
-    live = run()
-    sent = len(provider.requests)
-    provider.stop()
-    tape.rewind()
-    assert run() == live
-    assert len(provider.requests) == sent and not tape.missed
-    return live
 
 
 def connected(provider: Provider, **options: Any) -> Any:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +24,7 @@ from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.timing import Expires
+from tests.wire_runs import deaf_port, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
@@ -109,29 +108,6 @@ def told(error: Any) -> Any:
 def door(request: pytest.FixtureRequest) -> Door:
     name, style = request.param.split("-")
     return Door({"httpx": httpx, "httpx2": httpx2}[name], style)
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider() as server:
-        yield server
-
-
-@pytest.fixture
-def tape() -> Iterator[MemoryTape]:
-    with taped(MemoryTape()) as installed:
-        yield installed
-
-
-def twice(tape: MemoryTape, provider: Provider, run: Callable[[], Any]) -> Any:
-    """Run, stop the provider, run again from the tape: the same, with nothing sent. Gives what it was."""
-    live = run()
-    sent = len(provider.requests)
-    provider.stop()
-    tape.rewind()
-    assert run() == live
-    assert len(provider.requests) == sent and not tape.missed
-    return live
 
 
 def refuse() -> str:
@@ -226,11 +202,6 @@ def test_an_answer_that_takes_too_long_is_the_same_error_again(door, provider, t
     provider.script("/mute", Scripted(0, then="hang"))
     kind, _, _ = twice(tape, provider, lambda: door.post(f"{provider.url}/mute", timeout=0.1))
     assert kind is door.module.ReadTimeout
-
-
-def patience(then: str) -> float:
-    """Seconds: a client is to give up on a server that hangs, and on no other however slow the machine."""
-    return 0.5 if then == "hang" else 20
 
 
 @pytest.mark.parametrize("then", ["reset", "close", "hang"])
@@ -608,20 +579,3 @@ def test_an_error_whose_class_is_not_here_is_a_refusal_that_says_so():
 
     with taped(Foreign()), pytest.raises(UnmatchedCall, match="nowhere"):
         httpx.get("http://example.invalid/")
-
-
-@contextmanager
-def deaf_port() -> Iterator[int]:
-    """A port whose queue of connections is full: connecting to it takes for ever."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex(server.getsockname())
-        try:
-            yield server.getsockname()[1]
-        finally:
-            for each in waiting:
-                each.close()

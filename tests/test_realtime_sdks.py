@@ -7,11 +7,16 @@ import pytest
 from google import genai
 from google.genai import types
 from openai import AsyncOpenAI, OpenAI
+from websockets.sync.client import connect
 
 import tape_jupyter as tape
+from tape_jupyter.calls import Request
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import UnmatchedCall
-from tests.sockets import SocketServer, certified
+from tape_jupyter.providers import facts
+from tests.socket_runs import server
+from tests.sockets import UNMANAGED, SocketServer, certified
+from tests.taped_cells import on_tape
 
 pytestmark = pytest.mark.filterwarnings(
     # The SDK holds the threads client as websockets 17.1 wants it no longer. The module at the end of the line: who is
@@ -20,17 +25,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 KEY = "sk-proj-0123456789abcdefghijklmn"
-
-
-@pytest.fixture
-def server():
-    with SocketServer() as server:
-        yield server
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
 
 
 def twice(path, server, program):
@@ -123,6 +117,26 @@ def test_a_function_that_a_realtime_model_may_call_is_taped_and_its_body_does_no
 
 
 ran: list[str] = []
+
+
+def test_a_function_offered_in_json_that_was_written_by_hand_is_taped_and_told_as_well(server, path):
+    ran.clear()
+    setup = """{"type": "session.update",
+        "session": {"type": "realtime", "model": "gpt-realtime-2",
+                    "tools": [ {"type": "function", "name": "weather"} ]}}"""
+
+    def program(_key):
+        with connect(f"{server.url}/v1/realtime", **UNMANAGED) as ws:
+            ws.recv()
+            ws.send(setup)
+            ws.recv()
+            return weather("Oslo")
+
+    assert twice(path, server, program) == "rain in Oslo 1"
+    assert ran == ["Oslo"]
+    call = next(call for call in on_tape(path).calls if isinstance(call.request(), Request))
+    told = facts(call.request(), call.reply())
+    assert told.model == "gpt-realtime-2" and [tool.name for tool in told.tools] == ["weather"]
 
 
 def weather(city):

@@ -24,34 +24,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
-from tests.provider import Provider, Scripted, closed_port, frame, sse
+from tests.provider import Scripted, closed_port, frame, sse
+from tests.wire_runs import deaf_port, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
 EVENTS = sse((None, 1), (None, 2), (None, 3))
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider() as server:
-        yield server
-
-
-@pytest.fixture
-def tape() -> Iterator[MemoryTape]:
-    with taped(MemoryTape()) as installed:
-        yield installed
-
-
-def twice(tape: MemoryTape, provider: Provider, run: Callable[[], Any]) -> Any:
-    """Run, stop the provider, run again from the tape: the same, with nothing sent. Gives what it was."""
-    live = run()
-    sent = len(provider.requests)
-    provider.stop()
-    tape.rewind()
-    assert run() == live
-    assert len(provider.requests) == sent and not tape.missed
-    return live
 
 
 def post(url: str, **options: Any) -> Any:
@@ -237,11 +215,6 @@ def test_a_connection_closed_without_an_answer_is_the_same_error_again(provider,
 def test_a_server_that_does_not_speak_tls_is_the_same_error_again(provider, tape):
     kinds = [kind for kind, _ in twice(tape, provider, lambda: post(provider.url.replace("http:", "https:")))]
     assert kinds[0] is requests.exceptions.SSLError
-
-
-def patience(then: str) -> float:
-    """Seconds: a client is to give up on a server that hangs, and on no other however slow the machine."""
-    return 0.5 if then == "hang" else 20
 
 
 @pytest.mark.parametrize("then", ["reset", "close", "hang"])
@@ -648,20 +621,3 @@ def test_an_s3_download_and_upload_come_back(provider, tape):
         return found
 
     assert twice(tape, provider, run) == [50_000, 20_000]
-
-
-@contextmanager
-def deaf_port() -> Iterator[int]:
-    """A port whose queue of connections is full: connecting to it takes for ever."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex(server.getsockname())
-        try:
-            yield server.getsockname()[1]
-        finally:
-            for each in waiting:
-                each.close()

@@ -16,6 +16,7 @@ from tape_jupyter.calls import Reply, Request
 from tape_jupyter.errors import BlockedConnection, UnmatchedCall
 from tape_jupyter.notebook.deck import get
 from tests.provider import closed_port
+from tests.socket_runs import conversation, server, twice
 from tests.sockets import UNMANAGED, Asyncio, RawServer, SocketServer, Sync, compact, reset, told
 from tests.taped_cells import taped
 from tests.tapes import Recorder
@@ -23,47 +24,9 @@ from tests.tapes import Recorder
 SINCE_17_1 = bool(UNMANAGED)
 
 
-@pytest.fixture
-def server():
-    with SocketServer() as server:
-        yield server
-
-
 @pytest.fixture(params=[Sync, Asyncio])
 def Open(request):
     return request.param
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
-
-
-def twice(path, server, program):
-    """The program untaped, recorded, and replayed with the server gone: the same each time. Returns what it saw."""
-    untaped = asyncio.run(program(server.url))
-    with tape.recording(path) as block:
-        recorded = asyncio.run(program(server.url))
-    assert not block.report.warnings
-    server.stop()
-    opened = server.opened
-    with tape.replaying(path, strict=True) as block:
-        replayed = asyncio.run(program(server.url))
-    assert recorded == untaped
-    assert replayed == recorded
-    assert server.opened == opened and not block.report.misses
-    return replayed
-
-
-async def conversation(ws, *texts):
-    seen = [await ws.recv()]
-    for text in texts:
-        await ws.send(json.dumps({"type": "ask", "text": text}))
-        while True:
-            seen.append(await ws.recv())
-            if "response.done" in seen[-1]:
-                break
-    return seen
 
 
 # ---------------------------------------------------------------- what is said

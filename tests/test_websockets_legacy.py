@@ -9,24 +9,13 @@ import websockets
 import tape_jupyter as tape
 from tape_jupyter import scripts
 from tape_jupyter.errors import UnmatchedCall
-from tests.sockets import RawServer, SocketServer, compact, reset, told
-from tests.test_websockets import conversation, twice
+from tests.socket_runs import conversation, server, twice
+from tests.sockets import RawServer, compact, reset, told
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import websockets.legacy.client
 from tests.sockets import Legacy as Open
-
-
-@pytest.fixture
-def server():
-    with SocketServer() as server:
-        yield server
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
 
 
 def test_a_conversation_of_turns_replays_and_ends_with_the_servers_close(server, path):
@@ -97,6 +86,16 @@ def test_a_refused_handshake_and_a_redirect_come_again(server, path):
             return refused.value.status_code, refused.value.headers["X-Request-Id"], await ws.recv()
 
     assert twice(path, server, program) == (401, "req_9", "here")
+
+
+def test_headers_that_can_be_read_once_are_sent(server, path):
+    async def program(url):
+        async with Open(f"{url}/echo", extra_headers=iter([("X-Team", "amber")])) as ws:
+            await ws.send("here")
+            return await ws.recv()
+
+    assert twice(path, server, program) == "here"
+    assert [head.get("X-Team") for head in server.heads] == ["amber", "amber"]
 
 
 def test_another_message_and_one_too_few_are_refused(server, path, monkeypatch):

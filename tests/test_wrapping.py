@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import csv
 import dataclasses
 import enum
@@ -9,44 +10,23 @@ import functools
 import inspect
 import io
 import logging
+import pickle
 import sqlite3
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
 from tests.taped_cells import on_tape
-
-ran = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran_yet():
-    ran.clear()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.tape.yaml"
+from tests.tool_runs import both, nothing_ran_yet, path, ran
 
 
 def names(path):
     return [call.head()["name"] for call in on_tape(path).calls]
-
-
-def both(path, program):
-    """What a program gives while it is recorded, which it must give again while nothing runs."""
-    with tape.recording(path) as block:
-        live = program()
-    assert ran
-    ran.clear()
-    with tape.replaying(path):
-        assert program() == live
-    assert ran == []
-    return live, block.report
 
 
 # ---------------------------------------------------------------- methods and classes
@@ -422,6 +402,13 @@ def test_a_frozen_query_gives_its_cursor_again(path, factory, tmp_path):
     with tape.replaying(path):
         assert program() == live
     assert live[2:] == (["item", "pieces"], 1, 1, [1, 1, None], True)
+
+
+def test_a_frozen_object_can_be_copied(path):
+    frozen = tape.frozen(Shop("corner"))
+    for copied in (copy.copy(frozen), pickle.loads(pickle.dumps(tape.frozen(Fraction(1, 3))))):
+        assert type(copied) is type(frozen)
+    assert copied.limit_denominator(2) == Fraction(1, 3).limit_denominator(2) and copy.copy(frozen).currency == "EUR"
 
 
 def test_frozen_makes_a_subclass_of_a_class_and_leaves_the_class_alone(path):

@@ -11,18 +11,7 @@ import tape_jupyter as tape
 from tape_jupyter.calls import Play, Value
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.taps import install, remove
-
-ran = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_ran_yet():
-    ran.clear()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.tape.yaml"
+from tests.tool_runs import nothing_ran_yet, path, ran
 
 
 @tape.tool

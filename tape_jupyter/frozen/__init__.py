@@ -109,13 +109,11 @@ def thaw_error(structure: Mapping[str, Any]) -> BaseException:
 
 def _codec_of(kind: type) -> Codec | None:
     """How a value of this very type is written; None: it is not."""
-    known = scalars.BY_TYPE.get(kind) or parcels.BY_TYPE.get(kind)
+    known = scalars.BY_TYPE.get(kind) or _OURS.get(kind)
     if known is not None:
         return known
     if issubclass(kind, BaseException):
         return errors.CODEC
-    if kind in _OURS:
-        return _OURS[kind]
     return _codec_of_library(kind) or classes.codec_for(kind)
 
 
@@ -145,12 +143,11 @@ def _codecs(file: str) -> ModuleType:
         raise CassetteError(f"a recorded value needs {missing.name}: install it") from missing
 
 
-_OURS: dict[type, Codec] = {Awaited: _AWAITED, Steps: steps.CODEC, **standins.BY_TYPE}
+_OURS: dict[type, Codec] = {Awaited: _AWAITED, Steps: steps.CODEC, **parcels.BY_TYPE, **standins.BY_TYPE}
 _ALWAYS = (
     scalars.BY_NAME,
     classes.BY_NAME,
     errors.BY_NAME,
-    parcels.BY_NAME,
     standins.BY_NAME,
     {codec.name: codec for codec in _OURS.values()},
 )

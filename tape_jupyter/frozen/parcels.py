@@ -58,7 +58,7 @@ def _thaw_retrieved(s: dict[str, Any], walk: Thawer, at: At) -> Retrieved:
     return Retrieved(walk.thaw(s["documents"], (at, "documents")), chunks, embedding)
 
 
-EXCHANGE = Codec("mcp exchange", _freeze_exchange, _thaw_exchange)
-RETRIEVED = Codec("retrieved", _freeze_retrieved, _thaw_retrieved)
-BY_TYPE = {Exchange: EXCHANGE, Retrieved: RETRIEVED}
-BY_NAME = {codec.name: codec for codec in BY_TYPE.values()}
+BY_TYPE: dict[type, Codec] = {
+    Exchange: Codec("mcp exchange", _freeze_exchange, _thaw_exchange),
+    Retrieved: Codec("retrieved", _freeze_retrieved, _thaw_retrieved),
+}

@@ -57,12 +57,12 @@ class Steps:
 
     def wait(self, position: int) -> float:
         """Seconds from the start to that item (or to the end, after the last one)."""
-        return (self.waits[: position + 1] or [0.0])[-1]
+        return self.waits[min(position, len(self.waits) - 1)] if self.waits else 0.0
 
 
 def joined(first: Any, late: Any) -> Any:
     """The structure of a generator, and of what it did after that was committed, as one."""
-    if not (_is_generator(first) and _is_generator(late)):
+    if not (is_steps(first) and is_steps(late)):
         raise CassetteError("a `more:` record of a tool holds what a generator did later")
     own = {k: v for k, v in first.items() if k in (TYPE, "async")}
     lists = {k: [*first.get(k, ()), *late.get(k, ())] for k in ("items", "sent", "thrown", "waits")}
@@ -72,10 +72,6 @@ def joined(first: Any, late: Any) -> Any:
 
 def is_steps(structure: Any) -> bool:
     """Whether a frozen value is what a generator did."""
-    return _is_generator(structure)
-
-
-def _is_generator(structure: Any) -> bool:
     return isinstance(structure, dict) and structure.get(TYPE) == NAME
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from tape_jupyter import providers
-from tape_jupyter.bodies.dialogues import TurnWatch, frame_of, frames_of, line_of
+from tape_jupyter.bodies.dialogues import TurnWatch, frame_of, frames_of
 from tape_jupyter.calls import End, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Entry
 from tape_jupyter.dialogue import Dialogue, Frame
@@ -62,7 +62,8 @@ class DialogueCapture(HttpCapture):
         if self._turns is None:
             super().chunk(data)
             return
-        offer_tools(self.offer, self.cell, data)
+        if data.startswith(b'{"sent"') and b"tools" in data:
+            offer_tools(self.offer, self.cell, frame_of(data))
         with self._lock:
             if self._done:
                 return
@@ -101,14 +102,9 @@ class DialogueCapture(HttpCapture):
             super()._end(end, error)
 
 
-def offer_tools(offer: Offer, cell: Cell, line: bytes) -> None:
+def offer_tools(offer: Offer, cell: Cell, frame: Frame) -> None:
     """Tape the functions that a message offers to the model: `session.update`, `response.create`, Gemini's `setup`."""
-    if not line.startswith(b'{"sent"') or b'"tools"' not in line:
-        return
-    try:
-        value = json_value(frame_of(line).data)
-    except CassetteError:
-        return
+    value = json_value(frame.data) if b'"tools"' in frame.data else None
     if isinstance(value, dict):
         places = (value, *(value.get(name) for name in ("session", "response", "setup")))
         offer(cell, [name for place in places for name in declared_tools(place)])
@@ -160,7 +156,7 @@ class PlayedDialogue(Script):
 
     def said(self, frame: Frame) -> None:
         if frame.is_message:
-            offer_tools(self.desk.tape_tools, self._cell(), line_of(frame))
+            offer_tools(self.desk.tape_tools, self._cell(), frame)
         super().said(frame)
 
     def _cell(self) -> Cell:

@@ -1,7 +1,8 @@
 """Providers room: models that speak over WebSockets: OpenAI Realtime, OpenAI Responses, Gemini Live. Values only.
 
 A dialogue is many requests and replies in one call: what it cost is the sum over its turns. A message that holds none
-of the words below says nothing of model, tools or usage, and is passed over unparsed: audio comes in thousands.
+of the words below says nothing of model, tools or usage, and is passed over unparsed: audio comes in thousands. JSON in
+a spelling that no line can hold stands there as a text, its quotes escaped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tape_jupyter.bodies.dialogues import frames_of
+from tape_jupyter.bodies.dialogues import frame_of
 from tape_jupyter.calls import Reply, Request
 from tape_jupyter.dialogue import Frame
 from tape_jupyter.errors import CassetteError
@@ -23,7 +24,7 @@ from tape_jupyter.providers.views import Facts, Result, Tool, ToolCall, Usage
 
 _WANTED = re.compile(
     rb'"(?:model|tools|response\.(?:done|completed|failed|incomplete)|function_call_output|usage_?[mM]etadata'
-    rb'|tool_?[cC]all|tool_?[rR]esponse|error)"'
+    rb'|tool_?[cC]all|tool_?[rR]esponse|error)\\?"'
 )
 _WIRES = (
     (re.compile(r"/realtime(?:/\w+)?$"), "openai_realtime", "realtime", "openai"),
@@ -80,7 +81,7 @@ def _frames(body: bytes) -> Iterator[Frame]:
     for line in body.split(b"\n"):
         if _WANTED.search(line):
             try:
-                yield from frames_of(line)
+                yield frame_of(line)
             except CassetteError:
                 continue
 

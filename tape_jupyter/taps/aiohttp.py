@@ -23,7 +23,7 @@ from tape_jupyter.taps.aiohttp_played import Nowhere, Played, connection, play
 from tape_jupyter.taps.aiohttp_sockets import PlayedSocket
 from tape_jupyter.taps.endings import class_name, thawed, was_cancelled
 from tape_jupyter.taps.gating import await_head
-from tape_jupyter.taps.swap import live, sending, swap
+from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 Door = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -40,19 +40,13 @@ def patch(module: ModuleType) -> Callable[[], None]:
     if "__slots__" not in vars(StreamReader):
         return lambda: None
     tap = _Tap(module)
-    undone = (
+    return undoing(
         swap(module.BaseConnector, "connect", tap.connect),
         swap(module.ClientRequest, "send", _send),
         swap(module.ClientResponse, "start", _start),
         swap(module.ClientSession, "_ws_connect", _ws_connect),
         swap(module.ClientWebSocketResponse, "_send_heartbeat", aiohttp_sockets.heartbeat),
     )
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
 
 
 class _Tap:

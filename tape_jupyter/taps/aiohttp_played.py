@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tape_jupyter.calls import Play, Reply
-from tape_jupyter.taps.endings import await_cancel, headers, past_the_end
+from tape_jupyter.taps.endings import await_cancel, is_chunked, past_the_end, raw_head
 from tape_jupyter.taps.gating import await_chunk, await_head
 
 Thaw = Callable[[Mapping[str, Any] | None], BaseException]
@@ -53,7 +53,7 @@ class Played:
         self.reply, self._decision, self._thaw = reply, decision, thaw
         self._protocol = protocol
         self._fed = 0
-        self._chunked = reply.header("transfer-encoding").lower() == "chunked"
+        self._chunked = is_chunked(reply)
         protocol.read_timeout = None  # nothing comes but what is asked for
 
     def __getattr__(self, name: str) -> Any:
@@ -75,10 +75,8 @@ class Played:
         if reply.status is None:
             await await_cancel(reply.error)
             raise self._thaw(reply.error)
-        version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
-        lines = [f"{version} {reply.status} {reply.reason}", *(f"{name}: {value}" for name, value in headers(reply))]
         self._protocol.data_received(b"HTTP/1.1 100 Continue\r\n\r\n" if expected else b"")
-        self._protocol.data_received("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        self._protocol.data_received(raw_head(reply))
         if not reply.chunks:
             self._finish()
 

@@ -17,7 +17,7 @@ from tape_jupyter.bodies.dialogues import line_of
 from tape_jupyter.calls import Capture, Play, Reply
 from tape_jupyter.dialogue import NO_CODE, Frame
 from tape_jupyter.taps.endings import class_name, thawed
-from tape_jupyter.taps.hearing import CLOSE, PING, Assembler, closed_by
+from tape_jupyter.taps.hearing import Sent
 from tape_jupyter.taps.peers import PlayedTransport
 from tape_jupyter.taps.swap import live
 
@@ -82,41 +82,22 @@ def heartbeat(original: Callable[[Any], None]) -> Callable[[Any], None]:
 def hear(ws: Any, capture: Capture) -> None:
     """Tell `capture` what is said over a live WebSocket."""
     ws._reader = reader = _Heard(ws._reader, capture)  # noqa: SLF001
-    parts = Assembler("sent")
-
-    def tell(opcode: int, data: bytes) -> None:
-        frame = parts.feed(opcode, data, fin=True)
-        if opcode == CLOSE and not reader.closed:
-            frame = closed_by("sent", data)
-        if frame is not None:
-            capture.chunk(line_of(frame))
-
-    _tell_sent(ws._writer, tell)  # noqa: SLF001
+    _tell_sent(ws._writer, Sent(lambda frame: capture.chunk(line_of(frame)), bool, lambda: reader.closed))  # noqa: SLF001
 
 
 def play(ws: Any, played: PlayedSocket) -> None:
     """Let the recorded server hear what the program says, and the program read what is due."""
-    transport, parts = played.transport, Assembler("sent")
     ws._reader = reader = _Spoken(ws._reader, played)  # noqa: SLF001
-
-    def tell(opcode: int, data: bytes) -> None:
-        frame = parts.feed(opcode, data, fin=True)
-        if opcode == CLOSE and not reader.closed:
-            frame = closed_by("sent", data)
-        if frame is not None:
-            transport.said(frame)
-        if opcode == PING:
-            transport.pinged(data)
-
-    _tell_sent(ws._writer, tell)  # noqa: SLF001
+    transport = played.transport
+    _tell_sent(ws._writer, Sent(transport.said, transport.pinged, lambda: reader.closed))  # noqa: SLF001
 
 
-def _tell_sent(writer: Any, tell: Callable[[int, bytes], None]) -> None:
+def _tell_sent(writer: Any, sent: Sent) -> None:
     send = writer.send_frame
 
     @functools.wraps(send)
     async def send_frame(message: Any, opcode: int, compress: int | None = None) -> None:
-        tell(int(opcode), bytes(message))
+        sent.feed(int(opcode), bytes(message), fin=True)
         await send(message, opcode, compress)
 
     writer.send_frame = send_frame

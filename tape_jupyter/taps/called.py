@@ -27,6 +27,7 @@ from tape_jupyter.taps.finding import is_method
 from tape_jupyter.taps.gating import await_head, pass_head
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
+from tape_jupyter.taps.trampoline import is_generator_function
 from tape_jupyter.taps.yielded import played
 
 Kind = Literal["tool", "retrieval"]
@@ -141,7 +142,7 @@ class Call:
 
     def _reference(self, result: Any) -> Any:
         """A list or dict that was handed in and comes back is told as that; so is a handle, which has no copy."""
-        objects = {**dict.fromkeys(("self",), *self.own), **self.arguments} if self.own else self.arguments
+        objects = {"self": self.own[0], **self.arguments} if self.own else self.arguments
         name = next((name for name, value in objects.items() if value is result), "")
         return frozen.Argument(name) if name and (is_changeable(result) or not _can_freeze(result)) else result
 
@@ -271,6 +272,6 @@ def _unpacked(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, A
 
 def door(function: Taped) -> Callable[..., Any]:
     """What stands for the body, by the sort of function it is."""
-    if inspect.isgeneratorfunction(function.body) or inspect.isasyncgenfunction(function.body):
+    if is_generator_function(function.body):
         return function.source
     return function.call_async if inspect.iscoroutinefunction(function.body) else function.call

@@ -23,6 +23,18 @@ def headers(reply: Reply) -> Headers:
     return tuple((name, length if name.lower() == "content-length" else value) for name, value in reply.headers)
 
 
+def raw_head(reply: Reply) -> bytes:
+    """The recorded head as HTTP/1 has it on the wire, its empty line included."""
+    version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
+    lines = (f"{version} {reply.status} {reply.reason}", *(f"{name}: {value}" for name, value in headers(reply)))
+    return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+
+def is_chunked(reply: Reply) -> bool:
+    """Whether its body came in HTTP/1.1 chunks."""
+    return reply.header("transfer-encoding").lower() == "chunked"
+
+
 def class_name(error: Mapping[str, Any] | None) -> str:
     """The recorded class of a frozen exception, as 'module:QualifiedName'; '' without one."""
     return str((error or {}).get("class", ""))

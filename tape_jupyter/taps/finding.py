@@ -144,6 +144,8 @@ def _named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str
 
 def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, FunctionType]:
     """The methods of the user's objects that have these names; none where two classes offer different ones."""
+    if not wanted:
+        return {}
     offered: dict[str, set[FunctionType]] = {name: set() for name in wanted}
     classes: set[type] = set()
     for value in _reachable(dict(_current(namespace)).values()):

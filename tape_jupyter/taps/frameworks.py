@@ -21,8 +21,8 @@ from typing import Any
 from tape_jupyter import taps
 from tape_jupyter.taps.finding import is_users, unwrap
 from tape_jupyter.taps.functions import taped_as
-from tape_jupyter.taps.swap import swap
-from tape_jupyter.taps.trampoline import clone, trampoline
+from tape_jupyter.taps.swap import swap, undoing
+from tape_jupyter.taps.trampoline import swap_code
 
 Undo = Callable[[], None]
 Found = tuple[str, list[FunctionType]]
@@ -30,13 +30,7 @@ Found = tuple[str, list[FunctionType]]
 
 def patch(module: ModuleType) -> Undo:
     """Tap the place where the framework of this module runs a tool. Returns the undo."""
-    undone = _PATCHES[module.__name__](module)
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    return undoing(*_PATCHES[module.__name__](module))
 
 
 # The frameworks
@@ -71,7 +65,7 @@ def _openai_agents(module: ModuleType) -> list[Undo]:
         return function_tool.name, _users(inner if inner is not None else function_tool.on_invoke_tool)
 
     names = ("invoke_function_tool", "_invoke_function_tool_with_metadata")
-    return [_in_place(vars(module)[name], _door(found)) for name in names if name in vars(module)]
+    return [swap_code(vars(module)[name], _door(found)) for name in names if name in vars(module)]
 
 
 def _anthropic(module: ModuleType) -> list[Undo]:
@@ -87,7 +81,7 @@ def _google(module: ModuleType) -> list[Undo]:
         return str(getattr(function, "__name__", "")), _users(function)
 
     names = ("invoke_function_from_dict_args", "invoke_function_from_dict_args_async")
-    return [_in_place(vars(module)[name], _door(found)) for name in names]
+    return [swap_code(vars(module)[name], _door(found)) for name in names]
 
 
 _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
@@ -150,18 +144,3 @@ def _door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callabl
         return around
 
     return door
-
-
-def _in_place(function: FunctionType, door: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Undo:
-    """Put a door into a function wherever it is referenced."""
-    original = function.__code__
-    code = trampoline(function, door(clone(function)))
-    if code is None:
-        return lambda: None
-    function.__code__ = code
-
-    def undo() -> None:
-        if function.__code__ is code:
-            function.__code__ = original
-
-    return undo

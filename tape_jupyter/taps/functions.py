@@ -21,8 +21,8 @@ from tape_jupyter.origin import CALLED_AS, SPAN
 from tape_jupyter.taps import wrapping
 from tape_jupyter.taps.called import Kind, Taped, door, taped
 from tape_jupyter.taps.finding import MARK, find_functions, unwrap
-from tape_jupyter.taps.trampoline import clone, trampoline
-from tape_jupyter.taps.yielding import is_generator, through
+from tape_jupyter.taps.trampoline import clone, is_generator_function, trampoline
+from tape_jupyter.taps.yielding import through
 
 __all__ = ["TapedFunctions", "find_functions", "retrieval", "span", "tape_functions", "taped_as", "tool"]
 
@@ -143,7 +143,7 @@ class _Door:
         swap = vars(function).get(_SWAP)
         if swap is None:  # untaped between the call and this line
             result = cast("Any", function)(*args, **kwargs)
-            return through(result) if is_generator(result) else result
+            return through(result) if is_generator_function(function) else result
         return door(swap.taped)(*args, **kwargs)
 
 

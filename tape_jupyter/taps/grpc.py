@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 EVENT = "tape_jupyter.client"
 _CALLS = ("__call__", "with_call", "future")
@@ -21,19 +21,15 @@ _CALLS = ("__call__", "with_call", "future")
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the calls of `module` (grpc._channel, grpc.aio._channel). Returns the undo."""
-    undone = [
-        swap(kind, name, _door)
-        for kind in vars(module).values()
-        if isinstance(kind, type) and kind.__module__ == module.__name__ and kind.__name__.endswith("MultiCallable")
-        for name in _CALLS
-        if name in vars(kind)
-    ]
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    return undoing(
+        *(
+            swap(kind, name, _door)
+            for kind in vars(module).values()
+            if isinstance(kind, type) and kind.__module__ == module.__name__ and kind.__name__.endswith("MultiCallable")
+            for name in _CALLS
+            if name in vars(kind)
+        )
+    )
 
 
 def _door(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Literal
 
@@ -56,7 +57,7 @@ def way_of(protocol: Any) -> str:
 
 
 class Assembler:
-    """Makes messages of the frames of one direction."""
+    """Makes messages, and the close, of the frames of one direction."""
 
     def __init__(self, by: Literal["got", "sent"]) -> None:
         self._by = by
@@ -64,7 +65,9 @@ class Assembler:
         self._parts: list[bytes] = []
 
     def feed(self, opcode: int, data: bytes, fin: bool) -> Frame | None:
-        """The message that this frame completes; None for control frames, and while more fragments come."""
+        """The message that this frame completes, or the close; None for pings and pongs, and while fragments come."""
+        if opcode == CLOSE:
+            return _closed_by(self._by, data)
         if opcode in (TEXT, BINARY):
             self._kind, self._parts = "text" if opcode == TEXT else "binary", []
         elif opcode != CONTINUED:
@@ -95,8 +98,7 @@ def hear(protocol: Any, capture: Capture, lost: Callable[[], BaseException | Non
 
     @functools.wraps(receive_frame)
     def recv_frame(frame: Any) -> None:
-        closes = frame.opcode == CLOSE
-        told = closed_by("got", frame.data) if closes else parts.feed(frame.opcode, frame.data, frame.fin)
+        told = parts.feed(frame.opcode, frame.data, frame.fin)
         if told is not None:
             capture.chunk(line_of(told))
         receive_frame(frame)
@@ -139,33 +141,47 @@ def hear_handshake(protocol: Any, capture: Capture) -> None:
 
 def hear_sent(protocol: Any, tell: Tell, pinged: Callable[[bytes], object] = bool) -> None:
     """Tell what goes out before it does: messages, and the close, unless it only answers the server's; and pings."""
-    parts = Assembler("sent")
-    send, give_up = protocol.send_frame, protocol.fail
-    failing: list[bool] = []
+    sent, send = Sent(tell, pinged, lambda: protocol.close_rcvd is not None), protocol.send_frame
 
     @functools.wraps(send)
     def send_frame(frame: Any) -> None:
-        if frame.opcode != CLOSE:
-            told = parts.feed(frame.opcode, frame.data, frame.fin)
-        elif protocol.close_rcvd is None:
-            told = closed_by("sent", frame.data, failed=bool(failing))
-        else:
-            told = None
-        if told is not None:
-            tell(told)
-        if frame.opcode == PING:
-            pinged(bytes(frame.data))
+        sent.feed(frame.opcode, frame.data, frame.fin)
         send(frame)
 
-    @functools.wraps(give_up)
-    def fail(*args: Any, **kwargs: Any) -> None:
-        failing.append(True)
-        try:
-            give_up(*args, **kwargs)
-        finally:
-            failing.pop()
+    protocol.send_frame, protocol.fail = send_frame, sent.failing(protocol.fail)
 
-    protocol.send_frame, protocol.fail = send_frame, fail
+
+class Sent:
+    """What goes out of a client, frame by frame: `tell` has messages and the close, `pinged` the pings.
+
+    `answers()` says whether a close, now, only answers the server's: that is not told.
+    """
+
+    def __init__(self, tell: Tell, pinged: Callable[[bytes], object], answers: Callable[[], bool]) -> None:
+        self._tell, self._pinged, self._answers = tell, pinged, answers
+        self._parts = Assembler("sent")
+        self._failing: list[bool] = []
+
+    def feed(self, opcode: int, data: bytes, fin: bool) -> None:
+        """Raises what `tell` raises."""
+        told = self._parts.feed(opcode, data, fin)
+        if told is not None and not (opcode == CLOSE and self._answers()):
+            self._tell(replace(told, kind="failed") if opcode == CLOSE and self._failing else told)
+        if opcode == PING:
+            self._pinged(bytes(data))
+
+    def failing(self, give_up: Callable[..., None]) -> Callable[..., None]:
+        """`give_up`, by which the library ends a connection itself: the close that it sends is a failed one."""
+
+        @functools.wraps(give_up)
+        def fail(*args: Any, **kwargs: Any) -> None:
+            self._failing.append(True)
+            try:
+                give_up(*args, **kwargs)
+            finally:
+                self._failing.pop()
+
+        return fail
 
 
 def pinging(ping: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,10 +205,15 @@ def reminder(connection: Any) -> Callable[[], object]:
     return remind
 
 
-def closed_by(by: Literal["got", "sent"], data: bytes, *, failed: bool = False) -> Frame:
+def _closed_by(by: Literal["got", "sent"], data: bytes) -> Frame:
     """A close frame as a Frame: two bytes of code, then the reason (RFC 6455, 5.5.1)."""
     code = int.from_bytes(data[:2], "big") if len(data) >= 2 else NO_CODE
-    return Frame(by, "failed" if failed else "close", bytes(data[2:]), code)
+    return Frame(by, "close", bytes(data[2:]), code)
+
+
+def repeatable(given: Any) -> Any:
+    """Headers may be given as an iterator, which can be read once."""
+    return list(given) if hasattr(given, "__next__") else given
 
 
 def request_headers(given: Any, user_agent: str | None) -> Headers:

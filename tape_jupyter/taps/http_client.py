@@ -21,7 +21,7 @@ from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
-from tape_jupyter.taps.swap import live, sending, swap
+from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 UNSENT = "while_sending"
 """Set on an error that `request` raised: urllib wraps such in URLError, and none that `getresponse` raises."""
@@ -41,12 +41,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     ]
     if hasattr(module, "HTTPSConnection"):  # absent from a Python without ssl
         undone.append(swap(module.HTTPSConnection, "connect", _connect))
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    return undoing(*undone)
 
 
 def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:

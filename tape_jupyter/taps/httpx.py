@@ -17,7 +17,7 @@ from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
 from tape_jupyter.taps.gating import await_chunk, await_head, pass_chunk, pass_head
-from tape_jupyter.taps.swap import sending, swap
+from tape_jupyter.taps.swap import sending, swap, undoing
 
 _AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeout"), (OSError, "ReadError"))
 
@@ -25,14 +25,10 @@ _AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeo
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the two transport classes of `module` (httpx or httpx2). Returns the undo."""
     tap = _Tap(module)
-    undo_sync = swap(module.HTTPTransport, "handle_request", tap.sync_door)
-    undo_async = swap(module.AsyncHTTPTransport, "handle_async_request", tap.async_door)
-
-    def undo() -> None:
-        undo_sync()
-        undo_async()
-
-    return undo
+    return undoing(
+        swap(module.HTTPTransport, "handle_request", tap.sync_door),
+        swap(module.AsyncHTTPTransport, "handle_async_request", tap.async_door),
+    )
 
 
 class _Tap:

@@ -21,9 +21,10 @@ from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.mcp_connections import connection_of
-from tape_jupyter.taps.mcp_heard import TAPED, Heard, Request, heard_before, patch_session, placed, strand_of
+from tape_jupyter.taps.mcp_heard import TAPED, Heard, Request, heard_before, patch_session, placed
 from tape_jupyter.taps.mcp_transports import hold, is_direct, is_near
 from tape_jupyter.taps.swap import live, sending
+from tape_jupyter.taps.yielding import strand_of
 
 _DISPATCHER = "_dispatcher"
 

@@ -21,8 +21,9 @@ from tape_jupyter import taps
 from tape_jupyter.calls import Capture
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.frozen.parcels import Exchange
-from tape_jupyter.origin import ORIGIN, PARENT, SENDING, Origin
-from tape_jupyter.taps.swap import live, swap
+from tape_jupyter.origin import SENDING, Origin
+from tape_jupyter.taps.swap import live, swap, undoing
+from tape_jupyter.taps.yielding import body_of, parent_of, strand_of
 
 TAPED = "__tape_session__"
 """Where a session keeps its `Heard`."""
@@ -34,42 +35,26 @@ _log = logging.getLogger("tape_jupyter.mcp")
 
 def patch_session(session: Any) -> Callable[[], None]:
     """Tap what a ClientSession class hears. Returns the undo."""
-    undone = (
+    return undoing(
         swap(session, "_intercept_notification", _intercept),
         swap(session, "_on_notify", _on_notify),
         swap(session, "_on_request", _on_request),
     )
 
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
-
 
 # Where the program's callbacks run
-
-
-def strand_of(name: str) -> Origin | None:
-    """The strand of a request's callbacks: they take no number of the strand that asked."""
-    origin = ORIGIN.get()
-    return origin and Origin(origin.cell, f"{origin.lineage}/{name}")
 
 
 @contextmanager
 def placed(strand: Origin | None, parent: str) -> Iterator[None]:
     """Inside, code runs as the program's, on that strand, whatever task of the session's it runs in."""
-    before = ORIGIN.get(), PARENT.get(), SENDING.get()
-    ORIGIN.set(strand)
-    PARENT.set(parent)
+    before = SENDING.get()
     SENDING.set(False)
     try:
-        yield
-    finally:
-        # Not Token.reset: a callback that is dropped may be closed in another context than it was started in.
-        ORIGIN.set(before[0])
-        PARENT.set(before[1])
-        SENDING.set(before[2])
+        with body_of(strand, parent):
+            yield
+    finally:  # not Token.reset, as in body_of
+        SENDING.set(before)
 
 
 # Live
@@ -81,7 +66,7 @@ class Request:
     def __init__(self, capture: Capture, name: str, given: dict[str, Any], early: list[dict[str, Any]]) -> None:
         self.capture, self.given, self._heard = capture, given, early
         self.started, self.strand = time.perf_counter(), strand_of(name)
-        self.parent = str(getattr(capture, "id", ""))
+        self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
 
     def hear(self, event: dict[str, Any]) -> None:

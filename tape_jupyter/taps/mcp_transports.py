@@ -22,7 +22,7 @@ from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import await_head
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.mcp_connections import Connection, Opens, Sleeping, sleeping_dispatcher, sleeping_streams
-from tape_jupyter.taps.swap import live, sending, swap
+from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 Undo = Callable[[], None]
 
@@ -41,12 +41,7 @@ def patch(module: ModuleType) -> Undo:
         undone.append(swap(module.InMemoryTransport, "_connect", _in_memory))
     if _defines(module, "Client", "_build_session"):
         undone.append(swap(module.Client, "_build_session", _build_session))
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    return undoing(*undone)
 
 
 def _defines(module: ModuleType, name: str, attribute: str) -> bool:

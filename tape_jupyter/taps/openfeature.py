@@ -8,22 +8,16 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter import taps
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the one method that every evaluation goes through, and its async twin. Returns the undo."""
     client = module.OpenFeatureClient
-    undone = [
+    return undoing(
         swap(client, "evaluate_flag_details", _door),
         swap(client, "evaluate_flag_details_async", _async_door),
-    ]
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    )
 
 
 def _door(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -59,11 +59,8 @@ class PlayedTransport(Peer, asyncio.Transport):
             self._readers.add(reader)
             self._rearm()
             try:
-                return await read(*args, **kwargs)
-            except Exception:
-                if self.refusal is not None:
-                    raise self.refusal from None
-                raise
+                with self._failing():
+                    return await read(*args, **kwargs)
             finally:
                 self._readers.discard(reader)
                 self._rearm()
@@ -75,12 +72,8 @@ class PlayedTransport(Peer, asyncio.Transport):
 
         @functools.wraps(send)
         async def guarded(*args: Any, **kwargs: Any) -> None:
-            try:
+            with self._failing():
                 await send(*args, **kwargs)
-            except Exception:
-                if self.refusal is not None:
-                    raise self.refusal from None
-                raise
 
         return guarded
 

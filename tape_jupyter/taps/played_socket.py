@@ -63,11 +63,8 @@ class PlayedSocket(Peer):
             waits = not bounded(*args, **kwargs)
             self._reads(waits)
             try:
-                return read(*args, **kwargs)
-            except Exception:
-                if self.refusal is not None:
-                    raise self.refusal from None
-                raise
+                with self._failing():
+                    return read(*args, **kwargs)
             finally:
                 self._reads(-waits)
 

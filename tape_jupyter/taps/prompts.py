@@ -15,8 +15,8 @@ from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tape_jupyter.taps.called import Discreet, Taped
-from tape_jupyter.taps.swap import swap
-from tape_jupyter.taps.trampoline import clone, trampoline
+from tape_jupyter.taps.swap import swap, undoing
+from tape_jupyter.taps.trampoline import swap_code
 
 _OURS = frozenset({"tape_jupyter", "getpass"})
 _KERNEL = "ipykernel.kernelbase"
@@ -38,7 +38,7 @@ def patch(module: ModuleType) -> Undo:
 
 def _patch_builtin(module: ModuleType) -> Undo:
     if not isinstance(vars(module)["input"], BuiltinFunctionType):  # a front end's own
-        return _nothing
+        return lambda: None
 
     def door(original: Callable[..., Any]) -> Callable[..., Any]:
         ask = _asking(original, "input", "maybe")
@@ -48,27 +48,13 @@ def _patch_builtin(module: ModuleType) -> Undo:
 
 
 def _swap_codes(functions: list[tuple[Any, str, Discreet]]) -> Undo:
-    undone = [_swap_code(*each) for each in functions if isinstance(each[0], FunctionType)]
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
-
-
-def _swap_code(function: FunctionType, name: str, discreet: Discreet) -> Undo:
-    original = function.__code__
-    ours = trampoline(function, _asking(clone(function), name, discreet))
-    if ours is None:
-        return _nothing
-    function.__code__ = ours
-
-    def undo() -> None:
-        if function.__code__ is ours:
-            function.__code__ = original
-
-    return undo
+    return undoing(
+        *(
+            swap_code(function, functools.partial(_asking, name=name, discreet=discreet))
+            for function, name, discreet in functions
+            if isinstance(function, FunctionType)
+        )
+    )
 
 
 def _asking(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable[..., Any]:
@@ -94,7 +80,3 @@ def _is_plumbing(frame: FrameType | None) -> bool:
             return name.partition(".")[0] in _PLUMBING
         frame = frame.f_back
     return False
-
-
-def _nothing() -> None:
-    """Nothing is to be taken back."""

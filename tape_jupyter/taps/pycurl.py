@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter.taps.grpc import EVENT
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 
 def patch(module: ModuleType) -> Callable[[], None]:
@@ -36,10 +36,4 @@ def patch(module: ModuleType) -> Callable[[], None]:
 
         return type("CurlMulti", (original,), {"add_handle": add_handle, "__module__": original.__module__})
 
-    undo_easy, undo_multi = swap(module, "Curl", easy), swap(module, "CurlMulti", multi)
-
-    def undo() -> None:
-        undo_easy()
-        undo_multi()
-
-    return undo
+    return undoing(swap(module, "Curl", easy), swap(module, "CurlMulti", multi))

@@ -9,10 +9,12 @@ embedding model do not.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
 
@@ -23,33 +25,64 @@ from tape_jupyter.taps.called import running
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head, pass_head
 from tape_jupyter.taps.lineage import settle
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 Undo = Callable[[], None]
+Found = list[tuple[Any, float]]
 
 _SETTINGS = ("search_type", "search_kwargs", "similarity_top_k", "_similarity_top_k", "k", "top_k", "_filters")
 _MODELS = ("embeddings", "embedding", "_embed_model", "embed_model", "embeddings_model", "_embedding")
 _MODEL_NAMES = ("model", "model_name", "model_id", "deployment", "azure_deployment", "repo_id")
 _SEARCH = re.compile(r"_?a?similarity_search_with_(relevance_)?scores?.*")
-_FOUND: ContextVar[list[tuple[Any, float]] | None] = ContextVar("tape_found", default=None)
+_FOUND: ContextVar[Found | None] = ContextVar("tape_found", default=None)
 """What the vector store below a retrieval that is being recorded finds, with scores."""
 
 
 def patch(module: ModuleType) -> Undo:
     """Tap the base class of retrievers in this module. Returns the undo."""
-    undone = _langchain(module) if module.__name__.startswith("langchain") else _llama_index(module)
-
-    def undo() -> None:
-        for each in reversed(undone):
-            each()
-
-    return undo
+    return _langchain(module) if module.__name__.startswith("langchain") else _llama_index(module)
 
 
 # One retrieval
 
 
-def _ask(name: str, query: Any, retriever: Any, more: dict[str, Any]) -> Play | Capture | None:
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """How the retrievals of a library are taped: what stands in for a retriever, and what its store is heard to find.
+
+    `go` asks a retriever, or what stands in for it, as the library itself does.
+    """
+
+    stand_in: Callable[[Any, Play], Any]
+    heard: Callable[[Any], AbstractContextManager[Found]]
+
+    def retrieve(self, go: Callable[[Any], Any], name: str, retriever: Any, query: Any, more: dict[str, Any]) -> Any:
+        decision = _ask(name, retriever, query, more)
+        if decision is None:
+            return go(retriever)
+        if isinstance(decision, Play):
+            pass_head(decision)
+            return go(self.stand_in(retriever, decision))
+        with running(decision, name), self.heard(retriever) as found:
+            documents = go(retriever)
+        return _record(decision, retriever, documents, found)
+
+    async def aretrieve(
+        self, go: Callable[[Any], Awaitable[Any]], name: str, retriever: Any, query: Any, more: dict[str, Any]
+    ) -> Any:
+        decision = _ask(name, retriever, query, more)
+        if decision is None:
+            return await go(retriever)
+        if isinstance(decision, Play):
+            await await_cancel(decision.reply.error)
+            await await_head(decision)
+            return await go(self.stand_in(retriever, decision))
+        with running(decision, name), self.heard(retriever) as found:
+            documents = await go(retriever)
+        return _record(decision, retriever, documents, found)
+
+
+def _ask(name: str, retriever: Any, query: Any, more: dict[str, Any]) -> Play | Capture | None:
     tape = taps.current()
     if tape is None:
         return None
@@ -68,13 +101,13 @@ def _played(play: Play) -> Any:
     return value.documents if isinstance(value, Retrieved) else value
 
 
-def _record(capture: Capture, retriever: Any, documents: Any, found: list[tuple[Any, float]]) -> Any:
+def _record(capture: Capture, retriever: Any, documents: Any, found: Found) -> Any:
     chunks = [_chunk(document, found) for document in documents]
     capture.value(Retrieved(documents, chunks, embedding_of(retriever)))
     return documents
 
 
-def _chunk(document: Any, found: list[tuple[Any, float]]) -> dict[str, Any]:
+def _chunk(document: Any, found: Found) -> dict[str, Any]:
     """The id and score of a document, as far as they are known."""
     node = getattr(document, "node", document)
     metadata = getattr(document, "metadata", None) or {}
@@ -114,43 +147,33 @@ def _name_of(model: Any) -> str:
 # LangChain
 
 
-def _langchain(module: ModuleType) -> list[Undo]:
+def _langchain(module: ModuleType) -> Undo:
     stores = _Stores()
     base = module.BaseRetriever
-    stand_in = functools.cache(functools.partial(_langchain_stand_in, base))
+    recorded = functools.cache(functools.partial(_langchain_stand_in, base))
+    library = _Library(lambda retriever, play: recorded().of(retriever, play), stores.heard)
 
     def door(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def invoke(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002 - their name
-            decision = _ask(retriever.get_name(), input, retriever, kwargs)
-            if decision is None:
-                return original(retriever, input, config, **kwargs)
-            if isinstance(decision, Play):
-                pass_head(decision)
-                return original(stand_in().of(retriever, decision), input, config, **kwargs)
-            with running(decision, retriever.get_name()), stores.heard(retriever) as found:
-                documents = original(retriever, input, config, **kwargs)
-            return _record(decision, retriever, documents, found)
+            def go(asked: Any) -> Any:
+                return original(asked, input, config, **kwargs)
+
+            return library.retrieve(go, retriever.get_name(), retriever, input, kwargs)
 
         return invoke
 
     def async_door(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
         async def ainvoke(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
-            decision = _ask(retriever.get_name(), input, retriever, kwargs)
-            if decision is None:
-                return await original(retriever, input, config, **kwargs)
-            if isinstance(decision, Play):
-                await await_cancel(decision.reply.error)
-                await await_head(decision)
-                return await original(stand_in().of(retriever, decision), input, config, **kwargs)
-            with running(decision, retriever.get_name()), stores.heard(retriever) as found:
-                documents = await original(retriever, input, config, **kwargs)
-            return _record(decision, retriever, documents, found)
+            def go(asked: Any) -> Awaitable[Any]:
+                return original(asked, input, config, **kwargs)
+
+            return await library.aretrieve(go, retriever.get_name(), retriever, input, kwargs)
 
         return ainvoke
 
-    return [stores.undo, swap(base, "invoke", door), swap(base, "ainvoke", async_door)]
+    return undoing(swap(base, "invoke", door), swap(base, "ainvoke", async_door), stores.undo)
 
 
 def _langchain_stand_in(base: Any) -> Any:
@@ -185,8 +208,8 @@ class _Stores:
         self._undo: dict[tuple[type, str], Undo] = {}
 
     @contextmanager
-    def heard(self, retriever: Any) -> Iterator[list[tuple[Any, float]]]:
-        found: list[tuple[Any, float]] = []
+    def heard(self, retriever: Any) -> Iterator[Found]:
+        found: Found = []
         self._listen(type(getattr(retriever, "vectorstore", None)))
         token = _FOUND.set(found)
         try:
@@ -207,8 +230,6 @@ class _Stores:
 
 
 def _listening(original: Callable[..., Any]) -> Callable[..., Any]:
-    import inspect
-
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
@@ -234,57 +255,45 @@ def _hear(results: Any) -> Any:
 # LlamaIndex
 
 
-def _llama_index(module: ModuleType) -> list[Undo]:
+def _llama_index(module: ModuleType) -> Undo:
     base = module.BaseRetriever
-    stand_in = functools.cache(functools.partial(_llama_index_stand_in, base))
+    recorded = functools.cache(functools.partial(_llama_index_stand_in, base))
+
+    def stand_in(retriever: Any, play: Play) -> Any:
+        return recorded()(retriever, play)
+
+    library = _Library(stand_in, lambda _retriever: nullcontext([]))
 
     def door(original: Any) -> Callable[..., Any]:
         @functools.wraps(original)
         def retrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
-            name = type(retriever).__name__
-            decision = _ask(name, *_query(str_or_query_bundle, retriever))
-            if decision is None:
-                return _bound(original, retriever)(str_or_query_bundle)
-            if isinstance(decision, Play):
-                pass_head(decision)
-                return _bound(original, stand_in()(retriever, decision))(str_or_query_bundle)
-            with running(decision, name):
-                nodes = _bound(original, retriever)(str_or_query_bundle)
-            return _record(decision, retriever, nodes, [])
+            go = functools.partial(_go, original, str_or_query_bundle)
+            return library.retrieve(go, type(retriever).__name__, retriever, *_query(str_or_query_bundle))
 
         return retrieve
 
     def async_door(original: Any) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
         async def aretrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
-            name = type(retriever).__name__
-            decision = _ask(name, *_query(str_or_query_bundle, retriever))
-            if decision is None:
-                return await _bound(original, retriever)(str_or_query_bundle)
-            if isinstance(decision, Play):
-                await await_cancel(decision.reply.error)
-                await await_head(decision)
-                return await _bound(original, stand_in()(retriever, decision))(str_or_query_bundle)
-            with running(decision, name):
-                nodes = await _bound(original, retriever)(str_or_query_bundle)
-            return _record(decision, retriever, nodes, [])
+            go = functools.partial(_go, original, str_or_query_bundle)
+            return await library.aretrieve(go, type(retriever).__name__, retriever, *_query(str_or_query_bundle))
 
         return aretrieve
 
-    return [swap(base, "retrieve", door), swap(base, "aretrieve", async_door)]
+    return undoing(swap(base, "retrieve", door), swap(base, "aretrieve", async_door))
 
 
-def _bound(original: Any, retriever: Any) -> Callable[..., Any]:
+def _go(original: Any, query: Any, retriever: Any) -> Any:
     """Their decorator wants to be bound: it looks at the instance."""
-    return cast("Callable[..., Any]", original.__get__(retriever, type(retriever)))
+    return original.__get__(retriever, type(retriever))(query)
 
 
-def _query(query: Any, retriever: Any) -> tuple[str, Any, dict[str, Any]]:
+def _query(query: Any) -> tuple[str, dict[str, Any]]:
     """What is asked: a text, or a bundle of a text and what it is to be embedded as."""
     if isinstance(query, str):
-        return query, retriever, {}
+        return query, {}
     more = {name: getattr(query, name, None) for name in ("custom_embedding_strs", "image_path", "embedding")}
-    return query.query_str, retriever, {name: value for name, value in more.items() if value}
+    return query.query_str, {name: value for name, value in more.items() if value}
 
 
 def _llama_index_stand_in(base: Any) -> Any:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from tape_jupyter.calls import Play, Reply
 from tape_jupyter.dialogue import NO_CODE, Due, Frame
-from tape_jupyter.taps.endings import class_name, headers, thawed
+from tape_jupyter.taps.endings import class_name, headers, is_chunked, thawed
 from tape_jupyter.taps.hearing import BINARY, CLOSE, CONTINUED, PONG, TEXT
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
@@ -30,7 +31,7 @@ def greeting(reply: Reply, request: bytes) -> bytes:
         pairs = [(name, proof if name.lower() == "sec-websocket-accept" else value) for name, value in pairs]
     lines = [f"HTTP/1.1 {reply.status} {reply.reason}", *(f"{name}: {value}" for name, value in pairs), "", ""]
     body = reply.body if reply.status != 101 else b""
-    if body and reply.header("transfer-encoding").lower() == "chunked":
+    if body and is_chunked(reply):
         body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     return "\r\n".join(lines).encode("latin-1") + body
 
@@ -78,6 +79,16 @@ class Peer:
         self.refusal: BaseException | None = None
         self.give_up: Callable[[int, str], None] = lambda _code, _reason: None
         self._request, self._greeted, self._left = b"", False, False
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What fails inside fails of what ended the play, where that was a refusal."""
+        try:
+            yield
+        except Exception:
+            if self.refusal is not None:
+                raise self.refusal from None
+            raise
 
     @property
     def _was_rejected(self) -> bool:

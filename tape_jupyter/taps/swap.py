@@ -31,6 +31,16 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
     return undo
 
 
+def undoing(*undone: Callable[[], None]) -> Callable[[], None]:
+    """One undo for them all, in the same order."""
+
+    def undo() -> None:
+        for each in undone:
+            each()
+
+    return undo
+
+
 @contextmanager
 def live() -> Iterator[None]:
     """Inside, a tap sends: inner transports stay silent, the guard lets their sockets through."""

@@ -25,6 +25,29 @@ def clone(function: FunctionType) -> FunctionType:
     return copy
 
 
+def swap_code(function: FunctionType, door: Callable[[FunctionType], Callable[..., Any]]) -> Callable[[], None]:
+    """Let a function do what `door(body)` does, wherever it is referenced; `body` does what it did. Returns the undo.
+
+    A function that no code can be made for stays as it is. A code that somebody else has put over ours is left there.
+    """
+    original = function.__code__
+    ours = trampoline(function, door(clone(function)))
+    if ours is None:
+        return lambda: None
+    function.__code__ = ours
+
+    def undo() -> None:
+        if function.__code__ is ours:
+            function.__code__ = original
+
+    return undo
+
+
+def is_generator_function(function: Any) -> bool:
+    """Whether it is one, plain or async."""
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
 def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | None:
     """Code for `function` that calls `door`, and awaits it if the function is a coroutine function.
 
@@ -34,13 +57,12 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
     `__code__` asks for the same number.
     """
     code = function.__code__
-    is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     wait = "await " if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) else ""
     parameters, passed = _parameters(code)
     free = ", ".join(code.co_freevars)
     call = f"{_DOOR!r}.__call__({passed})"  # an attribute: the compiler warns of a constant that is called
     call += f" if True else ({free},)" if free else ""
-    body = _relay(call, wait, code) if is_generator else [f"return {wait}({call})"]
+    body = _relay(call, wait, code) if is_generator_function(function) else [f"return {wait}({call})"]
     head = f"def outer({free}):\n  {'async ' if wait else ''}def inner({parameters}):"
     try:
         tree = ast.parse("\n    ".join([head, *body]))

@@ -19,7 +19,7 @@ from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
-from tape_jupyter.taps.swap import sending, swap
+from tape_jupyter.taps.swap import sending, swap, undoing
 
 _PORTS = {"http": 80, "https": 443}
 _TUNNEL = "_tape_tunnel"
@@ -27,14 +27,10 @@ _TUNNEL = "_tape_tunnel"
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the connection pools of `module` (urllib3.connectionpool). Returns the undo."""
-    undo_request = swap(module.HTTPConnectionPool, "_make_request", _make_request)
-    undo_tunnel = swap(module.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy)
-
-    def undo() -> None:
-        undo_request()
-        undo_tunnel()
-
-    return undo
+    return undoing(
+        swap(module.HTTPConnectionPool, "_make_request", _make_request),
+        swap(module.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy),
+    )
 
 
 def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

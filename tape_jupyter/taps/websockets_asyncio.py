@@ -17,7 +17,7 @@ from tape_jupyter.calls import Capture, Play, Reply, Request
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import await_cancel, thawed
-from tape_jupyter.taps.hearing import PLAYED, hear, hear_sent, known, loss, mark, pinging, request_headers
+from tape_jupyter.taps.hearing import PLAYED, hear, hear_sent, known, loss, mark, pinging, repeatable, request_headers
 from tape_jupyter.taps.peers import PlayedTransport
 from tape_jupyter.taps.swap import live, sending, swap
 
@@ -61,13 +61,11 @@ def _factory(connect: Any) -> Callable[[Any], Any]:
 def _request(connect: Any) -> Request:
     if hasattr(connect, "handshake_args"):  # websockets 13 and 14
         given, agent = connect.handshake_args
-        if hasattr(given, "__next__"):  # an iterator can be read once
-            given = list(given)
-            connect.handshake_args = (given, agent)
+        given = repeatable(given)
+        connect.handshake_args = (given, agent)
     else:
-        given, agent = connect.additional_headers, connect.user_agent_header
-        if hasattr(given, "__next__"):
-            given = connect.additional_headers = list(given)
+        given = connect.additional_headers = repeatable(connect.additional_headers)
+        agent = connect.user_agent_header
     return Request("GET", connect.uri, request_headers(given, agent))
 
 

@@ -16,11 +16,10 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.bodies.dialogues import line_of
 from tape_jupyter.calls import Capture, Play, Reply, Request
-from tape_jupyter.dialogue import Frame
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import await_cancel, thawed
-from tape_jupyter.taps.hearing import CLOSE, HEARD, PING, PLAYED, Assembler, closed_by, mark, pinging, request_headers
+from tape_jupyter.taps.hearing import HEARD, PLAYED, Assembler, Sent, Tell, mark, pinging, repeatable, request_headers
 from tape_jupyter.taps.peers import PlayedTransport
 from tape_jupyter.taps.swap import live, sending, swap
 
@@ -54,7 +53,9 @@ class _Attempt(functools.partial[Any]):
         if tape is None or SENDING.get():
             return await make()
         factory, uri = self.args[0], self.connect._uri  # noqa: SLF001
-        added = request_headers(factory.keywords["extra_headers"], factory.keywords["user_agent_header"])
+        asked = factory.keywords
+        asked["extra_headers"] = repeatable(asked["extra_headers"])
+        added = request_headers(asked["extra_headers"], asked["user_agent_header"])
         lineage.settle()
         decision = tape.begin(Request("GET", uri, added))
         if decision is None:
@@ -76,8 +77,7 @@ def _hear(protocol: Any, capture: Capture) -> None:
     @functools.wraps(read)
     async def read_frame(*args: Any, **kwargs: Any) -> Any:
         frame = await read(*args, **kwargs)
-        closes = frame.opcode == CLOSE
-        told = closed_by("got", frame.data) if closes else parts.feed(frame.opcode, frame.data, frame.fin)
+        told = parts.feed(frame.opcode, frame.data, frame.fin)
         if told is not None:
             capture.chunk(line_of(told))
         return frame
@@ -114,36 +114,18 @@ def _hear(protocol: Any, capture: Capture) -> None:
     _hear_sent(protocol, lambda frame: capture.chunk(line_of(frame)), echo=False)
 
 
-def _hear_sent(
-    protocol: Any, tell: Callable[[Frame], None], *, echo: bool, pinged: Callable[[bytes], object] = bool
-) -> None:
+def _hear_sent(protocol: Any, tell: Tell, *, echo: bool, pinged: Callable[[bytes], object] = bool) -> None:
     """Tell what goes out before it does; with `echo` also the close that only answers the server's."""
-    parts, failing = Assembler("sent"), list[bool]()
-    write, give_up = protocol.write_frame_sync, protocol.fail_connection
+    sent = Sent(tell, pinged, lambda: not echo and protocol.close_rcvd is not None)
+    write = protocol.write_frame_sync
 
     @functools.wraps(write)
     def write_frame_sync(fin: bool, opcode: int, data: Any) -> None:
-        if opcode != CLOSE:
-            told = parts.feed(opcode, bytes(data), fin)
-        elif echo or protocol.close_rcvd is None:
-            told = closed_by("sent", bytes(data), failed=bool(failing))
-        else:
-            told = None
-        if told is not None:
-            tell(told)
-        if opcode == PING:
-            pinged(bytes(data))
+        sent.feed(opcode, data, fin)
         write(fin, opcode, data)
 
-    @functools.wraps(give_up)
-    def fail_connection(*args: Any, **kwargs: Any) -> None:
-        failing.append(True)
-        try:
-            give_up(*args, **kwargs)
-        finally:
-            failing.pop()
-
-    protocol.write_frame_sync, protocol.fail_connection = write_frame_sync, fail_connection
+    protocol.write_frame_sync = write_frame_sync
+    protocol.fail_connection = sent.failing(protocol.fail_connection)
 
 
 async def _play(play: Play, factory: functools.partial[Any]) -> Any:

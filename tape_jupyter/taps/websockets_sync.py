@@ -19,7 +19,18 @@ from tape_jupyter.calls import Capture, Play, Reply, Request
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import thawed
-from tape_jupyter.taps.hearing import PLAYED, hear, hear_sent, known, loss, mark, pinging, reminder, request_headers
+from tape_jupyter.taps.hearing import (
+    PLAYED,
+    hear,
+    hear_sent,
+    known,
+    loss,
+    mark,
+    pinging,
+    reminder,
+    repeatable,
+    request_headers,
+)
 from tape_jupyter.taps.played_socket import PlayedSocket
 from tape_jupyter.taps.swap import live, sending, swap
 from tape_jupyter.taps.trampoline import clone, trampoline
@@ -75,7 +86,7 @@ def _attempts(module: ModuleType, original: Callable[[Any, Any], Any]) -> Callab
 
         if taps.current() is None or SENDING.get():
             return original(reconnect, deadline)
-        reconnect.additional_headers = _repeatable(reconnect.additional_headers)
+        reconnect.additional_headers = repeatable(reconnect.additional_headers)
         return _open(_Attempt(module, reconnect.uri, vars(reconnect), changed))
 
     return open_connection
@@ -90,7 +101,7 @@ class _Door:
     def __call__(self, uri: str, **options: Any) -> Any:
         if taps.current() is None or SENDING.get():
             return self.body(uri, **options)
-        options["additional_headers"] = _repeatable(options.get("additional_headers"))
+        options["additional_headers"] = repeatable(options.get("additional_headers"))
         return _open(_Attempt(self.module, uri, options, lambda changed: self.body(uri, **{**options, **changed})))
 
 
@@ -177,11 +188,6 @@ def _give_up(connection: Any, code: int, reason: str) -> None:
 
 def _has_timeout(timeout: float | None = None, *_args: Any, **_options: Any) -> bool:
     return timeout is not None
-
-
-def _repeatable(given: Any) -> Any:
-    """Headers may be given as an iterator, which can be read once."""
-    return list(given) if hasattr(given, "__next__") else given
 
 
 class _NoTls:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tape_jupyter.calls import Capture, Gate, Reply
-from tape_jupyter.taps.endings import class_name, headers, past_the_end
+from tape_jupyter.taps.endings import class_name, is_chunked, past_the_end, raw_head
 from tape_jupyter.taps.gating import pass_chunk
 from tape_jupyter.taps.swap import live
 
@@ -226,15 +226,8 @@ def _is_end_of_file(reply: Reply) -> bool:
 
 def _pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     """What the connection gave, network read by network read."""
-    version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
-    lines = [
-        f"{version} {reply.status} {reply.reason}",
-        *(f"{name}: {value}" for name, value in headers(reply)),
-        "",
-        "",
-    ]
-    yield "\r\n".join(lines).encode("latin-1")
-    if not _is_chunked(reply):
+    yield raw_head(reply)
+    if not is_chunked(reply):
         yield from _in_time(reply, gate)
         return
     last = len(reply.chunks) - 1
@@ -252,10 +245,6 @@ def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
         pass_chunk(gate, reply, index)
         yield chunk
     pass_chunk(gate, reply, len(reply.chunks))
-
-
-def _is_chunked(reply: Reply) -> bool:
-    return reply.header("transfer-encoding").lower() == "chunked"
 
 
 def _unfinished(reply: Reply) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.taps.called import Kind, door, taped
 from tape_jupyter.taps.finding import MARK, is_library_class
-from tape_jupyter.taps.trampoline import clone, trampoline
+from tape_jupyter.taps.trampoline import clone, is_generator_function, trampoline
 
 _SPOKEN = frozenset({"__call__", "__enter__", "__exit__", "__aenter__", "__aexit__"})
 """Methods of a class that are called without their name."""
@@ -89,8 +89,7 @@ def _forwarding(function: Callable[..., Any], record: Any) -> Callable[..., Any]
 
 def _generating(function: Any) -> FunctionType | None:
     """For a generator function another one, of the same sort and with the same parameters; None for all others."""
-    is_one = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-    if not is_one or not isinstance(function, FunctionType):
+    if not is_generator_function(function) or not isinstance(function, FunctionType):
         return None
     wrapper, entrance = clone(function), _Entrance()
     code = trampoline(function, entrance)
@@ -179,6 +178,8 @@ class FrozenObject:
         self.__dict__.update(_inner=inner, _name=name)
 
     def __getattr__(self, name: str) -> Any:
+        if "_inner" not in self.__dict__:  # a copy that is being made
+            raise AttributeError(name)
         value = getattr(self._inner, name)
         if name.startswith("_") or not callable(value) or isinstance(value, type):
             return value

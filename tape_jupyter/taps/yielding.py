@@ -69,7 +69,7 @@ async def relay_async(source: AsyncSource) -> AsyncGenerator[Any, Any]:
 
 @contextmanager
 def body_of(strand: Origin | None, parent: str) -> Iterator[None]:
-    """Inside, a taped body runs: on a strand of its own, and as the parent of what it calls."""
+    """Inside, a taped body (or a callback of the program's) runs on that strand, with that call as its parent."""
     before = ORIGIN.get(), PARENT.get()
     ORIGIN.set(strand)
     PARENT.set(parent)
