@@ -67,7 +67,6 @@ def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
     """Generators that variables of a notebook hold (`rng = numpy.random.default_rng()`), each once."""
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     kinds: list[tuple[Any, Callable[[str, Any], Generator]]] = [
-        (random.SystemRandom, _python),
         (random.Random, _python),
         (getattr(numpy, "RandomState", ()), _numpy),
         (getattr(numpy, "Generator", ()), lambda name, found: _bits(name, found.bit_generator)),

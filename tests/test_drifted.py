@@ -1,26 +1,12 @@
 """A cell that runs live again says in one line what answered otherwise than before."""
 
 import httpx
-import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.notebook.deck import Deck
 from tests.provider import Provider, Scripted
 from tests.taped_cells import ask, question, taped
 
 ANSWER = '{{"type": "message", "model": "{model}", "content": [{{"type": "text", "text": "yes"}}], "system_fingerprint": "fp"}}'
-
-
-@pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.unhook()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
 
 
 def answers(provider, model, **more):

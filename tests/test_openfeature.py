@@ -12,13 +12,6 @@ openfeature = pytest.importorskip("openfeature")
 
 
 @pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.unhook()
-
-
-@pytest.fixture
 def client():
     from openfeature import api
     from openfeature.provider.in_memory_provider import InMemoryFlag, InMemoryProvider

@@ -3,21 +3,12 @@
 import random
 import uuid
 
-import pytest
-
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.notebook import pinned
 from tape_jupyter.notebook.deck import Deck
 from tests.taped_cells import taped
 from tests.timing import ratio
-
-
-@pytest.fixture
-def deck():
-    made = Deck()
-    yield made
-    made.unhook()
 
 
 @tape.tool

@@ -21,18 +21,6 @@ from tests.provider import Provider, Scripted
 from tests.taped_cells import ask, on_tape, taped
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "c.tape.yaml"
-
-
-@pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.unhook()
-
-
 @tape.tool
 def work(name, seconds=0.0):
     time.sleep(seconds)

@@ -7,23 +7,10 @@ import pytest
 
 from tape_jupyter import listing
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.notebook.deck import Deck
 from tape_jupyter.notebook.tags import CellTags, Tags, baggage, flags_of
 from tape_jupyter.secrets import Secrets
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape, taped
-
-
-@pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.unhook()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "main.tape.yaml"
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def recorded(cell: Cell) -> Mapping[str, Any] | None:
     """
     if cell.cassette is None or cell.mode == "record":
         return None
-    runs = {str(run["run"]): run for run in cell.cassette.runs}
+    runs = cell.cassette.by_run
     own = cell.player.repeats(cell.execution)
     if own:
         return runs.get(own)

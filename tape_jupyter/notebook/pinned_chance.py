@@ -75,7 +75,7 @@ class _Held:
         if not self.cell.replaying:
             self.standing = [(each, each.get()) for each in found]
             told["at"] = {each.name: generators.place(raw) for each, raw in self.standing}
-            self.cell.states = self._moved
+            self.cell.states = lambda: self._states(self._moved())
         entropy.fresh()
         self.cell.chance = self.chance
 
@@ -83,13 +83,16 @@ class _Held:
         found = islice(generators.of_variables(self.cell.ask.namespace), _VARIABLES)
         return [Generator(VARIABLE + each.name, each.get, each.set) for each in found]
 
-    def _moved(self) -> dict[str, str]:
-        """The long part of the states of generators that have gone on since, each once: the others need none."""
+    def _moved(self) -> dict[str, Raw]:
+        """Where the generators stood that have gone on since."""
+        return {each.name: raw for each, raw in self.standing if not generators.same(raw, each.get())}
+
+    def _states(self, moved: Mapping[str, Raw]) -> dict[str, str]:
+        """The long part of the states of those that moved, each once; of one that arrived later there is none."""
         places = self.cell.pins["random"]["at"]
-        waiting = [(each, raw) for each, raw in self.standing if each.name in places and each.name not in self.kept]
-        moved = {each.name: raw for each, raw in waiting if not generators.same(raw, each.get())}
-        self.kept.update(moved)
-        return {STATE + name: generators.written(raw).words for name, raw in moved.items()}
+        new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
+        self.kept.update(new)
+        return {STATE + name: generators.written(raw).words for name, raw in new.items()}
 
     def arrived(self, _module: str) -> None:
         """A library was imported within the cell: its generators stand where they stood in the recording."""
@@ -137,23 +140,21 @@ class _Held:
             return self._say_what_differed()
         if "secrets" in self.chance.seen:
             self.cell.warn(SECRETS)
+        moved = self._moved()
         if self.cell.run:
-            self._add_to_kit(self._moved())
+            self._add_to_kit(self._states(moved))
         else:
-            self.cell.pins["random"]["states"] = self._moved()
-            self.cell.drawn = self.cell.drawn or self._has_moved() or "drawn" in self.chance.seen
+            self.cell.pins["random"]["states"] = self._states(moved)
+            self.cell.drawn = self.cell.drawn or bool(moved) or "drawn" in self.chance.seen
         return None
 
     def _add_to_kit(self, states: dict[str, str]) -> None:
         """What moved after the kit was written: a second record, so that runs of a session share these as well."""
         cassette = self.cell.cassette
         if states and cassette is not None:
-            kit: Mapping[str, Any] = next((run["kit"] for run in cassette.runs if run["run"] == self.cell.run), {})
+            kit = cassette.by_run.get(self.cell.run, {}).get("kit", {})
             slow = {name: told for name, told in kit.items() if name not in FAST}
             cassette.add_kit(self.cell.run, {**slow, **states})
-
-    def _has_moved(self) -> bool:
-        return any(not generators.same(raw, each.get()) for each, raw in self.standing)
 
     def _say_what_differed(self) -> None:
         if "taken" in self.chance.seen:

@@ -192,8 +192,8 @@ class TapeClock:
         late: Callable[[float], None],
         loop: Any,
     ) -> None:
-        """A timer of an event loop (see schedule.Due)."""
-        self._put(Due(when, limit, wake, None, dead, late), loop)
+        """A timer of an event loop (see schedule.Due); `late` is called in the loop."""
+        self._put(Due(when, limit, wake, None, dead, partial(_threadsafe, loop, late)), loop)
 
     def _put(self, due: Due, loop: Any) -> None:
         asks = self._watch(loop, self)

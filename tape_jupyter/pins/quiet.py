@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -121,6 +122,7 @@ def _read(native: int | None, name: str) -> str:
         return file.read()
 
 
+@cache
 def _is_told() -> bool:
     """Whether this machine shows system calls and processor times of threads (some sandboxes do not)."""
     try:

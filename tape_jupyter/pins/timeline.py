@@ -10,21 +10,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
+from tape_jupyter.entry import Entry
 from tape_jupyter.pins.schedule import Order
-
-
-class Recorded(Protocol):
-    """A recorded call (entry.Entry)."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def lineage(self) -> str: ...
-    @property
-    def place(self) -> int: ...
-    def head(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +29,7 @@ class Span:
 class Timeline:
     """The calls of one run. `seed`: their replies come in an order shuffled by it instead of the recorded one."""
 
-    def __init__(self, calls: Iterable[Recorded], seed: str = "") -> None:
+    def __init__(self, calls: Iterable[Entry], seed: str = "") -> None:
         self._seed = seed
         self._spans: dict[str, Span] = {}
         last = 0.0

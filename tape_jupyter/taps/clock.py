@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.taps import readers
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 _READS = {
     "monotonic": ("monotonic", 1e-9), "monotonic_ns": ("monotonic", 1), "perf_counter": ("perf", 1e-9),
@@ -31,13 +31,12 @@ def patch() -> Callable[[], None]:
     """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
     undone = [swap(time, name, partial(_reads, name)) for name in _READS]
     undone += [swap(time, name, partial(_told, name)) for name in ("ctime", "asctime")]
-    undone.append(swap(time, "sleep", _sleeps))
+    take_off = undoing(*undone, swap(time, "sleep", _sleeps))
     rebind(_namespaces())
 
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
-        for each in undone:
-            each()
+        take_off()
         _put(_namespaces(), back)
 
     return undo
@@ -83,11 +82,8 @@ def _reads(name: str, original: Callable[[], Any]) -> Any:
     kind, scale = _READS[name]
 
     def read() -> Any:
-        found = readers.reading(1)
-        if found is None:
-            return original()
-        clock, strand, module = found
-        return clock.read(kind, strand, module) * scale
+        told = readers.read(kind)
+        return original() if told is None else told * scale
 
     return _stand_in(original, read)
 
@@ -96,12 +92,10 @@ def _told(name: str, original: Callable[..., str]) -> Any:
     """`ctime()` and `asctime()` without a moment read the clock in C."""
 
     def tell(*args: Any) -> str:
-        found = None if args and args[0] is not None else readers.reading(1)
-        if found is None:
+        told = None if args and args[0] is not None else readers.read("wall")
+        if told is None:
             return original(*args)
-        clock, strand, module = found
-        seconds = clock.read("wall", strand, module) / 1e9
-        return original(seconds) if name == "ctime" else original(time.localtime(seconds))
+        return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))
 
     return _stand_in(original, tell)
 

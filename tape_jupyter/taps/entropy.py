@@ -23,7 +23,7 @@ from typing import Any
 from tape_jupyter.chance import Chance
 from tape_jupyter.origin import ORIGIN, PARENT, SENDING
 from tape_jupyter.taps.lineage import settle
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 _THROUGH = frozenset({
     "uuid", "secrets", "random", "tempfile", "importlib._bootstrap", "importlib._bootstrap_external", "functools",
@@ -46,20 +46,14 @@ _EPOCH = 0x01B21DD213814000  # of RFC 9562's versions 1 and 6: 100 ns intervals 
 def patch() -> Callable[[], None]:
     """Tap every source. Returns the undo."""
     time_safe = vars(uuid)["_generate_time_safe"]
-    undone = [
+    return undoing(
         *_swap_everywhere("urandom"),
         *_swap_everywhere("getrandom"),
         swap(random.Random, "seed", _seed_method),
         swap(random, "seed", _seed),
         swap(tempfile, "_get_candidate_names", _names),
         swap(uuid, "_generate_time_safe", _time_safe) if time_safe else swap(uuid, "uuid1", _uuid1),
-    ]
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    )
 
 
 def _swap_everywhere(name: str) -> list[Callable[[], None]]:
@@ -80,11 +74,9 @@ def _swap_everywhere(name: str) -> list[Callable[[], None]]:
 
 def fresh() -> None:
     """Forget what this process remembers of earlier time-based ids: they would make the next ones differ."""
-    for name, value in (("_last_timestamp", None), ("_last_timestamp_v6", None), ("_last_timestamp_v7", None)):
-        if name in vars(uuid):
-            setattr(uuid, name, value)
-    if "_last_counter_v7" in vars(uuid):
-        vars(uuid)["_last_counter_v7"] = 0
+    kept = {"_last_timestamp": None, "_last_timestamp_v6": None, "_last_timestamp_v7": None, "_last_counter_v7": 0}
+    for name in kept.keys() & vars(uuid).keys():
+        setattr(uuid, name, kept[name])
 
 
 # ---- who draws
@@ -165,9 +157,7 @@ class _Urandom:
 def _seed_method(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-        """Without a seed the generator would take one in C, where nobody sees it."""
-        draw = _draw() if a is None else None
-        original(self, a if draw is None else int.from_bytes(draw.bytes(32), "big"), version)
+        original(self, _seeding(a), version)
 
     return seed
 
@@ -177,10 +167,15 @@ def _seed(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def seed(a: Any = None, version: int = 2) -> None:
-        draw = _draw() if a is None else None
-        original(a if draw is None else int.from_bytes(draw.bytes(32), "big"), version)
+        original(_seeding(a), version)
 
     return seed
+
+
+def _seeding(a: Any) -> Any:
+    """What a generator is seeded with: without a seed it would take one in C, where nobody sees it."""
+    draw = _draw() if a is None else None
+    return a if draw is None else int.from_bytes(draw.bytes(32), "big")
 
 
 def _names(original: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:

@@ -22,26 +22,20 @@ from contextvars import Context, ContextVar
 from typing import Any
 
 from tape_jupyter.origin import CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 _CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS)
 
 
 def patch() -> Callable[[], None]:
     """Tap thread starts, executor submits and task creation. Returns the undo."""
-    undone = (
+    return undoing(
         swap(threading.Thread, "start", _start),
         swap(ThreadPoolExecutor, "submit", _submit),
         swap(asyncio.BaseEventLoop, "create_task", _create_task),
         swap(asyncio, "as_completed", _as_completed),
         swap(asyncio.Runner, "run", _run),
     )
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
 
 
 STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
@@ -54,7 +48,7 @@ def settle() -> None:
     `asyncio.to_thread` and LangChain's executors run each item in a copy of the submitter's context, which hides
     the item's own strand behind the submitter's. A tap calls this before it asks the tape.
     """
-    item: Strand | None = getattr(_running, "strand", None)
+    item = _running.strand
     if item is not None and ORIGIN.get() is item.submitter:
         ORIGIN.set(item.origin)
 
@@ -99,7 +93,7 @@ class Strand:
         """The variables of this strand, in whatever context the worker has; taken back at the end."""
         tokens = [(ORIGIN, ORIGIN.set(self.origin))]
         tokens += [(variable, variable.set(value)) for variable, value in self.carried]
-        outer = getattr(_running, "strand", None)
+        outer = _running.strand
         _running.strand = self
         if (clock := self.clock) is not None:
             clock.threads.add(threading.current_thread())
@@ -111,7 +105,13 @@ class Strand:
                 variable.reset(token)
 
 
-_running = threading.local()
+class _Running(threading.local):
+    """What this thread runs. A default of the class: that of `getattr` costs an exception at each clock reading."""
+
+    strand: Strand | None = None
+
+
+_running = _Running()
 
 
 def strand(sort: str = "") -> Strand | None:

@@ -55,20 +55,17 @@ def module_of(depth: int) -> Any:
     return frame.f_globals.get("__name__")
 
 
-def reading(depth: int) -> tuple[Any, str, str] | None:
-    """The clock, strand and module of the code `depth` frames above the caller of this, where the tape tells its time.
-
-    One function of everything, since SDKs read a clock several times a call.
+def read(kind: str) -> int | None:
+    """Nanoseconds on the tape's clock of that kind (pins.clock.Kind) for the code that called the caller of this; None
+    where its time is real.
     """
-    origin = ORIGIN.get()
-    if origin is None or SENDING.get():
+    clock = clock_here()
+    if clock is None or not clock.holds:
         return None
-    clock = getattr(origin.cell, "clock", None)
-    if clock is None or not clock.holds or clock.pid != os.getpid():
-        return None
-    module = sys._getframe(depth + 1).f_globals.get("__name__")  # noqa: SLF001 - see module_of
+    module = module_of(2)
     if is_plumbing(module):
         return None
     settle()
     origin = ORIGIN.get()
-    return clock, ("" if origin is None else origin.lineage), str(module)
+    told: int = clock.read(kind, "" if origin is None else origin.lineage, module)
+    return told

@@ -15,25 +15,19 @@ from typing import Any
 from tape_jupyter.errors import RefusedInPool, TapeRefusal
 from tape_jupyter.origin import ORIGIN
 from tape_jupyter.taps.lineage import Strand, strand
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap what is handed to the ThreadPool of `module` (multiprocessing.pool). Returns the undo."""
     tap, pool = _Tap(module), module.Pool
-    undone = (
+    return undoing(
         swap(pool, "__init__", tap.made),
         swap(pool, "apply_async", tap.apply_async),
         swap(pool, "_map_async", tap.map_async),
         swap(pool, "imap", tap.imap),
         swap(pool, "imap_unordered", tap.imap),
     )
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
 
 
 class _Tap:
@@ -80,9 +74,8 @@ class _Tap:
                 return original(pool, func, iterable, mapper, *args, **kwargs)
             # An item may be a row of an array: `list` gives what a `for` loop would.
             items = [(own.child(), item) for item in list(iterable)]
-            if mapper is self.unpacks:
-                return original(pool, functools.partial(_call_with_all, func), items, mapper, *args, **kwargs)
-            return original(pool, functools.partial(_call_with_one, func), items, mapper, *args, **kwargs)
+            call = _call_with_all if mapper is self.unpacks else _call_with_one
+            return original(pool, functools.partial(call, func), items, mapper, *args, **kwargs)
 
         return _map_async
 

@@ -16,10 +16,11 @@ import time
 from asyncio import events
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from typing import Any
 
 from tape_jupyter.taps import readers
-from tape_jupyter.taps.swap import swap
+from tape_jupyter.taps.swap import swap, undoing
 
 _FOR_OTHERS = ("asyncio.tasks", "asyncio.timeouts", "asyncio.staggered")
 """Modules of asyncio whose timers are their caller's."""
@@ -33,13 +34,7 @@ _FOREVER = 1e9
 def patch() -> Callable[[], None]:
     """Tap the loops' timers. Returns the undo."""
     loop = asyncio.BaseEventLoop
-    undone = (swap(loop, "call_later", _call_later), swap(loop, "call_at", _call_at), swap(loop, "time", _time))
-
-    def undo() -> None:
-        for each in undone:
-            each()
-
-    return undo
+    return undoing(swap(loop, "call_later", _call_later), swap(loop, "call_at", _call_at), swap(loop, "time", _time))
 
 
 def begin(clock: Any) -> None:
@@ -87,19 +82,19 @@ class _Door:
         return self._select(timeout)
 
 
-def _clock(depth: int) -> Any | None:
-    """The clock whose heap a timer goes onto that is set `depth` frames above the caller of this."""
+def _clock() -> Any | None:
+    """The clock whose heap a timer goes onto that the code sets which called the caller of this."""
     clock = readers.clock_here()
     if clock is None or not clock.sleeps:
         return None
-    module = readers.module_of(depth + 1)
+    module = readers.module_of(2)
     return None if readers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS) else clock
 
 
 def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call_later(loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        clock = _clock(1) if isinstance(delay, int | float) and delay < _FOREVER else None
+        clock = _clock() if isinstance(delay, int | float) and delay < _FOREVER else None
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
         return _timer(loop, clock, max(0.0, delay), callback, args, context)
@@ -110,7 +105,7 @@ def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
 def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call_at(loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        clock = _clock(1) if isinstance(when, int | float) and when < _FOREVER else None
+        clock = _clock() if isinstance(when, int | float) and when < _FOREVER else None
         if clock is None:
             return original(loop, when, callback, *args, context=context)
         return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
@@ -126,8 +121,8 @@ def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
             return original(loop)
         if clock.sleeps and str(readers.module_of(1)).startswith((*_FOR_OTHERS, "anyio")):
             return float(clock.loop_time())
-        found = readers.reading(1)
-        return original(loop) if found is None else float(clock.read("monotonic", *found[1:]) * 1e-9)
+        told = readers.read("monotonic")
+        return original(loop) if told is None else told * 1e-9
 
     return loop_time
 
@@ -138,15 +133,9 @@ def _timer(
     """A handle as the loop gives one, that is not in the loop's own heap. `cancel()` works: the clock forgets it."""
     loop._check_closed()  # noqa: SLF001 - as the loop itself does
     handle = events.TimerHandle(clock.loop_time() + delay, callback, args, loop, context)
-
-    def wake() -> None:
-        _soon(loop, handle)
-
-    def late(seconds: float) -> None:
-        _threadsafe(loop, _again, loop, handle, seconds)
-
     # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not quite that yet.
     due = clock.now() + math.ceil(delay * 1e9) + 1
+    wake, late = partial(_soon, loop, handle), partial(_again, loop, handle)
     clock.put(due, time.monotonic() + delay, wake, handle.cancelled, late, loop)
     return handle
 
@@ -165,11 +154,3 @@ def _again(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
 def _run(handle: events.TimerHandle) -> None:
     if not handle.cancelled():
         handle._run()  # noqa: SLF001 - as the loop does
-
-
-def _threadsafe(loop: Any, call: Callable[..., Any], *args: Any) -> None:
-    try:
-        loop.call_soon_threadsafe(call, *args, context=Context())
-    except RuntimeError:  # closed
-        if not loop.is_closed():
-            raise
