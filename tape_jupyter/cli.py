@@ -278,9 +278,9 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
         click.echo(_json([{"cassette": str(path), "takes": take_words.listed(path)} for path in found]))
         return 0
     for path in found:
-        click.echo(f"{path}:" if len(found) > 1 else take_words.text(path))
         if len(found) > 1:
-            click.echo(take_words.text(path))
+            click.echo(f"{path}:")
+        click.echo(take_words.text(path))
     return 0
 
 
@@ -295,13 +295,17 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
 @handled
 def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     """Compare two cassettes, call by call; B may be a take of A. Exit code 1 where they differ."""
-    from tape_jupyter import listing, take_words
+    from tape_jupyter import differences, listing, take_words
 
     path = listing.cassettes_of(a, name)[0]
     beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
     one, other = _open(path), _open(beside) if beside else take_words.named(path, b)
-    told, found = take_words.compared(one, other)
-    click.echo(_json(take_words.records(one, other, found)) if as_json else told)
+    if as_json:
+        found = differences.diff(one, other)
+        click.echo(_json(take_words.records(one, other, found)))
+    else:
+        told, found = take_words.compared(one, other)
+        click.echo(told)
     return int(bool(found))
 
 

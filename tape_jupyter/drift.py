@@ -14,6 +14,7 @@ from typing import Any
 from tape_jupyter.budget import chunks_of, overlapping
 from tape_jupyter.calls import Value
 from tape_jupyter.kit_fields import tags
+from tape_jupyter.matching import parting
 from tape_jupyter.providers.look import mapping, text
 from tape_jupyter.seen import CallSeen, RunSeen
 
@@ -131,10 +132,7 @@ def _value(value: Value) -> str:
 
 def _apart(one: str, other: str) -> tuple[str, str]:
     """Both from where they part, so that the change is in what is shown."""
-    same = next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
-    start = max(0, same - _SHOWN // 4) if max(len(one), len(other)) > _SHOWN else 0
+    start = parting(one, other, _SHOWN, _SHOWN // 4)
     return _cut(one, start), _cut(other, start)
 
 

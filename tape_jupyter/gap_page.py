@@ -76,11 +76,12 @@ def _what(each: Finding) -> str:
 
 
 def _missing(made: Report) -> str:
-    if not made.missing:
+    missing = made.missing
+    if not missing:
         return f"<div>{NO_GAPS}</div>"
     rows = (
         (escape(each.name), escape(each.what), f'<span style="{_CODE}">{escape(each.capture)}</span>', _names(runs))
-        for each, runs in made.missing
+        for each, runs in missing
     )
     return _table(("missing", "what", "the line that keeps it next time", "runs"), rows)
 
@@ -100,11 +101,7 @@ def _cold(made: Report) -> str:
 
 
 def _patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
-    rows = (
-        (name, ", ".join(escape(f"{row['value']} {row['cold']} of {row['runs']}") for row in found[:5]))
-        for name, found in patterns.items()
-        if found
-    )
+    rows = ((name, escape(gap_report.coldest(found))) for name, found in patterns.items() if found)
     return _table(("by", "cold of all runs"), rows)
 
 

@@ -7,17 +7,16 @@ fields of the kit, and whether it is a cold case; of every call its part in them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import budget, cold, kit_fields
+from tape_jupyter import budget, cold, kit_fields, takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.findings import STATUSES, Finding, folded
 from tape_jupyter.listing import cassettes_of
-from tape_jupyter.notebook import paths
 from tape_jupyter.runs import current_runs, run_of
 from tape_jupyter.seen import CallSeen, RunSeen, all_seen
 
@@ -158,15 +157,12 @@ def below(where: Path, name: str | None = None) -> list[Path]:
     """
     if not where.is_dir() or where.suffix == ".tapes":
         return cassettes_of(where, name)
-    found = sorted(where.rglob(f"*{paths.SUFFIX}"))
-    own = [each for each in found if "takes" not in each.relative_to(where).parts and name in (None, _name(each))]
+    found = sorted(where.rglob(f"*{takes.SUFFIX}"))
+    beside = [each for each in found if takes.FOLDER not in each.relative_to(where).parts]
+    own = [each for each in beside if name in (None, takes.stem(each))]
     if not own:
         raise TapeUsageError(f"{where}: no cassette {name or 'below it'}; record one with: tape record NB")
     return own
-
-
-def _name(path: Path) -> str:
-    return path.name.removesuffix(paths.SUFFIX)
 
 
 def _add(made: Report, cassette: Cassette) -> None:
@@ -230,8 +226,12 @@ def cold_lines(made: Report) -> Iterator[str]:
         yield from (f"      {reason}" for reason in case.reasons)
     for name, rows in made.patterns.items():
         if rows:
-            told = ", ".join(f"{row['value']} {row['cold']} of {row['runs']}" for row in rows[:5])
-            yield f"  by {name}: {told}"
+            yield f"  by {name}: {coldest(rows)}"
+
+
+def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The first of a pattern's rows (cold.patterns)."""
+    return ", ".join(f"{row['value']} {row['cold']} of {row['runs']}" for row in rows[:5])
 
 
 def headline(made: Report) -> str:

@@ -124,7 +124,7 @@ def _run(
     starting: Starting,
     told: Told,
     timeout: float | None,
-    env: Mapping[str, str] = MappingProxyType({}),
+    env: Mapping[str, str],
 ) -> Iterator[CellRun]:
     """Each code cell in turn; after one that raised the rest is not run, as with Run All."""
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if _runs(cell)]

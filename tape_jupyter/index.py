@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter import records, tapetext
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value
-from tape_jupyter.entry import Entry, Holder, Name, Overridden
+from tape_jupyter.entry import Entry, Holder, Overridden
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Journal, Span
 from tape_jupyter.migrations import VERSION, migrated
@@ -36,7 +35,7 @@ _CALL = re.compile(
 )
 
 
-class Index(ABC):
+class Index(Holder):
     """The runs and calls of one cassette file, kept as they are added. Safe to use from several threads."""
 
     def __init__(self, path: Path, *, of: Base | None = None, journal: Journal | None = None, depth: int = 0) -> None:
@@ -79,21 +78,6 @@ class Index(ABC):
     @abstractmethod
     def _below_it(self, path: Path, of: Base) -> Holder:
         """The book of what this is a take of: as much of that file as it was then."""
-
-    @abstractmethod
-    def check(self) -> None: ...
-    @abstractmethod
-    def head(self, entry: Entry) -> dict[str, Any]: ...
-    @abstractmethod
-    def request(self, entry: Entry) -> Request | FunctionCall: ...
-    @abstractmethod
-    def request_section(self, entry: Entry) -> dict[str, Any]: ...
-    @abstractmethod
-    def reply(self, entry: Entry) -> tuple[Reply | Value, bool]: ...
-    @abstractmethod
-    def place(self, name: Name) -> int | None: ...
-    @abstractmethod
-    def folded_body(self, name: Name) -> Any: ...
 
     def _read(self, start: int) -> None:
         if self._of is not None and self.base is None:
@@ -306,6 +290,10 @@ class Index(ABC):
         self.calls[entry.place] = self.by_name[entry.run, entry.id] = entry
         same = self.by_match[entry.match]
         same[next(i for i, other in enumerate(same) if other.place == entry.place)] = entry
+
+    def newest_overrides(self) -> Collection[Overridden]:
+        """Of its own overrides those that count: the newest of each call."""
+        return {(made.run, made.id): made for made in self.overrides}.values()
 
     def matching(self, key: str) -> Sequence[Entry]:
         """Every recorded call with that match key, in file order (the order of completion)."""

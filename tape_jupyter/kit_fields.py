@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tape_jupyter import kit as kits
-from tape_jupyter.budget import chunks_of, model, routing, sampling
+from tape_jupyter.budget import chunks_of, routing, sampling
 from tape_jupyter.calls import FunctionCall, Reply
 from tape_jupyter.findings import Finding
 from tape_jupyter.providers.look import mapping, text
@@ -171,9 +171,9 @@ def _of_request(call: CallSeen) -> list[Finding]:
 
 
 def _of_model(call: CallSeen) -> list[Finding]:
-    found = [each for item in (sampling, model) if (each := item(call)) is not None]
     if not call.is_model and not call.is_embedding:
         return []
+    settings = sampling(call)
     tools = ", ".join(f"{each.name} {each.digest}" for each in call.facts.tools)
     answered = call.facts.answered
     return [
@@ -182,7 +182,7 @@ def _of_model(call: CallSeen) -> list[Finding]:
         Finding("answered model", "recorded", "none: the call failed")
         if not answered and (call.status or 500) >= 400
         else _there("answered model", answered, f"ask for a dated snapshot of {call.facts.model}"),
-        *(Finding("sampling", each.status, each.what, each.capture) for each in found if each.number == 1),
+        *([Finding("sampling", settings.status, settings.what, settings.capture)] if settings is not None else []),
         Finding("tool schemas", "recorded", tools or "no tools offered"),
     ]
 

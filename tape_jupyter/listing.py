@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter import takes
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.encodings import opened
@@ -27,19 +28,15 @@ def cassettes_of(path: Path, name: str | None = None) -> list[Path]:
     """
     if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
         folder = paths.folder(path) if path.suffix == ".ipynb" else path
-        found = sorted(folder.glob(f"*{paths.SUFFIX}"), key=lambda each: (_name(each) != paths.MAIN, each.name))
-        chosen = [each for each in found if name in (None, _name(each))]
+        found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=lambda each: (takes.stem(each) != paths.MAIN, each.name))
+        chosen = [each for each in found if name in (None, takes.stem(each))]
         if chosen:
             return chosen
-        have = f"there are: {', '.join(map(_name, found))}" if found else "record one with: tape record NB"
+        have = f"there are: {', '.join(map(takes.stem, found))}" if found else "record one with: tape record NB"
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette or notebook")
     return [path]
-
-
-def _name(path: Path) -> str:
-    return path.name.removesuffix(paths.SUFFIX)
 
 
 def runs(cassette: Cassette) -> list[dict[str, Any]]:

@@ -257,11 +257,18 @@ _ABSENT = _Absent()
 def _around(before: Any, after: Any, width: int = 100) -> tuple[str, str]:
     if not (isinstance(before, str) and isinstance(after, str)):
         return _short(repr(before), width), _short(repr(after), width)
+    start = parting(before, after, width, width // 3)
+    return tuple(("..." if start else "") + _short(repr(t[start : start + width]), width + 8) for t in (before, after))  # type: ignore[return-value]  # two texts in, two out
+
+
+def parting(before: str, after: str, width: int, lead: int) -> int:
+    """Where to begin so that `width` characters show what parts two texts, with `lead` of them before it."""
+    if max(len(before), len(after)) <= width:
+        return 0
     same = next(
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
     )
-    start = max(0, same - width // 3) if max(len(before), len(after)) > width else 0
-    return tuple(("..." if start else "") + _short(repr(t[start : start + width]), width + 8) for t in (before, after))  # type: ignore[return-value]  # two texts in, two out
+    return max(0, same - lead)
 
 
 def _short(text: str, width: int) -> str:

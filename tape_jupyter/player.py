@@ -13,25 +13,16 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from tape_jupyter.runs import CellIdentity, Current, RecordedRun, current_runs, run_of
-from tape_jupyter.selection import Selection, Site
-
-__all__ = [
-    "MODES", "CellIdentity", "Decision", "Execution", "Frozen", "GoLive", "Matching", "Mode", "Player", "Recorded",
-    "RecordedRun", "Refuse", "Stub", "current_runs", "run_of",
-]  # fmt: skip
+from tape_jupyter.runs import CellIdentity, Current, RecordedRun, run_of
+from tape_jupyter.selection import Known, Selection, Site
 
 Mode = Literal["record", "replay", "once", "new_episodes", "live"]
 MODES: tuple[Mode, ...] = ("record", "replay", "once", "new_episodes", "live")
 
 
-class Recorded(Protocol):
+class Recorded(Known, Protocol):
     """A recorded call as the player sees it."""
 
-    @property
-    def id(self) -> str: ...
-    @property
-    def run(self) -> str: ...
     @property
     def lineage(self) -> str: ...
     @property
@@ -132,7 +123,7 @@ class Player:
         self._place: dict[str, int] = {}
 
     def current(self) -> list[RecordedRun]:
-        """The runs that count now (see current_runs)."""
+        """The runs that count now (see runs.py)."""
         with self._lock:
             records = self._runs()
             if records is not self._read or len(records) < self._seen:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, get_args
@@ -19,6 +20,11 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import steps
 from tape_jupyter.frozen.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets
+
+
+def moment(at: datetime) -> str:
+    """A moment (UTC) as records tell it: `2026-03-01T12:00:00.000Z`."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(slots=True)

@@ -5,14 +5,15 @@ writes nothing; a record that cannot be read is told as such, and no other suffe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any
 
 from tape_jupyter import hosts, providers
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import Facts, wire
 from tape_jupyter.providers.look import mapping, text
@@ -20,22 +21,6 @@ from tape_jupyter.providers.particulars import Particulars, particulars
 
 _AGAIN = frozenset({408, 409, 425, 429})
 NO_FACTS, NO_PARTICULARS = Facts(), Particulars()
-
-
-class Recorded(Protocol):
-    """A recorded call (entry.Entry)."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def run(self) -> str: ...
-    @property
-    def lineage(self) -> str: ...
-    @property
-    def match(self) -> str: ...
-    def head(self) -> dict[str, Any]: ...
-    def request(self) -> Request | FunctionCall: ...
-    def reply(self) -> Reply | Value: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +129,22 @@ class RunSeen:
 
 def seen(cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = "") -> RunSeen:
     """The run of that id; of its calls the first `limit`."""
-    entries = [entry for entry in cassette.calls if entry.run == run][:limit]
-    record = next((each for each in cassette.runs if str(each.get("run")) == run), {})
-    return RunSeen(run, record, cassette.ended.get(run), calls_seen(entries), notebook)
+    return _seen(cassette, run, islice((entry for entry in cassette.calls if entry.run == run), limit), notebook)
 
 
 def all_seen(cassette: Cassette, runs: Iterable[str], *, notebook: str = "") -> list[RunSeen]:
     """Several runs of a cassette, from one look at its calls."""
-    by_run: dict[str, list[Recorded]] = {}
+    by_run: dict[str, list[Entry]] = {}
     for entry in cassette.calls:
         by_run.setdefault(entry.run, []).append(entry)
-    records = {str(each.get("run")): each for each in cassette.runs}
-    return [
-        RunSeen(run, records.get(run, {}), cassette.ended.get(run), calls_seen(by_run.get(run, ())), notebook)
-        for run in runs
-    ]
+    return [_seen(cassette, run, by_run.get(run, ()), notebook) for run in runs]
 
 
-def calls_seen(entries: Sequence[Recorded]) -> tuple[CallSeen, ...]:
+def _seen(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:
+    return RunSeen(run, cassette.by_run.get(run, {}), cassette.ended.get(run), calls_seen(entries), notebook)
+
+
+def calls_seen(entries: Iterable[Entry]) -> tuple[CallSeen, ...]:
     """In the order they stand in. A call that repeats one that was refused is its next attempt, whoever retried it."""
     refused: Counter[str] = Counter()
     found = []
@@ -172,7 +155,7 @@ def calls_seen(entries: Sequence[Recorded]) -> tuple[CallSeen, ...]:
     return tuple(found)
 
 
-def call_seen(entry: Recorded) -> CallSeen:
+def call_seen(entry: Entry) -> CallSeen:
     """What can be told of one call, from its request and its reply."""
     head: dict[str, Any] = {}
     try:

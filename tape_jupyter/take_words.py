@@ -26,7 +26,7 @@ def _listed(cassette: Path, path: Path) -> dict[str, Any]:
         take = Cassette.open(cassette, check="marks").take(name)
     except CassetteError as error:
         return {"take": name, "path": str(path), "error": str(error)}
-    made = {(each.run, each.id): each for each in take.overrides}.values()
+    made = take.newest_overrides()
     own = sum(entry.book is take for entry in take.calls) - len(made)
     by_hand = sum(not each.by for each in made)
     return {

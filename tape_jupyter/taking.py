@@ -18,6 +18,7 @@ from tape_jupyter.calls import Reply, Value
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.overrides import UNSET
+from tape_jupyter.records import moment
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.takes import Base
 
@@ -58,11 +59,15 @@ class Derived(Book):
             take = type(self)(path, of=takes.header(path) or self._as_base(path))
             take.refresh()
             take.check_small()
-            if take.root != self.root:
-                raise CassetteError(f"is a take of {take.root}, not of {self.root}", path=str(path), line=2)
-            return take
+            return self.own(take)
         take = type(self)(path, of=self._as_base(path))
         take.refresh()
+        return take
+
+    def own(self, take: Self) -> Self:
+        """The take itself. Raises CassetteError where it is a take of another cassette."""
+        if take.root != self.root:
+            raise CassetteError(f"is a take of {take.root}, not of {self.root}", path=str(take.path), line=2)
         return take
 
     def _as_base(self, take: Path) -> Base:
@@ -100,8 +105,7 @@ class Derived(Book):
         overrides.require_newest(entry, self)
         goal, secrets = self._goal(entry, take), Secrets()
         secrets.learn_environment(os.environ)
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        goal.append_override(entry, answer, {"at": at}, secrets)
+        goal.append_override(entry, answer, {"at": moment(datetime.now(UTC))}, secrets)
         return goal
 
     def _goal(self, entry: Entry, name: str) -> Self:

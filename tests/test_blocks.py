@@ -9,13 +9,7 @@ import httpx
 import pytest
 
 import tape_jupyter as tape
-from tests.provider import Provider, Scripted
-
-
-@pytest.fixture
-def provider():
-    with Provider(vary=True) as provider:
-        yield provider
+from tests.provider import Scripted
 
 
 def ask(provider, text, client=httpx):

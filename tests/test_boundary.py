@@ -11,16 +11,10 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.cassette import WHOLE_CHECK
-from tests.provider import Provider, Scripted
+from tests.provider import Scripted
 from tests.taped_cells import ask, on_tape, question
 
 STREAM = {"content-type": "text/event-stream"}
-
-
-@pytest.fixture
-def provider():
-    with Provider(vary=True) as provider:
-        yield provider
 
 
 @pytest.fixture

@@ -10,24 +10,13 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.journal import Journal
-from tests.provider import Provider, Scripted, sse
+from tests.provider import Scripted, sse
 from tests.taped_cells import ask, on_tape, question, texts
 from tests.timing import Expires
 
 STREAM = {"content-type": "text/event-stream"}
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 EARLY = [b'data: {"type":"ping"}\n\n', b'data: {"type":"ping","n":2}\n\n']
-
-
-@pytest.fixture
-def provider():
-    with Provider(vary=True) as provider:
-        yield provider
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.tape.yaml"
 
 
 def stream(provider, path="/v1/messages", text="one"):

@@ -47,7 +47,7 @@ def test_its_calls_are_played(path):
     path.write_text(HEADER + CALL.format(n=1, q="North"))
     tape = Cassette.open(path)
     player = Player(tape.matching, lambda: tape.runs)
-    from tape_jupyter.player import CellIdentity
+    from tape_jupyter.runs import CellIdentity
 
     execution = player.start(CellIdentity("", "x", "s"), "replay")
     assert player.decide(execution, tape.calls[0].match) is tape.calls[0]

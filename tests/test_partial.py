@@ -12,7 +12,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette, Overridden
 from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError, UnmatchedCall
-from tests.provider import Provider
+from tests.taped_cells import ask
 
 RAN = []
 RATE = [1]
@@ -25,19 +25,8 @@ def fresh():
 
 
 @pytest.fixture
-def provider():
-    with Provider(vary=True) as provider:
-        yield provider
-
-
-@pytest.fixture
 def path(tmp_path):
     return tmp_path / "nb.tapes" / "main.tape.yaml"
-
-
-def ask(provider, text):
-    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
-    return httpx.post(f"{provider.url}/v1/messages", json=body).json()["content"][0]["text"]
 
 
 @tape.tool

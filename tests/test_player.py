@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tape_jupyter.player import CellIdentity, Frozen, GoLive, Player, RecordedRun, Refuse, Stub, current_runs, run_of
+from tape_jupyter.player import Frozen, GoLive, Player, Refuse, Stub
+from tape_jupyter.runs import CellIdentity, RecordedRun, current_runs, run_of
 from tape_jupyter.selection import Selection, Site
 from tests.timing import ratio
 

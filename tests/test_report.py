@@ -18,11 +18,6 @@ def provider():
         yield provider
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.tape.yaml"
-
-
 @tape.tool
 def divide(a: int, b: int) -> float:
     return a / b

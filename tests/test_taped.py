@@ -7,8 +7,9 @@ import pytest
 
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.notebook.taped import Cell, CellAsk, Row, current_task
-from tape_jupyter.player import CellIdentity, Player
+from tape_jupyter.player import Player
 from tape_jupyter.providers import Facts, Usage
+from tape_jupyter.runs import CellIdentity
 
 
 def cell(mode="record"):

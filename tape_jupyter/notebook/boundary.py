@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tape_jupyter import forks, hosts, providers
@@ -29,9 +28,9 @@ from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
 
-REFUSED: Mapping[str, Any] = freeze_error(
-    ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
-)
+_UNSENT = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
+UNSENT = Play(Reply(None, end="error", error=freeze_error(_UNSENT)))
+"""What answers telemetry in replay."""
 
 
 class Desk(Protocol):
@@ -89,13 +88,13 @@ class Boundary:
         if not self.desk.sealed or isinstance(call, FunctionCall):
             return None
         if hosts.classify(call.url, call.method) == "telemetry":
-            return Play(Reply(None, end="error", error=REFUSED))
+            return UNSENT
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.classify(call.url, call.method) == "telemetry":
-            return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
+            return UNSENT if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
@@ -109,7 +108,7 @@ class Boundary:
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
-            return Play(Reply(None, end="error", error=REFUSED)) if cell.replaying else Passing()
+            return UNSENT if cell.replaying else Passing()
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
         decided = self._decide(cell, origin, matched.match, request, kind)

@@ -21,7 +21,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.frozen import freeze_error
 from tape_jupyter.matching import Asked
 from tape_jupyter.notebook.taped import Cell, Row
-from tape_jupyter.records import Head
+from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
 
 
@@ -93,10 +93,10 @@ class Taking:
     def _append(
         self, cassette: Cassette, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row
     ) -> None:
-        at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         name = "" if kit.get("model") else row.name
         head = Head(
-            self.id, self.cell.run, self.match, self.kind, self.where, at, self._elapsed(), kit, name, row.error,
+            self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
+            row.error,
             self.asked.exact, self.asked.clean, self.frozen,
         )  # fmt: skip
         try:

@@ -27,7 +27,9 @@ from tape_jupyter.notebook.report import report_of
 from tape_jupyter.notebook.tags import Tags
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
 from tape_jupyter.origin import ORIGIN
-from tape_jupyter.player import MODES, CellIdentity, Matching, Mode, Player
+from tape_jupyter.player import MODES, Matching, Mode, Player
+from tape_jupyter.records import moment
+from tape_jupyter.runs import CellIdentity
 from tape_jupyter.secrets import Secrets
 
 __all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get"]
@@ -127,7 +129,7 @@ class Deck:
             return None, path
         self._require(ask, path)
         cassette, selection = self.cassette(path)[0], partial.selection_of(ask.options, ask.mode)
-        take = partial.take_of(cassette, ask, selection, self._fresh_take(ask, cassette))
+        take = partial.take_of(cassette, ask, selection, self._take, lambda: self._fresh_take(ask, cassette))
         if take is not cassette:
             path, cassette = take.path, self.cassette(take.path, take)[0]
         writes = ask.mode == "record" or (ask.mode == "replay" and selection.changes)
@@ -139,7 +141,16 @@ class Deck:
         """A free name for what runs live: one for each cell that asks for it, one for a session that does."""
         if ask.explicit and not (self.forced and self.sealed):
             return takes.fresh(cassette.root, partial.FRESH)
-        return self._fresh.setdefault(cassette.root, takes.fresh(cassette.root, partial.FRESH))
+        if cassette.root not in self._fresh:
+            self._fresh[cassette.root] = takes.fresh(cassette.root, partial.FRESH)
+        return self._fresh[cassette.root]
+
+    def _take(self, base: Cassette, name: str) -> Cassette:
+        """The take of that name, as it was opened for an earlier cell; else opened now."""
+        path = takes.path_of(base.root, name)
+        if path.absolute() in self._shelf and path.exists():
+            return base.own(self.cassette(path)[0])
+        return base.take(name)
 
     def _path(self, ask: CellAsk) -> Path | None:
         if ask.mode == "live" and ask.notebook is None:
@@ -313,7 +324,7 @@ class Deck:
             "source": identity.source,
             "session": identity.session,
             "count": cell.ask.count,
-            "at": cell.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "at": moment(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),
             "pins": cell.pins,

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter import providers, takes
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
-from tape_jupyter.cassette import Cassette, Entry, Overridden
+from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
 from tape_jupyter.notebook.capture import Taking, failure, row_of
 from tape_jupyter.notebook.taped import Cell, CellAsk, Row
+from tape_jupyter.overrides import chain
 from tape_jupyter.runs import newer_than, run_of
 from tape_jupyter.secrets import names_a_secret, placeholder
 from tape_jupyter.selection import Selection, Site, site_of
@@ -87,8 +88,16 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     return replace(ask, options={**ask.options, **own})
 
 
-def take_of(base: Cassette, ask: CellAsk, selection: Selection, fresh: str) -> Cassette:
-    """The take that the cell plays and writes, or the cassette itself. `fresh` is a free name for what runs live.
+def take_of(
+    base: Cassette,
+    ask: CellAsk,
+    selection: Selection,
+    opened: Callable[[Cassette, str], Cassette],
+    fresh: Callable[[], str],
+) -> Cassette:
+    """The take that the cell plays and writes, or the cassette itself.
+
+    `opened` gives a take of a cassette by its name, `fresh` a free name for what runs live.
 
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
@@ -100,9 +109,9 @@ def take_of(base: Cassette, ask: CellAsk, selection: Selection, fresh: str) -> C
         if ask.explicit:
             takes.require(base.root, name)
         return base  # a session's word for many cells: the take is of another cassette of the notebook
-    take = base.take(name or fresh)
+    take = opened(base, name or fresh())
     if covered_by_hand(take, selection):
-        return take.take(takes.fresh(base.root, takes.name_of(take.path)))
+        return opened(take, takes.fresh(base.root, takes.name_of(take.path)))
     return take
 
 
@@ -111,13 +120,9 @@ def covered_by_hand(take: Cassette, selection: Selection) -> bool:
     cells = {run.id: run.cell for run in map(run_of, take.runs)}
     return any(
         selection.how(site_of_entry(made, cells[made.run]), made) in ("live", "stub")
-        for made in _latest(take.overrides)
+        for made in take.newest_overrides()
         if not made.by and made.run in cells
     )
-
-
-def _latest(made: Iterable[Overridden]) -> Iterable[Overridden]:
-    return {(each.run, each.id): each for each in made}.values()
 
 
 def site_of_entry(entry: Entry, cell: Any) -> Site:
@@ -145,11 +150,13 @@ def told_of(cell: Cell) -> tuple[str, Path | None, list[str]]:
 def _newer_below(cell: Cell, tape: Cassette) -> str:
     """The recording of this cell that was made after the take was."""
     run = cell.player.repeats(cell.execution) if cell.replaying else ""
-    if tape.base is None or run not in {str(each.get("run")) for each in tape.base.runs}:
+    if tape.base is None or run not in tape.base.by_run:
         return ""
+    *_, root = chain(tape)
     try:
-        return newer_than(Cassette.open(tape.root, check="marks").runs, run)
-    except CassetteError:
+        grown = root.path.stat().st_size != root.size  # else nothing stands behind what the take is of
+        return newer_than(Cassette.open(root.path, check="marks").runs, run) if grown else ""
+    except (CassetteError, OSError):
         return ""
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.errors import NotebookUnknown, TapeUsageError
+from tape_jupyter.takes import SUFFIX, stem
 
 NAME = re.compile(r"[a-z0-9-]{1,64}")
 MAIN = "main"
-SUFFIX = ".tape.yaml"
 HOW_TO_NAME = "name the cassette (%%tape record NAME) or set TAPE_NOTEBOOK to the notebook's path"
 
 Hashes = Callable[[Path], Collection[str]]
@@ -51,7 +51,7 @@ def cassette_names(notebook: Path | None) -> list[str]:
     """Names of the cassettes that are there, sorted."""
     if notebook is None:
         return sorted(path.parent.stem for path in Path.cwd().glob(f"*.tapes/{MAIN}{SUFFIX}"))
-    return sorted(path.name.removesuffix(SUFFIX) for path in folder(notebook).glob(f"*{SUFFIX}"))
+    return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
 
 
 @dataclass

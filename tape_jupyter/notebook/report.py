@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 from tape_jupyter import kit
 from tape_jupyter.cassette import Entry
 from tape_jupyter.notebook import drifted, partial, tags
 from tape_jupyter.notebook.capture import row_of
 from tape_jupyter.notebook.dialogues import told_by_all_turns
-from tape_jupyter.notebook.taped import Cell, CellReport, Notes, Row
+from tape_jupyter.notebook.taped import Cell, CellReport, Later, Row
 from tape_jupyter.providers import recalled
 
 NAMED_EDITS = 3
@@ -26,36 +26,28 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
     seconds = time.perf_counter() - cell.started
     take, path, whereto = partial.told_of(cell)
-    told = Notes([*notes, *whereto], lambda: drifted.said(cell))
+    told = Later([*notes, *whereto], lambda: drifted.said(cell))
     return CellReport(
         cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take
     )
 
 
-class Rows(Sequence[Row]):
-    """A report's rows, made when they are looked at: a block that replays 10,000 calls shows none of them."""
+class Rows(Later[Row]):
+    """A report's rows: a block that replays 10,000 calls shows none of them."""
 
     def __init__(self, cell: Cell) -> None:
-        self._live, self._served = list(cell.rows), list(cell.served)
-        self._tags = cell.tags.run
-        self._rows: list[Row] | None = None
+        live, served, tags_of_run = list(cell.rows), list(cell.served), cell.tags.run
+        self._count = len(live) + len(served)
 
-    def _made(self) -> list[Row]:
-        if self._rows is None:
-            run = kit.tags_of(self._tags())
-            live = (replace(row, tags={**run, **row.tags}) for row in self._live)
-            self._rows = [*live, *map(row_of_entry, self._served)]
-        return self._rows
+        def made() -> Iterator[Row]:
+            run = kit.tags_of(tags_of_run())
+            yield from (replace(row, tags={**run, **row.tags}) for row in live)
+            yield from map(row_of_entry, served)
+
+        super().__init__((), made)
 
     def __len__(self) -> int:
-        return len(self._live) + len(self._served)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        return self._made()[index]
+        return self._count
 
 
 def row_of_entry(entry: Entry) -> Row:

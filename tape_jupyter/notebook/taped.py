@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from tape_jupyter import providers
 from tape_jupyter.calls import Gate, Reply, Value
@@ -26,6 +26,8 @@ from tape_jupyter.origin import Origin
 from tape_jupyter.pins.clock import TapeClock
 from tape_jupyter.player import Execution, Mode, Player
 from tape_jupyter.providers import Facts
+
+T = TypeVar("T")
 
 
 def current_task() -> asyncio.Task[Any] | None:
@@ -85,34 +87,35 @@ class Row:
         return providers.cost(self.told)
 
 
-class Notes(Sequence[str]):
-    """Notes of a report. What `later` tells takes a while to find out, and is asked when somebody reads them."""
+class Later(Sequence[T]):
+    """A list that ends in what `make` gives: that takes a while, and is made when somebody looks at the list."""
 
-    def __init__(self, told: Iterable[str], later: Callable[[], Iterable[str]] = tuple) -> None:
-        self._told, self._later = list(told), [later]
+    def __init__(self, told: Iterable[T], make: Callable[[], Iterable[T]]) -> None:
+        self._told = list(told)
+        self._make: Callable[[], Iterable[T]] | None = make
 
-    def extend(self, more: Iterable[str]) -> None:
+    def extend(self, more: Iterable[T]) -> None:
         self._told.extend(more)
 
-    def _made(self) -> list[str]:
-        while self._later:
-            self._told.extend(self._later.pop()())
+    def _whole(self) -> list[T]:
+        if self._make is not None:
+            self._told, self._make = [*self._told, *self._make()], None
         return self._told
 
     def __len__(self) -> int:
-        return len(self._made())
+        return len(self._whole())
 
     def __eq__(self, other: object) -> bool:
-        return self._made() == list(other) if isinstance(other, Sequence) else NotImplemented
+        return self._whole() == list(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as a list has none
 
     @overload
-    def __getitem__(self, index: int) -> str: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        return self._made()[index]
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return self._whole()[index]
 
 
 @dataclass
@@ -127,7 +130,7 @@ class CellReport:
     calls: Sequence[Row]
     misses: list[TapeRefusal]
     warnings: list[str]
-    notes: Notes
+    notes: Later[str]
     seconds: float
     incomplete: bool
     take: str = ""

@@ -53,16 +53,18 @@ def _parser() -> _Parser:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--cut-short", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
-    parser.add_argument(
-        "--no-pin", type=lambda text: [name for name in text.split(",") if name], action="extend", default=[]
-    )
+    parser.add_argument("--no-pin", type=_listed, action="extend", default=[])
     parser.add_argument("--pace", choices=PACES)
-    parser.add_argument("--tools", type=lambda text: [name for name in text.split(",") if name], default=[])
+    parser.add_argument("--tools", type=_listed, default=[])
     parser.add_argument("--take")
     parser.add_argument("--live", action="append", default=[])
     parser.add_argument("--freeze", action="append", default=[])
     parser.add_argument("--stub", action="append", default=[])
     return parser
+
+
+def _listed(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 def excepted(mode: str, take: str | None, live: list[str], freeze: list[str], stub: list[str]) -> dict[str, Any]:
