@@ -21,7 +21,7 @@ _HOMES = {
     "tool": "tape_jupyter.taps.functions",
     "retrieval": "tape_jupyter.taps.functions",
     "span": "tape_jupyter.taps.functions",
-    "frozen": "tape_jupyter.frozen",
+    "frozen": "tape_jupyter.taps.wrapping",
     "diff": "tape_jupyter.differences",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
@@ -38,8 +38,7 @@ __all__ = [*_HOMES, "__version__", "load_ipython_extension", "unload_ipython_ext
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    value = globals()[name] = home if home.__name__.endswith(f".{name}") else getattr(home, name)
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 
 

@@ -274,7 +274,7 @@ class Chunks:
 
 
 def chunks_of(reply: Any) -> Chunks:
-    """From a tap's parcel (frozen/parcels.py), or from plain data: a list of chunks, or a mapping that holds one."""
+    """From a tap's parcel (freezing/parcels.py), or from plain data: a list of chunks, or a mapping that holds one."""
     value = reply.value if isinstance(reply, Value) else None
     parcel = mapping(value)
     chunks = next((parcel[name] for name in _LISTS if isinstance(parcel.get(name), list)), value)

@@ -59,7 +59,7 @@ class Reply:
     `chunks` are the bytes of each network read with content-encoding on, `waits` the seconds from sending the
     request to each read (same length). `end` says how it ended: 'complete' (end of body seen, or its terminal
     event), 'closed' (the program stopped reading), 'cut short' (a kernel interrupt), 'error' (`error` was raised
-    after the chunks, or instead of a head when `status` is None). `error` is a frozen exception (frozen.py).
+    after the chunks, or instead of a head when `status` is None). `error` is a frozen exception (freezing/).
     """
 
     status: int | None
@@ -81,11 +81,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a taped function gave: a frozen value, or a frozen exception in `error` (frozen.py).
+    """What a taped function gave: a frozen value, or a frozen exception in `error` (freezing/).
 
     `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `effects`
-    are the arguments that it changed in place, as they were then, frozen (frozen/effects.py). `moved` says how far its
-    body moved random generators that others use too (notebook/moved.py).
+    are the arguments that it changed in place, as they were then, frozen (freezing/effects.py). `moved` says how far
+    its body moved random generators that others use too (notebook/moved.py).
     """
 
     value: Any = None

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from tape_jupyter.bodies import decode
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.frozen.effects import frozen_or_type
+from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets
 
 VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})

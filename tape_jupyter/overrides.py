@@ -15,7 +15,7 @@ from tape_jupyter.book import Book
 from tape_jupyter.calls import FunctionCall, Reply, Value, header
 from tape_jupyter.entry import Entry, Holder
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.frozen import freeze, freeze_error
+from tape_jupyter.freezing import freeze, freeze_error
 from tape_jupyter.runs import Current, newer_than, run_of
 
 

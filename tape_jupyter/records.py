@@ -17,8 +17,8 @@ from typing import Any, get_args
 from tape_jupyter import bodies
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where, header
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import steps
-from tape_jupyter.frozen.effects import frozen_or_type
+from tape_jupyter.freezing import steps
+from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets
 
 

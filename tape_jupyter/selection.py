@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tape_jupyter import hosts
 from tape_jupyter.calls import FunctionCall, HostClass, Request
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.frozen import freeze
+from tape_jupyter.freezing import freeze
 from tape_jupyter.runs import CellIdentity
 
 Kind = Literal["llm", "tools", "tool", "host", "call", "cell"]
@@ -96,7 +96,7 @@ How = Literal["live", "freeze", "stub", ""]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a person excepted from a cell's mode. `stubs` are frozen values (frozen.py) by the tool's name."""
+    """What a person excepted from a cell's mode. `stubs` are frozen values (freezing/) by the tool's name."""
 
     live: tuple[Selector, ...] = ()
     freeze: tuple[Selector, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture, FunctionCall, Headers, Play, Reply, Request
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.origin import ORIGIN
 
 

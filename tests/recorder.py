@@ -4,7 +4,7 @@ import json
 
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.frozen import freeze, freeze_error
+from tape_jupyter.freezing import freeze, freeze_error
 from tape_jupyter.matching import match_key
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.frozen import freeze
+from tape_jupyter.freezing import freeze
 from tape_jupyter.seen import seen
 from tests.tapes import JSON, Recorder
 

@@ -21,7 +21,7 @@ import pytest
 
 from tape_jupyter.calls import Play, Reply
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import match_key
 from tape_jupyter.notebook.deck import Deck
 from tape_jupyter.origin import SENDING

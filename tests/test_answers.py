@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.calls import FunctionCall, Value
-from tape_jupyter.frozen import Secret, thaw
+from tape_jupyter.freezing import Secret, thaw
 from tape_jupyter.notebook import answers
 from tape_jupyter.secrets import Secrets, placeholder
 

@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter import budget
 from tape_jupyter.calls import Reply, Value
-from tape_jupyter.frozen.parcels import Retrieved
+from tape_jupyter.freezing.parcels import Retrieved
 from tests.seen_runs import chat, claude, claude_said, found, run_of, said, tool
 
 

@@ -10,7 +10,7 @@ from tape_jupyter.calls import FunctionCall, Reply, Value, Where
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.cassette import open as tape_open
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import freeze, freeze_error, thaw
+from tape_jupyter.freezing import freeze, freeze_error, thaw
 from tape_jupyter.matching import match_key
 from tape_jupyter.records import Head
 from tape_jupyter.secrets import Secrets

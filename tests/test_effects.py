@@ -6,8 +6,8 @@ from collections import Counter, OrderedDict, defaultdict, deque
 
 import pytest
 
-from tape_jupyter.frozen import freeze
-from tape_jupyter.frozen.effects import Frozen, changes, frozen_or_type, put_back
+from tape_jupyter.freezing import freeze
+from tape_jupyter.freezing.effects import Frozen, changes, frozen_or_type, put_back
 
 
 def repeated(arguments, change):

@@ -13,7 +13,7 @@ import weakref
 
 import pytest
 
-from tape_jupyter import frozen, taps
+from tape_jupyter import freezing, taps
 from tape_jupyter.calls import Play, Value
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
@@ -28,7 +28,7 @@ class MemoryTape:
         self.calls, self.replay, self.kinds, self.parents, self.spans = list(calls), replay, [], [], []
 
     def begin(self, call):
-        key = json.dumps([call.name, frozen.freeze(dict(call.arguments))])
+        key = json.dumps([call.name, freezing.freeze(dict(call.arguments))])
         self.kinds.append(call.kind), self.parents.append(PARENT.get()), self.spans.append(SPAN.get())
         if not self.replay:
             return MemoryCapture(self, key, f"call-{len(self.kinds)}")
@@ -44,10 +44,10 @@ class MemoryCapture:
         self.tape, self.key, self.id, self.closed = tape, key, call_id, False
 
     def value(self, value):
-        self.tape.calls.append((self.key, json.dumps({"value": frozen.freeze(value)})))
+        self.tape.calls.append((self.key, json.dumps({"value": freezing.freeze(value)})))
 
     def fail(self, error):
-        self.tape.calls.append((self.key, json.dumps({"error": frozen.freeze_error(error)})))
+        self.tape.calls.append((self.key, json.dumps({"error": freezing.freeze_error(error)})))
 
     def close(self):
         self.closed = True

@@ -41,6 +41,8 @@ def imports(module: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) + 1 - node.level] if node.level else []
             names = [".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names]
+        elif isinstance(node, ast.Constant) and node.value in {f"{HOUSE.name}.{each}" for each in PATHS}:
+            names = [node.value]  # for import_module
         else:
             continue
         for name in (name.partition(".")[2] for name in names if name.split(".")[0] == HOUSE.name):

@@ -24,7 +24,7 @@ import urllib3
 
 from tape_jupyter.calls import Play, Reply
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.notebook.deck import Deck
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped

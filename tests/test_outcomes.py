@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import CannotFreeze, freeze, thaw
-from tape_jupyter.frozen.outcomes import RecordedCursor, recorded_cursor
+from tape_jupyter.freezing import CannotFreeze, freeze, thaw
+from tape_jupyter.freezing.outcomes import RecordedCursor, recorded_cursor
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import freeze, thaw
-from tape_jupyter.frozen.parcels import Exchange, Retrieved
+from tape_jupyter.freezing import freeze, thaw
+from tape_jupyter.freezing.parcels import Exchange, Retrieved
 
 
 @pytest.mark.parametrize(

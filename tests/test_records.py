@@ -8,7 +8,7 @@ import pytest
 from tape_jupyter import records, tapetext
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import freeze, freeze_error, thaw
+from tape_jupyter.freezing import freeze, freeze_error, thaw
 from tape_jupyter.records import (
     Head,
     headers_of,

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from tape_jupyter.errors import CassetteError, UnmatchedCall
-from tape_jupyter.frozen import Argument, Secret, freeze, thaw
-from tape_jupyter.frozen.effects import frozen_or_type
-from tape_jupyter.frozen.standins import StandIn, not_kept
+from tape_jupyter.freezing import Argument, Secret, freeze, thaw
+from tape_jupyter.freezing.effects import frozen_or_type
+from tape_jupyter.freezing.standins import StandIn, not_kept
 
 
 def stand_in(name="sqlite3:Connection"):

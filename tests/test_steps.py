@@ -3,8 +3,8 @@
 import pytest
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import Steps, freeze, freeze_error, thaw
-from tape_jupyter.frozen.steps import is_steps, joined
+from tape_jupyter.freezing import Steps, freeze, freeze_error, thaw
+from tape_jupyter.freezing.steps import is_steps, joined
 from tape_jupyter.tapetext import emit, parse
 
 WHOLE = Steps(

@@ -80,15 +80,15 @@ def test_a_tools_value_keeps_its_type_and_an_exception_its_class(path):
 
 
 def tape_value(cassette, call):
-    from tape_jupyter import frozen
+    from tape_jupyter import freezing
 
-    return frozen.thaw(calls(tape.open(cassette.path))[call.run, call.id].value)
+    return freezing.thaw(calls(tape.open(cassette.path))[call.run, call.id].value)
 
 
 def test_a_whole_reply_may_be_given_with_its_status_and_an_early_end(path):
     main = tape.open(path)
     call = model_call(main)
-    from tape_jupyter.frozen import freeze_error
+    from tape_jupyter.freezing import freeze_error
 
     reply = Reply(429, (*JSON, ("retry-after", "20")), (b'{"error": {"mess',), (0.2,), "error", freeze_error(ConnectionResetError(104, "reset")), reason="Too Many Requests")  # fmt: skip
     take = main.override(call, reply=reply, take="three-pm")

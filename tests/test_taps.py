@@ -11,7 +11,7 @@ import pytest
 from tape_jupyter import taps
 from tape_jupyter.calls import Reply
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import arrivals, endings, swap, wire
 from tests.memory_tape import MemoryTape, taped

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.calls import FunctionCall, Value
-from tape_jupyter.frozen import Secret, freeze
-from tape_jupyter.frozen.effects import frozen_or_type
+from tape_jupyter.freezing import Secret, freeze
+from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.secrets import Secrets, placeholder
 
 _ASKS = re.compile(

@@ -13,7 +13,7 @@ from tape_jupyter import forks, hosts, providers
 from tape_jupyter.calls import Capture, FunctionCall, Gate, HostClass, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_key
 from tape_jupyter.notebook import answers, moved
 from tape_jupyter.notebook.capture import HttpCapture, Passing

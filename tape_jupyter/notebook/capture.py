@@ -18,7 +18,7 @@ from tape_jupyter.bodies import TerminalWatch
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head, moment

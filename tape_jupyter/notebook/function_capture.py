@@ -11,8 +11,8 @@ from typing import Any
 
 from tape_jupyter.calls import FunctionCall, Value, Where
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import CannotFreeze, Steps, freeze, freeze_error
-from tape_jupyter.frozen.effects import Frozen, changes, frozen_or_type
+from tape_jupyter.freezing import CannotFreeze, Steps, freeze, freeze_error
+from tape_jupyter.freezing.effects import Frozen, changes, frozen_or_type
 from tape_jupyter.notebook import answers
 from tape_jupyter.notebook.capture import Passing, Taking
 from tape_jupyter.notebook.moved import Body

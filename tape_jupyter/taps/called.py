@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from tape_jupyter import frozen, taps
+from tape_jupyter import freezing, taps
 from tape_jupyter.calls import Capture, FunctionCall, Play, Value
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
-from tape_jupyter.frozen.effects import is_changeable, put_back
-from tape_jupyter.frozen.steps import is_steps
+from tape_jupyter.freezing.effects import is_changeable, put_back
+from tape_jupyter.freezing.steps import is_steps
 from tape_jupyter.origin import CALLED_AS
 from tape_jupyter.taps import yielding
 from tape_jupyter.taps.endings import await_cancel, was_cancelled
@@ -137,14 +137,14 @@ class Call:
         """A plain function gave a coroutine: the call ends when that does."""
         with running(capture, self.name):
             result = _lasting(await coroutine)
-        capture.value(frozen.Awaited(self._reference(result)))
+        capture.value(freezing.Awaited(self._reference(result)))
         return result
 
     def _reference(self, result: Any) -> Any:
         """A list or dict that was handed in and comes back is told as that; so is a handle, which has no copy."""
         objects = {"self": self.own[0], **self.arguments} if self.own else self.arguments
         name = next((name for name, value in objects.items() if value is result), "")
-        return frozen.Argument(name) if name and (is_changeable(result) or not _can_freeze(result)) else result
+        return freezing.Argument(name) if name and (is_changeable(result) or not _can_freeze(result)) else result
 
     # ------------------------------------------------------------ played
 
@@ -165,7 +165,7 @@ class Call:
         if is_steps(reply.value):
             raise UnmatchedCall(f"{self.name} is awaited now, and was a generator when recorded: record it again")
         value = self._value(reply)
-        return self._resolved(value.value) if isinstance(value, frozen.Awaited) else value
+        return self._resolved(value.value) if isinstance(value, freezing.Awaited) else value
 
     def played_source(self, play: Play, *, is_async: bool) -> Any:
         """The source of a recorded generator; a list (a stub, say) is one that yields its items."""
@@ -176,23 +176,23 @@ class Call:
             raise UnmatchedCall(
                 f"{self.name} is a generator now, and its recording holds another value: record it again"
             )
-        steps = frozen.Steps(is_async, reply.value or [], end="complete")
+        steps = freezing.Steps(is_async, reply.value or [], end="complete")
         if reply.error is not None:
-            steps = frozen.Steps(is_async, end="error", error=reply.error)
+            steps = freezing.Steps(is_async, end="error", error=reply.error)
         return self._recorded(replace(reply, value=steps.structure(), error=None), play)
 
     def _recorded(self, reply: Value, play: Play) -> Any:
         ended = functools.partial(put_back, reply.effects, self.arguments)
-        return played(frozen.thaw(reply.value), self.name, play.gate, ended)
+        return played(freezing.thaw(reply.value), self.name, play.gate, ended)
 
     def _value(self, reply: Value) -> Any:
         put_back(reply.effects, self.arguments)
         if reply.error is not None:
-            raise frozen.thaw_error(reply.error)
-        return self._resolved(frozen.thaw(reply.value))
+            raise freezing.thaw_error(reply.error)
+        return self._resolved(freezing.thaw(reply.value))
 
     def _resolved(self, value: Any) -> Any:
-        if not isinstance(value, frozen.Argument):
+        if not isinstance(value, freezing.Argument):
             return value
         if value.name == "self" and self.own:
             return self.own[0]
@@ -206,8 +206,8 @@ _UNTAPED = Call("", None, {})
 
 def _can_freeze(value: Any) -> bool:
     try:
-        frozen.freeze(value)
-    except frozen.CannotFreeze:
+        freezing.freeze(value)
+    except freezing.CannotFreeze:
         return False
     return True
 
@@ -217,7 +217,7 @@ def _lasting(result: Any) -> Any:
     sqlite3 = sys.modules.get("sqlite3")
     if sqlite3 is None or type(result) is not sqlite3.Cursor:
         return result
-    from tape_jupyter.frozen.outcomes import recorded_cursor
+    from tape_jupyter.freezing.outcomes import recorded_cursor
 
     return recorded_cursor(result)
 

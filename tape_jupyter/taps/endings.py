@@ -42,7 +42,7 @@ def class_name(error: Mapping[str, Any] | None) -> str:
 
 def thawed(error: Mapping[str, Any] | None) -> BaseException:
     """The recorded exception, or the refusal that says why it cannot be raised here."""
-    from tape_jupyter.frozen import thaw_error
+    from tape_jupyter.freezing import thaw_error
 
     try:
         return thaw_error(error or {})

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, cast
 
-from tape_jupyter import frozen, taps
+from tape_jupyter import freezing, taps
 from tape_jupyter.calls import FunctionCall, Play, Value
-from tape_jupyter.frozen.parcels import Exchange
+from tape_jupyter.freezing.parcels import Exchange
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head
@@ -182,7 +182,7 @@ class _Taped(Heard):
 
         reply, gate, strand = cast("Value", play.reply), play.gate, strand_of(name)
         error = thawed(reply.error) if reply.error is not None else None
-        kept = frozen.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
+        kept = freezing.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
         for event in exchange.heard:
             if gate is not None:

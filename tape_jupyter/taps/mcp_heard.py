@@ -20,7 +20,7 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.frozen.parcels import Exchange
+from tape_jupyter.freezing.parcels import Exchange
 from tape_jupyter.origin import SENDING, Origin
 from tape_jupyter.taps.swap import live, swap, undoing
 from tape_jupyter.taps.yielding import body_of, parent_of, strand_of

@@ -1,9 +1,9 @@
 """Taps room: retrievers of LangChain and LlamaIndex. Their modules come as values.
 
 A retrieval is a call of kind `retrieval`: its query and the retriever's settings; its documents as the library's own
-objects, with ids, scores and the embedding model's name beside them (frozen/parcels.py). In replay a stand-in takes the
-retriever's place inside the library's own `invoke` or `retrieve`: callbacks and events run as ever, the index and the
-embedding model do not.
+objects, with ids, scores and the embedding model's name beside them (freezing/parcels.py). In replay a stand-in takes
+the retriever's place inside the library's own `invoke` or `retrieve`: callbacks and events run as ever, the index and
+the embedding model do not.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
 
-from tape_jupyter import frozen, taps
+from tape_jupyter import freezing, taps
 from tape_jupyter.calls import Capture, FunctionCall, Play, Value
-from tape_jupyter.frozen.parcels import Retrieved
+from tape_jupyter.freezing.parcels import Retrieved
 from tape_jupyter.taps.called import running
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head, pass_head
@@ -97,7 +97,7 @@ def _played(play: Play) -> Any:
     reply = cast("Value", play.reply)
     if reply.error is not None:
         raise thawed(reply.error)
-    value = frozen.thaw(reply.value)
+    value = freezing.thaw(reply.value)
     return value.documents if isinstance(value, Retrieved) else value
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter import frozen
+from tape_jupyter import freezing
 from tape_jupyter.calls import Gate
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
-from tape_jupyter.frozen import Steps
-from tape_jupyter.frozen.effects import frozen_or_type
+from tape_jupyter.freezing import Steps
+from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.taps.endings import await_cancel
 from tape_jupyter.taps.yielding import Found
 
@@ -47,7 +47,7 @@ class _Recording:
     def threw(self, error: BaseException) -> None:
         """The program throws: what was thrown then, or what ends its own reading."""
         recorded = self.steps.thrown.get(self.position)
-        if recorded is not None and _alike(recorded, frozen.freeze_error(error)):
+        if recorded is not None and _alike(recorded, freezing.freeze_error(error)):
             self.thrown = error
             return
         if isinstance(error, _OUTSIDE):
@@ -68,13 +68,13 @@ class _Recording:
         steps = self.steps
         if self.position < len(steps.items):
             self.position += 1
-            return (frozen.thaw(steps.items[self.position - 1]),)
+            return (freezing.thaw(steps.items[self.position - 1]),)
         self._ended()
         if steps.end == "complete":
-            self.returned = frozen.thaw(steps.returned)
+            self.returned = freezing.thaw(steps.returned)
             return ()
         if steps.end == "error":
-            raise frozen.thaw_error(steps.error or {})
+            raise freezing.thaw_error(steps.error or {})
         if steps.end == "thrown" and self.thrown is not None:
             raise self.thrown
         raise self._past()

@@ -16,12 +16,12 @@ from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Protocol
 
-from tape_jupyter import frozen
+from tape_jupyter import freezing
 from tape_jupyter.calls import Capture
 from tape_jupyter.errors import TapeRefusal
-from tape_jupyter.frozen import CannotFreeze, Steps
-from tape_jupyter.frozen.effects import frozen_or_type
-from tape_jupyter.frozen.standins import not_kept
+from tape_jupyter.freezing import CannotFreeze, Steps
+from tape_jupyter.freezing.effects import frozen_or_type
+from tape_jupyter.freezing.standins import not_kept
 from tape_jupyter.origin import ORIGIN, PARENT, Origin
 
 Found = tuple[Any, ...]
@@ -161,7 +161,7 @@ class _Telling:
         if value is not None:
             self.steps.sent[position] = frozen_or_type(value)
         if error is not None:
-            self.steps.thrown[position] = frozen.freeze_error(error)
+            self.steps.thrown[position] = freezing.freeze_error(error)
 
     @contextmanager
     def stepping(self) -> Iterator[None]:
@@ -209,7 +209,7 @@ class _Telling:
 
 def _kept(value: Any) -> Any:
     try:
-        return frozen.freeze(value)
+        return freezing.freeze(value)
     except CannotFreeze as reason:
         return not_kept(value, str(reason))
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tape_jupyter import frozen, records
+from tape_jupyter import freezing, records
 from tape_jupyter.calls import FunctionCall, Reply, Value
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.frozen import freeze_error
+from tape_jupyter.freezing import freeze_error
 from tests.tapes import Recorder, answered, asked
 
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -78,14 +78,14 @@ def test_what_is_put_in_a_calls_place_comes_back_and_nothing_else_changes(base, 
     for n, value in given_values.items():
         failed = isinstance(value, BaseException)
         take.override(main.calls[n], **{"error" if failed else "value": value})
-        expected[n] = Value(error=freeze_error(value)) if failed else Value(frozen.freeze(value))
+        expected[n] = Value(error=freeze_error(value)) if failed else Value(freezing.freeze(value))
     try:
         again = Cassette.open(take.path, check="whole") if take.path.exists() else take
         assert {n: entry.reply() for n, entry in enumerate(again.calls)} == expected
         assert not any(entry.edited() for entry in again.calls)
         for n, value in given_values.items():
             if not isinstance(value, BaseException):
-                back = frozen.thaw(again.calls[n].reply().value)
+                back = freezing.thaw(again.calls[n].reply().value)
                 assert repr(back) == repr(value) or back == value
     finally:
         take.path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import TYPE, At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import TYPE, At, Codec, Freezer, Thawer, need, show
 
 End = Literal["complete", "closed", "thrown", "error", "cut short"]
 NAME = "generator"

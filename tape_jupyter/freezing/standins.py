@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tape_jupyter.errors import CassetteError, UnmatchedCall
-from tape_jupyter.frozen.walk import TYPE, At, Codec, Thawer, need, show
+from tape_jupyter.freezing.walk import TYPE, At, Codec, Thawer, need, show
 
 
 @dataclass(frozen=True, slots=True)

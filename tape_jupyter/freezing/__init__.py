@@ -13,17 +13,16 @@ outcomes (sqlite3, subprocess), steps (generators). Their libraries are imported
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen import classes, errors, parcels, scalars, standins, steps
-from tape_jupyter.frozen.standins import Argument, Secret
-from tape_jupyter.frozen.steps import Steps
-from tape_jupyter.frozen.walk import MAX_DEPTH, CannotFreeze, Codec, Freezer, Thawer, depth, need
+from tape_jupyter.freezing import classes, errors, parcels, scalars, standins, steps
+from tape_jupyter.freezing.standins import Argument, Secret
+from tape_jupyter.freezing.steps import Steps
+from tape_jupyter.freezing.walk import MAX_DEPTH, CannotFreeze, Codec, Freezer, Thawer, depth, need
 
 __all__ = ["Argument", "Awaited", "CannotFreeze", "Secret", "Steps", "freeze", "freeze_error", "thaw", "thaw_error"]
 
@@ -138,7 +137,7 @@ def _codec_named(name: str) -> Codec | None:
 def _codecs(file: str) -> ModuleType:
     """The codecs of a library: one of a few files of this package, never a name from a recording."""
     try:
-        return importlib.import_module(f"tape_jupyter.frozen.{file}")
+        return importlib.import_module(f"tape_jupyter.freezing.{file}")
     except ImportError as missing:
         raise CassetteError(f"a recorded value needs {missing.name}: install it") from missing
 
@@ -151,14 +150,3 @@ _ALWAYS = (
     standins.BY_NAME,
     {codec.name: codec for codec in _OURS.values()},
 )
-
-
-class _Callable(ModuleType):
-    """The package is a function as well: `tape.frozen(fn)` is a door of the taps that has this name by contract."""
-
-    def __call__(self, anything: Any, /, *, name: str | None = None) -> Any:
-        """See taps/wrapping.py."""
-        return importlib.import_module("tape_jupyter.taps.wrapping").frozen(anything, name=name)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 _READABLE = 4096
 """Elements up to which an array is written as a list."""

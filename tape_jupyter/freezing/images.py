@@ -13,7 +13,7 @@ from typing import Any
 from PIL import Image
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 _MOST_PIXELS = 64 * 1024 * 1024
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")

@@ -15,7 +15,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 _V2_STATE = {"set": "__pydantic_fields_set__", "extra": "__pydantic_extra__", "private": "__pydantic_private__"}
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 _FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, int, float, str, tuple, bool, bytes)}
 

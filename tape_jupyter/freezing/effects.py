@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tape_jupyter.errors import TapeError
-from tape_jupyter.frozen import freeze, thaw
+from tape_jupyter.freezing import freeze, thaw
 
 _DICTS = frozenset({dict, OrderedDict, defaultdict, Counter})
 _LISTS = frozenset({list, deque, bytearray})

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.arrays import freeze_array, thaw_array
-from tape_jupyter.frozen.scalars import need_zone
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.arrays import freeze_array, thaw_array
+from tape_jupyter.freezing.scalars import need_zone
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 # Columns: the array of a Series, a DataFrame's column or an Index
 

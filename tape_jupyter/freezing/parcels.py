@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.frozen.walk import At, Codec, Freezer, Thawer, need
+from tape_jupyter.freezing.walk import At, Codec, Freezer, Thawer, need
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.classes import ModuleAbsent
-from tape_jupyter.frozen.scalars import freeze_bytes, thaw_bytes
-from tape_jupyter.frozen.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.classes import ModuleAbsent
+from tape_jupyter.freezing.scalars import freeze_bytes, thaw_bytes
+from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
 
 LIBRARIES = ("httpx", "httpx2", "requests")
 

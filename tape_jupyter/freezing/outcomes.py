@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.walk import At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.walk import At, Codec, Freezer, Thawer, need, show
 
 # Child processes
 

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal, assert_index_equal, assert_series_equal
 from PIL import Image
 
-from tape_jupyter.frozen import CannotFreeze, freeze, thaw
+from tape_jupyter.freezing import CannotFreeze, freeze, thaw
 
 
 def again(value):
@@ -249,7 +249,7 @@ def test_an_image_from_a_file_comes_back_as_a_plain_image(tmp_path):
 
 def test_freezing_plain_values_imports_no_library():
     code = (
-        "import sys, tape_jupyter.frozen as f; f.thaw(f.freeze({'a': (1, b'x')})); f.thaw_error(f.freeze_error(KeyError(1)));"
+        "import sys, tape_jupyter.freezing as f; f.thaw(f.freeze({'a': (1, b'x')})); f.thaw_error(f.freeze_error(KeyError(1)));"
         "assert not {'numpy', 'pandas', 'PIL', 'pydantic', 'httpx', 'dateutil'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

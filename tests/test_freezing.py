@@ -26,7 +26,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tape_jupyter.errors import CassetteError, TapeError
-from tape_jupyter.frozen import Awaited, CannotFreeze, freeze, freeze_error, thaw, thaw_error
+from tape_jupyter.freezing import Awaited, CannotFreeze, freeze, freeze_error, thaw, thaw_error
 
 
 def again(value):
@@ -669,7 +669,7 @@ def test_an_object_whose_own_code_fails_is_refused_and_not_a_crash():
         "wave:Error",
         "antigravity:x",
         "sys:modules",
-        "tape_jupyter.frozen:errors.sys",
+        "tape_jupyter.freezing:errors.sys",
         "subprocess:Popen.__init__",
         "builtins:",
         "",

@@ -21,8 +21,8 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.frozen.classes import ModuleAbsent, dict_of, find_class, name_of, own_dict
-from tape_jupyter.frozen.walk import TYPE, At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.freezing.classes import ModuleAbsent, dict_of, find_class, name_of, own_dict
+from tape_jupyter.freezing.walk import TYPE, At, Codec, Freezer, Thawer, need, show
 
 MAX_CHAIN = 8
 """How many causes and contexts, one below the other, are kept."""
