@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+import tape_jupyter as tape
+
 from tape_jupyter.errors import BlockedConnection, CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.notebook.deck import CellAsk, Deck, source_hash
 from tests.provider import Provider
@@ -266,3 +268,16 @@ def test_the_end_of_a_cell_takes_back_all_that_was_for_it_alone(deck, provider, 
     assert deck.active is None
     assert ask(provider, "untaped and live")
     socket.create_connection(("127.0.0.1", provider.port)).close()
+
+
+def test_a_run_whose_first_call_is_committed_at_the_cells_end_has_its_whole_kit(tmp_path):
+    @tape.tool
+    def items():
+        yield 1
+        yield 2
+
+    path = tmp_path / "open.tape.yaml"
+    with tape.recording(path):
+        left_open = items()
+        assert next(left_open) == 1
+    assert "distributions" in tape.open(path).runs[0]["kit"]

@@ -303,6 +303,9 @@ class Deck:
     def _gather(self, cell: Cell) -> None:
         """Collect the slow part of the kit beside the cell, once its first call is safe: no token waits for git."""
         cell.first_commit = _nothing
+        if cell.closed:  # what its end commits first: no token waits any more
+            self._add_kit(cell)
+            return
         gathering = threading.Thread(target=self._add_kit, args=(cell,), name="tape kit", daemon=True)
         contextvars.Context().run(gathering.start)  # a thread of ours takes no number among the program's
         cell.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
