@@ -332,6 +332,8 @@ def failures(run: RunSeen) -> Finding:
 def clock(run: RunSeen) -> Finding:
     """Whether the cell's clock is held, who read it, and which readings are not."""
     unheld = [told for told in run.cold if _CLOCK(told)]
+    if run.record.get("mode") == "replay":  # what ran live in a replay: a run of a take
+        return Finding(NAMES[9], "pinned", f"as in {run.record.get('parent')}, which it repeats", number=9)
     if "clock" not in run.pins:
         capture = "record it again without --no-pin clock"
         return Finding(NAMES[9], "missing", "the clock of this run is not held", capture, 9)

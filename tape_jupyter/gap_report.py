@@ -167,7 +167,7 @@ def below(where: Path, name: str | None = None) -> list[Path]:
 
 def _add(made: Report, cassette: Cassette) -> None:
     current = [run.id for run in current_runs(map(run_of, cassette.runs))]
-    runs = all_seen(cassette, current, notebook=_notebook(cassette.path))
+    runs = all_seen(cassette, current, notebook=_notebook(cassette.root))
     taped = budget.tool_names(runs)
     made.cassettes.append(cassette.path)
     made.runs += [_run(run, cassette.path, taped) for run in runs]

@@ -216,6 +216,11 @@ def test_the_clock_is_held_and_who_read_it_is_named(tmp_path):
     assert told.status == "pinned" and told.what == "3 readings on the tape, by __main__, tool:x"
 
 
+def test_what_ran_live_in_a_replay_has_the_clock_of_the_run_it_repeats(tmp_path):
+    told = item(run_of(tmp_path, pins=None, mode="replay", parent="r-1"), 9)
+    assert told.status == "pinned" and told.what == "as in r-1, which it repeats"
+
+
 def test_a_clock_that_is_not_held_is_missing_and_readings_in_c_are_named(tmp_path):
     assert item(run_of(tmp_path, pins=None), 9).capture == "record it again without --no-pin clock"
     cold = ["numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time"]

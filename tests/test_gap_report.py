@@ -35,6 +35,14 @@ def test_a_cassette_is_reported_run_by_run_and_call_by_call(tmp_path):
     assert all("capture" in each for each in told["missing"])
 
 
+def test_a_take_lies_beside_the_notebook_of_its_cassette(tmp_path):
+    base, _ = recorded(tmp_path / "n.tapes" / "main.tape.yaml", tool())
+    take = Cassette.open(base.path).override(base.calls[0].id, value="another", take="fix")
+    for path in (base.path, take.path):
+        (run,) = made(path).runs
+        assert next(each for each in run.kit if each.name == "notebook").what == "n.ipynb"
+
+
 def test_only_runs_that_a_replay_uses_are_reported(tmp_path):
     path = churn(tmp_path)
     newest = [run["run"] for run in Cassette.open(path).runs][1:]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import inspect
-import threading
 import types
 
 import pytest
