@@ -1,0 +1,216 @@
+/**
+ * What the view and a door say to each other. A door is an anywidget, the labextension's sidebar, a rendered output or
+ * a standalone page; Python's side of it is `tape_jupyter/spans/` (the shapes) and `notebook/viewer.py` (the answers).
+ *
+ * The view asks (`send({type: "ask", id, about, ...})`), the door answers (`msg:custom` with `{type: "answer", id, ...}`
+ * or `{type: "answer", id, error}`); the door may also tell of its own accord (`{type: "tell", about, ...}`). Every text
+ * in here comes from a recording: it is data, and reaches the page as text nodes only.
+ */
+
+/** All that a door offers. anywidget's own model is one. */
+export interface Model {
+  get(key: string): unknown;
+  on(event: string, handler: (...args: never[]) => void): void;
+  off?(event: string, handler: (...args: never[]) => void): void;
+  send(message: unknown): void;
+}
+
+/** What the door can do: buttons that it cannot honour are not drawn. */
+export interface Able {
+  modes: boolean;
+  override: boolean;
+  rerun: boolean;
+  step: boolean;
+  /** Whether cells of a notebook can be shown (clicking a span scrolls to its cell). */
+  cells: boolean;
+}
+
+/** Keys of `Model.get`, all optional; each has `change:KEY`. */
+export interface State {
+  door: "widget" | "sidebar" | "output" | "page";
+  able: Able;
+  /** The first words: a notebook's name, for the window and for screen readers. */
+  title: string;
+  /** What to show when first mounted: a span's id, a cell. */
+  span: string | null;
+  /** A fixed height in px where the door needs one. */
+  height: number;
+}
+
+// ---------------------------------------------------------------- about: "session"
+
+export interface Session {
+  mode: "off" | "live" | "record" | "replay" | "once" | "new_episodes";
+  cassettes: string[];
+  cassette: string;
+  /** "" is the recording itself. */
+  take: string;
+  takes: Take[];
+  /** Whether the person made the take the one that replays without a word. */
+  default_take: string;
+  totals: Totals;
+  /** A cell that is taped now. */
+  running: Running | null;
+  notes: string[];
+}
+export interface Take { name: string; of: string; overrides: number; calls: number; at: string; stale: number }
+export interface Totals {
+  spans: number; calls: number; errors: number; seconds: number;
+  tokens_in: number | null; tokens_out: number | null;
+  /** US dollars at list price; `partial` where some model's price is not known. */
+  cost: number | null; partial: boolean;
+}
+export interface Running { cell: string; mode: string; calls: number; seconds: number }
+
+// ---------------------------------------------------------------- about: "spans" {cassette, take, from, limit}
+
+export const KINDS = ["cell", "span", "model", "tool", "retrieval", "http"] as const;
+export const MARKS = ["", "overridden", "error", "diverged", "stale", "running"] as const;
+
+/**
+ * A page of spans, as columns, in tree order (a parent stands before its children): rows `from` to `from + length`.
+ * `revision` changes when earlier rows do: then the view starts again at 0.
+ */
+export interface Page {
+  revision: number; from: number; total: number;
+  /** Ids: "RUN" of a cell run, "RUN/CALL" of a call, "RUN/#N" of a user span. */
+  id: string[];
+  depth: number[];
+  /** Index into KINDS, MARKS. */
+  kind: number[]; mark: number[];
+  /** Seconds since the earliest span of the cassette; `first` is the first token or byte, null where there is none. */
+  start: number[]; first: (number | null)[]; end: number[];
+  /** What happened, first: `→ lookup_order`, `"negative"`, `429 rate_limit`, `[2] classify`. One line. */
+  name: string[];
+  /** The model, host or tool, dimmed after it. */
+  note: string[];
+  tokens: (number | null)[]; cost: (number | null)[];
+  /** Which cell: the front end's id, else the first 12 digits of its source's hash. */
+  cell: string[];
+}
+
+// ---------------------------------------------------------------- about: "detail" {span}
+
+export interface Detail {
+  id: string; kind: (typeof KINDS)[number]; title: string; cell: string; path: string; line: number;
+  /** "decoded" as messages; empty where it is no conversation. */
+  turns: Turn[];
+  /** Sections as a person reads them: name and JSON or text, cut at `cut` characters (then `whole` is false). */
+  request: Section; reply: Section;
+  headers: { request: [string, string][]; reply: [string, string][] };
+  status: number | null; ending: string; error: string | null;
+  timing: { at: string; seconds: number; first: number | null; chunks: number; rate: number | null };
+  usage: { tokens_in: number | null; tokens_out: number | null; cost: number | null; model: string };
+  kit: [string, string][];
+  tags: [string, string][];
+  /** Sizes of the bodies in bytes, for the raw tab, which asks page by page. */
+  raw: { request: number; reply: number };
+  /** The take that overrides it, and what it was before. */
+  overridden: { take: string; stale: boolean; note: string } | null;
+  editable: "message" | "value" | "raw" | "no";
+  source: string | null;
+}
+export interface Turn {
+  role: "system" | "user" | "assistant" | "tool" | "thinking";
+  parts: Part[];
+}
+export type Part =
+  | { type: "text"; text: string }
+  | { type: "thinking"; text: string }
+  | { type: "tool_use"; id: string; name: string; input: unknown }
+  | { type: "tool_result"; id: string; text: string; error: boolean }
+  | { type: "image"; media: string; bytes: number; data: string | null }
+  | { type: "other"; name: string; value: unknown };
+export interface Section { text: string; json: boolean; whole: boolean }
+
+// about: "raw" {span, side: "request" | "reply", from, size} -> {text, hex: boolean, from, total}
+export interface Raw { text: string; hex: boolean; from: number; total: number }
+// about: "diff" {span, other: span id | "base"} -> {parts}; about: "candidates" {span} -> {spans: {id, name}[]}
+export interface Diff { left: string; right: string; left_name: string; right_name: string }
+// about: "source" {cell} -> {text}; tell "focus" {cell} (a cell was clicked), tell "changed" {revision, total, running}
+// about: "select" {span}: the person clicked a span; the door shows its cell. about: "mode" {mode} -> Session
+// about: "open" {cassette, take} -> Session; about: "editor" -> {script} (the editor's module text; widget door only)
+
+// ---------------------------------------------------------------- about: "edit" {span}: what may be edited
+
+export interface Editable {
+  span: string;
+  form: "message" | "value" | "raw";
+  api: string;
+  /** JSON text of the assembled message or of the tool's value; as recorded, and as it stands in this take. */
+  recorded: string; current: string;
+  /** The same by field, where the form is "message": one a text, a tool call, the stop reason. */
+  fields: Field[];
+  raw: { status: number | null; headers: [string, string][]; body: string; json: boolean };
+  faults: Fault[];
+  /** A free name for the take. */
+  take: string;
+  limit: number;
+}
+export interface Field {
+  /** Where in the message, as a JSON path: `content[0].text`, `choices[0].message.tool_calls[0].function.arguments`. */
+  path: string; label: string; kind: "text" | "json" | "name" | "choice"; value: string; choices?: string[];
+}
+/** `name` goes back in an edit; `options` are numbers and texts that it takes, with their defaults. */
+export interface Fault { name: string; label: string; options: { name: string; label: string; value: number | string }[] }
+
+/** One of these is an edit. `message` and `value` are JSON text. */
+export type Edit =
+  | { form: "message"; message: string }
+  | { form: "fields"; fields: { path: string; value: string }[] }
+  | { form: "value"; value: string }
+  | { form: "raw"; status: number; headers: [string, string][]; body: string }
+  | { form: "fault"; name: string; options: Record<string, number | string> };
+
+// about: "check" {span, edit} -> {problems}; about: "override" {span, edit, take, accept: boolean} -> {take, session, plan}
+export interface Problem { level: "error" | "warning"; path: string; text: string }
+// about: "undo" {take} -> Session; about: "keep" | "discard" | "default" {take} -> Session
+
+// ---------------------------------------------------------------- about: "plan" {take, changed?}: before anything runs
+
+export interface Plan {
+  take: string;
+  total: number;
+  cells: PlanCell[];
+  /** Calls that the tape answers, and those that may go live. */
+  from_tape: number; maybe_live: number;
+  /** Sentences about what cannot be decided: repeats of side effects, opaque values. */
+  warnings: string[];
+  /** Whether only a fresh kernel gets it right, and why. */
+  hermetic: string | null;
+  seconds: number | null;
+}
+export interface PlanCell {
+  /** The entry of the execution history; its cell's id and prompt number. */
+  entry: number; cell: string; number: number | null; title: string;
+  /** "holds the changed reply", "reads `mood`, set by [2]". */
+  reasons: string[];
+  role: "changed" | "downstream" | "restores";
+  ticked: boolean;
+}
+
+// about: "rerun" {take, entries, fresh, on_divergence} -> {started}; about: "cancel" -> {}
+// tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {id, choice, reply?}; tell "done": Comparison
+export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
+export interface Divergence {
+  id: string; cell: string; title: string;
+  /** Fields that differ, the decisive one first. */
+  fields: { path: string; recorded: string; now: string }[];
+  asked: Section; recorded: Section | null;
+  /** What going live may cost, US dollars; null unknown. */
+  cost: number | null;
+  choices: ("live" | "write" | "stale" | "skip")[];
+}
+export interface Comparison {
+  take: string; ran: number; skipped: string[]; stopped: string | null;
+  cells: CellChange[];
+  spans: { before: string | null; after: string | null; name: string; mark: "same" | "changed" | "added" | "gone"; note: string }[];
+  variables: { name: string; before: string; after: string }[];
+  proof: { state: "running" | "proved" | "differs" | "not provable"; text: string; adopt: string[] };
+}
+export interface CellChange { cell: string; number: number | null; title: string; same: boolean; outputs: OutputChange[] }
+export interface OutputChange {
+  kind: "text" | "table" | "image" | "error";
+  /** Text, CSV of a table, or a data: URL of a PNG, JPEG; null where there was none. */
+  before: string | null; after: string | null;
+}
