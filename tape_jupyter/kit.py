@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import airgap, generators
+from tape_jupyter import airgap, generators, zones
 from tape_jupyter.installed import distributions, imported
 
 _VALUES = re.compile(
@@ -73,20 +73,9 @@ def _clock() -> dict[str, str]:
     local = now.astimezone()
     return {
         "utc": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "zone": _zone() or local.tzname() or "",
+        "zone": zones.here(),
         "offset": local.strftime("%z"),
     }
-
-
-@lru_cache(maxsize=1)
-def _zone() -> str:
-    """The zone's IANA name, where the system says it: `TZ`, or the link of /etc/localtime."""
-    if told := os.environ.get("TZ"):
-        return told.lstrip(":")
-    try:
-        return str(Path("/etc/localtime").readlink()).rpartition("zoneinfo/")[2]
-    except OSError:
-        return ""
 
 
 def _generators() -> dict[str, str]:

@@ -127,7 +127,10 @@ class _Taped(Heard):
         if method == "notifications/initialized":
             return await self._notify_ready(method, params, opts)
         tape = taps.current()
-        decision = None if tape is None or SENDING.get() else tape.begin(call_of(method, params))
+        decision = None
+        if tape is not None and not SENDING.get():
+            settle()
+            decision = tape.begin(call_of(method, params))
         if isinstance(decision, Play):
             return None
         if decision is None:

@@ -102,7 +102,7 @@ def _played(play: Play) -> Any:
 
 
 def _record(capture: Capture, retriever: Any, documents: Any, found: Found) -> Any:
-    chunks = [_chunk(document, found) for document in documents]
+    chunks = [_chunk(document, found) for document in documents or ()]  # a retriever of one's own may give None
     capture.value(Retrieved(documents, chunks, embedding_of(retriever)))
     return documents
 
