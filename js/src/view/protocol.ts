@@ -187,9 +187,12 @@ export interface PlanCell {
   reasons: string[];
   role: "changed" | "downstream" | "restores";
   ticked: boolean;
+  /** Entries whose run this one needs: unticking one of them is said. */
+  needs?: number[];
 }
 
 // about: "rerun" {take, entries, fresh, on_divergence} -> {started}; about: "cancel" -> {}
+// about: "adopt" {take, cells} -> Plan (the proof named cells that differ); "done" may come again, with the proof's end
 // tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {id, choice, reply?}; tell "done": Comparison
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
 export interface Divergence {
@@ -197,6 +200,8 @@ export interface Divergence {
   /** Fields that differ, the decisive one first. */
   fields: { path: string; recorded: string; now: string }[];
   asked: Section; recorded: Section | null;
+  /** The recorded reply, from which one's own is written; `resolve`'s `reply` is text of the same form. */
+  reply?: { text: string; json: boolean };
   /** What going live may cost, US dollars; null unknown. */
   cost: number | null;
   choices: ("live" | "write" | "stale" | "skip")[];
