@@ -1,0 +1,1 @@
+"""Engine room: which cells depend on a changed reply, and how to run them again."""
