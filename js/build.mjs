@@ -1,0 +1,52 @@
+// Builds what ships inside the Python package: tape_jupyter/static/{widget,page,editor}.js. Not in git.
+import * as esbuild from "esbuild";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const here = dirname(fileURLToPath(import.meta.url));
+export const package_ = join(here, "..", "tape_jupyter");
+
+/** Stylesheets travel as minified text: views adopt them into their shadow root. */
+export const styles = {
+  name: "styles",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const made = await esbuild.build({ entryPoints: [path], minify: true, write: false });
+      return { contents: made.outputFiles[0].text.trim(), loader: "text", watchFiles: [path] };
+    });
+  },
+};
+
+/** What every bundle has in common. */
+export const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  charset: "utf8",
+  logLevel: "warning",
+  plugins: [styles],
+};
+
+/** The doors that stand alone: entry, file, form. The labextension has a build of its own. */
+export const DOORS = [
+  { entry: "src/widget/index.ts", file: "widget.js", format: "esm" },
+  { entry: "src/page/index.ts", file: "page.js", format: "iife" },
+  { entry: "src/editor/index.ts", file: "editor.js", format: "esm" },
+];
+
+/** Bundle one door; without `outdir` nothing is written. Its text comes back. */
+export async function build({ entry, file, format }, outdir) {
+  const made = await esbuild.build({ ...common, entryPoints: [entry], format, write: outdir !== undefined, outfile: join(outdir ?? here, file) });
+  return made.outputFiles?.[0].text ?? "";
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const outdir = join(package_, "static");
+  mkdirSync(outdir, { recursive: true });
+  for (const door of DOORS.filter(({ entry }) => existsSync(join(here, entry)))) await build(door, outdir);
+}
