@@ -193,7 +193,7 @@ export interface PlanCell {
 
 // about: "rerun" {take, entries, fresh, on_divergence} -> {started}; about: "cancel" -> {}
 // about: "adopt" {take, cells} -> Plan (the proof named cells that differ); "done" may come again, with the proof's end
-// tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {id, choice, reply?}; tell "done": Comparison
+// tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
 export interface Divergence {
   id: string; cell: string; title: string;
