@@ -81,6 +81,10 @@ cell_timeout = click.option("--timeout", type=float, metavar="SECONDS", help="Fo
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
 of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
 freeze = click.option("--freeze", multiple=True, metavar="X", help="Never runs: answered from a recording.")
+on_divergence = click.option(
+    "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
+    help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
+)  # fmt: skip
 stub = click.option("--stub", multiple=True, metavar="tool:NAME=JSON", help="Never runs: answered with JSON.")
 
 
@@ -127,6 +131,7 @@ def record(
 @click.option("--live", multiple=True, metavar="X", help=f"Goes live, into a take; X is {X}.")
 @freeze
 @stub
+@on_divergence
 @click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
 @click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")
@@ -135,12 +140,13 @@ def record(
 @handled
 def replay(  # noqa: PLR0913 - an option each
     notebook: Path, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
-    freeze: Words, stub: Words, *, strict: bool, as_json: bool,
+    freeze: Words, stub: Words, *, on_divergence: str | None, strict: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Replay a notebook and compare its outputs.
 
     It runs in a fresh kernel, in memory: nothing leaves the machine and nothing is written. Where a cell's outputs
-    differ from those saved in the notebook, the difference is shown. With --live, what ran live is written to a take.
+    differ from those saved in the notebook, the difference is shown. What ran live (--live, --on-divergence) is
+    written to a take.
     """
     from tape_jupyter import headless, listing, shuffling, takes
 
@@ -149,12 +155,15 @@ def replay(  # noqa: PLR0913 - an option each
     if strict and (edited := [entry.id for path in found for entry in _open(path).edited()]):
         click.echo(f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True)
         return 1
-    options = _options("replay", take, live, freeze, stub)
-    if take and not live and not stub and not any(take in takes.names(path) for path in found):
+    options = _options("replay", take, live, freeze, stub, on_divergence)
+    writes = bool(live or stub or on_divergence)
+    if take and not writes and not any(take in takes.names(path) for path in found):
         takes.require(found[0], take)
     before = {made for path in found for made in takes.found(path)}
     if shuffle is not None and options:
-        raise TapeUsageError("--shuffle plays the cassettes themselves: leave out --take, --live, --freeze and --stub")
+        raise TapeUsageError(
+            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub and --on-divergence"
+        )
     if shuffle is not None:
         done = shuffling.search(notebook, shuffle, tries, _tell_try(quiet=as_json), timeout)
         tried = [each.record() for each in done]
@@ -164,7 +173,7 @@ def replay(  # noqa: PLR0913 - an option each
         runs = headless.replay(notebook, progress.starting, progress.told, timeout, options)
     made = sorted({made for path in found for made in takes.found(path)} - before)
     if as_json:
-        report = {**_report(notebook, "replay", runs), **({"takes": list(map(str, made))} if live or stub else {})}
+        report = {**_report(notebook, "replay", runs), **({"takes": list(map(str, made))} if writes else {})}
         click.echo(json.dumps(report, indent=1))
     else:
         click.echo(_closing(runs, "the same as saved"))
@@ -410,12 +419,15 @@ def _closing(runs: list[CellRun], well: str) -> str:
     return f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else "")
 
 
-def _options(mode: str, take: str | None, live: Words, freeze: Words, stub: Words) -> dict[str, str]:
-    """What the kernel is told of --take, --live, --freeze and --stub. Raises TapeUsageError before it is started."""
+def _options(
+    mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None
+) -> dict[str, str]:
+    """What the kernel is told of these options. Raises TapeUsageError before it is started."""
     from tape_jupyter.notebook import words
 
-    words.excepted(mode, take, list(live), list(freeze), list(stub))
+    words.excepted(mode, take, list(live), list(freeze), list(stub), on_divergence)
     given = {"--take": [take] if take else [], "--live": live, "--freeze": freeze, "--stub": stub}
+    given["--on-divergence"] = [on_divergence] if on_divergence else []
     told = [word for name, each in given.items() for value in each for word in (name, value)]
     return {"TAPE_OPTIONS": shlex.join(told)} if told else {}
 

@@ -237,13 +237,18 @@ def likeness(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:
 def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int = 8) -> list[str]:
     """Readable lines: each differing field with its recorded and its present value, cut around the difference."""
     lines: list[str] = []
-    names = [n for n in dict.fromkeys((*recorded, *now)) if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)]
-    for name in names[:limit]:
-        before, after = _around(recorded.get(name, _ABSENT), now.get(name, _ABSENT))
+    found = differing(recorded, now)
+    for name, before, after in found[:limit]:
         lines += [f"  {name}", f"    recorded: {before}", f"    now:      {after}"]
-    if len(names) > limit:
-        lines.append(f"  ... and {len(names) - limit} more fields differ")
+    if len(found) > limit:
+        lines.append(f"  ... and {len(found) - limit} more fields differ")
     return lines
+
+
+def differing(recorded: Mapping[str, Any], now: Mapping[str, Any], width: int = 100) -> list[tuple[str, str, str]]:
+    """Each differing field: its name, its recorded and its present value, cut to `width` around the difference."""
+    names = [n for n in dict.fromkeys((*recorded, *now)) if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)]
+    return [(name, *_around(recorded.get(name, _ABSENT), now.get(name, _ABSENT), width)) for name in names]
 
 
 class _Absent:
@@ -254,7 +259,7 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def _around(before: Any, after: Any, width: int = 100) -> tuple[str, str]:
+def _around(before: Any, after: Any, width: int) -> tuple[str, str]:
     if not (isinstance(before, str) and isinstance(after, str)):
         return _short(repr(before), width), _short(repr(after), width)
     start = parting(before, after, width, width // 3)

@@ -18,6 +18,9 @@ from tape_jupyter.selection import Known, Selection, Site
 
 Mode = Literal["record", "replay", "once", "new_episodes", "live"]
 MODES: tuple[Mode, ...] = ("record", "replay", "once", "new_episodes", "live")
+Policy = Literal["stop", "live", "stale"]
+POLICIES: tuple[Policy, ...] = ("stop", "live", "stale")
+"""What becomes of a replayed call that is not recorded, a divergence: refused, sent, or answered as a like call was."""
 
 
 class Recorded(Known, Protocol):
@@ -63,7 +66,14 @@ class Stub:
     recorded: Recorded | None = None
 
 
-Decision = Recorded | GoLive | Refuse | Frozen | Stub
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """Answer with the recorded reply of the call in whose place it stands; `times` is Refuse's, where there is none."""
+
+    times: int = 0
+
+
+Decision = Recorded | GoLive | Refuse | Frozen | Stub | Diverged
 
 
 Matching = Callable[[str], Sequence[Recorded]]
@@ -84,6 +94,9 @@ class Execution:
     selection: Selection = field(default_factory=Selection)
     places: dict[str, int] | None = None
     """While recording with frozen boundaries: the runs to answer from, as they were before this one replaced any."""
+    on_divergence: Policy = "stop"
+    decided: Mapping[str, Policy] = field(default_factory=dict)
+    """What a person decided of single divergences, by match key."""
 
 
 class _Shelf:
@@ -195,7 +208,15 @@ class Player:
             found = self._take(execution, key, lineage) if execution.mode != "record" else None
             if found is not None:
                 return found
-            return Refuse(self.times(execution, key)) if execution.mode == "replay" else GoLive()
+            return self._diverged(execution, key) if execution.mode == "replay" else GoLive()
+
+    def _diverged(self, execution: Execution, key: str) -> Decision:
+        """What becomes of a call that no recorded one answers, in a replay."""
+        how = execution.decided.get(key, execution.on_divergence)
+        if how == "live":
+            return GoLive()
+        times = self.times(execution, key)
+        return Diverged(times) if how == "stale" else Refuse(times)
 
     def _selected(self, execution: Execution, key: str, lineage: str, site: Site) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
@@ -207,9 +228,24 @@ class Player:
             return Stub(execution.selection.stub(site), found if mode == "replay" else None)
         if found is not None and (how == "freeze" or mode != "record"):
             return Frozen(found) if mode == "record" else found
-        if how == "freeze" or mode == "replay":
+        if how == "freeze":
             return Refuse(self.times(execution, key), frozen=mode != "replay")
-        return GoLive()
+        return self._diverged(execution, key) if mode == "replay" else GoLive()
+
+    def repeated(self, execution: Execution) -> frozenset[str]:
+        """Ids of the runs that this execution repeats: the recording of its cell, and what adds to that."""
+        with self._lock:
+            return frozenset(run for run, distance in self._own_runs(execution).items() if not distance)
+
+    def claim(self, execution: Execution, recorded: Recorded) -> bool:
+        """Serve this very call; False where it has been served in this execution."""
+        with self._lock:
+            name = (recorded.run, recorded.id)
+            if name in execution.served:
+                return False
+            execution.served.add(name)
+            self._served[name] += 1
+            return True
 
     def times(self, execution: Execution, key: str) -> int:
         """How often the cassette's current runs hold this call."""

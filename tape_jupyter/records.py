@@ -32,7 +32,8 @@ class Head:
     """What a record says of a call besides its request and its reply.
 
     `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked). `frozen` says that
-    the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
+    the call did not go out: "stub", or the recorded call that answered it ("RUN/ID"). `diverged` says what became of a
+    replayed call that was not recorded: "live", "stale" (`frozen` names what answered it), "hand" (a person's reply).
     """
 
     call: str
@@ -48,6 +49,7 @@ class Head:
     exact: str = ""
     clean: int = 0
     frozen: str = ""
+    diverged: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
@@ -62,6 +64,7 @@ class Head:
             "seconds": round(self.seconds, 4),
             "failed": self.failed,
             "frozen": self.frozen,
+            "diverged": self.diverged,
             "kit": dict(self.kit),
         }
         told = {key: value for key, value in optional.items() if value not in ("", [], {})}

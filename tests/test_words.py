@@ -46,7 +46,7 @@ def test_a_line_says_mode_name_and_options(line, mode, name, options):
         ("record 'x", "No closing quotation"),
         ("--strict", "required: mode"),
         ("record a b c", "unrecognized arguments: b c"),
-        ("record --on-divergence stop", "not in this version"),
+        ("record --on-divergence live", "goes with replay"),
         ("record --live host:x", "--live goes with replay"),
         ("replay --live llm --freeze llm", "a boundary is one or the other"),
         ("replay --live model", "'model' names no boundary: write llm, tools, tool:NAME"),

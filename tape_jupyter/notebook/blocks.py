@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tape_jupyter.notebook import deck
+from tape_jupyter.notebook import deck, partial
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
 from tape_jupyter.notebook.words import check_pace, check_pins
 
@@ -118,6 +118,7 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     live: str | Sequence[str] = (),
     freeze: str | Sequence[str] = (),
     stub: Mapping[str, Any] = _NOTHING,
+    on_divergence: str = "stop",
 ) -> Block:
     """Play the cassette at `path`: no network, no key, no tool body runs.
 
@@ -125,10 +126,13 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     interrupt cut; `no_pin` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions) or 'recorded';
     without it in order where calls overlapped. `shuffle`: a seed that draws the order of replies. `take` plays that
     take; `live` names boundaries (as `freeze` of `recording`) that go live: what ran live goes to `take`, or to a new
-    take that `report.take` names. Raises TapeUsageError where there is no cassette, UnmatchedCall at a call that is not
-    on the tape.
+    take that `report.take` names. `on_divergence`: what becomes of a call that is not on the tape: 'stop' raises
+    UnmatchedCall, 'live' sends it, 'stale' gives it the recorded reply of the call in whose place it stands; what was
+    answered goes to the take likewise. Raises TapeUsageError where there is no cassette.
     """
     options = {"ignore": list(ignore), "tools": list(tools), "strict": strict, "cut_short": cut_short}
     options |= {"no_pin": check_pins(no_pin), "pace": check_pace(pace), "shuffle": shuffle}
     options |= _excepted(take=take, live=live, freeze=freeze, stub=stub)
+    options["on_divergence"] = on_divergence
+    partial.policy_of(options, mode)
     return _block(mode, path, options)

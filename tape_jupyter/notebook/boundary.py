@@ -18,12 +18,13 @@ from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_
 from tape_jupyter.notebook import answers, moved
 from tape_jupyter.notebook.capture import HttpCapture, Passing
 from tape_jupyter.notebook.dialogues import DialogueCapture, opens_dialogue, played_dialogue
+from tape_jupyter.notebook.divergence import Stale, diverged, stand_in
 from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, require_key
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
-from tape_jupyter.player import Frozen, GoLive, Recorded, Refuse, Stub
+from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
@@ -131,6 +132,7 @@ class Boundary:
         else:
             capture = HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.diverged = "live" if _is_divergence(cell, decided) else ""
         return capture
 
     def _match(self, cell: Cell, request: Request) -> Asked:
@@ -159,6 +161,7 @@ class Boundary:
         self._open_run(cell, call)
         capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call, arguments)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.diverged = "live" if _is_divergence(cell, decided) else ""
         return capture
 
     def _decide(
@@ -168,7 +171,13 @@ class Boundary:
         lineage = origin.lineage if origin is not None else ""
         site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
         decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed, site=site)
+        if isinstance(decided, Diverged):
+            dialogue = isinstance(call, Request) and opens_dialogue(call)
+            found = None if dialogue else stand_in(cell, call, lineage, self.desk.secrets)
+            decided = found or Refuse(decided.times)
         if isinstance(decided, Refuse):
+            if cell.replaying and not decided.ended and not decided.frozen:
+                cell.divergences.append(diverged(cell, call, match, lineage, self.desk.secrets))
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             cell.served.append(decided)
@@ -186,6 +195,9 @@ class Boundary:
         if isinstance(decided, Stub):
             held.keep(call, Value(decided.value), "stub", recorded)
         elif recorded is not None:
+            if isinstance(decided, Stale):
+                held.diverged = "stale"
+                cell.stale.append(held.id)
             held.keep(call, recorded.reply(), f"{recorded.run}/{recorded.id}")
 
     def _require_key(self, cell: Cell, request: Request) -> None:
@@ -247,6 +259,11 @@ class Boundary:
         if b'"tool' not in request.body and not cell.ask.options.get("tools") and not cell.execution.selection:
             return
         self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+
+
+def _is_divergence(cell: Cell, decided: GoLive) -> bool:
+    """Whether it goes live since the tape does not hold it, not since a person wants that boundary live."""
+    return cell.replaying and decided.recorded is None and not cell.execution.selection.live
 
 
 def _entry(recorded: Recorded | None) -> Entry:

@@ -60,7 +60,7 @@ class Taking:
         self.started = perf_counter()
         self.entry: Entry | None = None
         self.over: Entry | None = None
-        self.frozen = ""
+        self.frozen = self.diverged = ""
         self.asked = Asked(match)
         self.tags = cell.tags.of_call()
 
@@ -97,7 +97,7 @@ class Taking:
         head = Head(
             self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
             row.error,
-            self.asked.exact, self.asked.clean, self.frozen,
+            self.asked.exact, self.asked.clean, self.frozen, self.diverged,
         )  # fmt: skip
         try:
             if self.over is not None:

@@ -132,7 +132,7 @@ class Deck:
         take = partial.take_of(cassette, ask, selection, self._take, lambda: self._fresh_take(ask, cassette))
         if take is not cassette:
             path, cassette = take.path, self.cassette(take.path, take)[0]
-        writes = ask.mode == "record" or (ask.mode == "replay" and selection.changes)
+        writes = ask.mode == "record" or partial.writes(ask.options, ask.mode, selection)
         if writes and (reason := cassette.writable()):
             raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path))
         return cassette, path
@@ -215,6 +215,8 @@ class Deck:
         if mode != ask.mode:
             selection = selection.without_stubs()
         execution = player.start(identity, mode, matching, selection)
+        execution.on_divergence = partial.policy_of(ask.options, ask.mode)
+        execution.decided = ask.options.get("decided") or {}
         cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
         self._start(cell)
         return cell

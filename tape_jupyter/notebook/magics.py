@@ -16,7 +16,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 
 from tape_jupyter import gap_page, gap_report, listing, take_words, takes
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
-from tape_jupyter.notebook import deck, paths
+from tape_jupyter.notebook import deck, lab, paths
 from tape_jupyter.notebook.cells import Cells
 from tape_jupyter.notebook.tracebacks import short
 from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
+    "--on-divergence",
 )  # fmt: skip
 LATER = ("view", "frame", "plan", "rerun", "override", "export", "verify", "prune")
 ASKS = ("status", "calls", "show", "gaps", "takes", "diff", "set")
@@ -222,6 +223,7 @@ def load(shell: InteractiveShell) -> None:
             shell.set_hook(  # type: ignore[no-untyped-call]
                 "complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic
             )
+        lab.start(shell, cells)
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
 
 
@@ -233,6 +235,7 @@ def unload(shell: InteractiveShell) -> None:
     if cells.deck.forced and cells.deck.sealed:
         raise TapeUsageError("TAPE_MODE=replay wins: the extension stays, so that nothing goes live")
     cells.deck.set_session("off")
+    lab.stop(cells)
     cells.uninstall()
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from tape_jupyter.calls import FunctionCall, Request
-from tape_jupyter.cassette import Cassette, Entry
+from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.matching import field_diff, fields, nearest
 from tape_jupyter.notebook.taped import Cell
@@ -44,6 +44,8 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Sec
     lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
     if cell.execution.selection.live:
         lines.append(f"Or let it go live as well: --live {boundary(call)}.")
+    elif cell.replaying and cell.cassette is not None and cell.cassette.base is not None:
+        lines.append("Or, into the take: let it go live, or keep the recorded reply: --on-divergence live|stale.")
     return UnmatchedCall("\n".join(lines))
 
 
@@ -83,27 +85,33 @@ def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -
             else f"There is no cassette {cell.path}."
         ]
     ours = fields(call, secrets=secrets)
-    found = nearest(ours, _recorded(cell.cassette, call))
-    if found is None:
+    entry = nearest_call(ours, cell.cassette.calls)
+    if entry is None:
         return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]
-    entry: Entry = found[0]
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
-    diff = field_diff(dict(_fields(entry) or {}), ours)
+    diff = field_diff(recorded_fields(entry) or {}, ours)
     return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
 
 
-def _recorded(cassette: Cassette, call: Request | FunctionCall) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
+def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | None:
+    """Of recorded calls of the same sort the one whose fields are most like these; of equals the newest."""
+    found = nearest(ours, _recorded(calls, is_tool="tool" in ours))
+    return found[0] if found is not None else None
+
+
+def _recorded(calls: Sequence[Entry], *, is_tool: bool) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
     """Recorded calls of the same sort with their fields, newest first, for as long as a person is ready to wait."""
     until = time.monotonic() + SEARCH_SECONDS
-    for entry in reversed(cassette.calls):
+    for entry in reversed(calls):
         if time.monotonic() > until:
             return
-        theirs = _fields(entry)
-        if theirs is not None and ("tool" in theirs) == isinstance(call, FunctionCall):
+        theirs = recorded_fields(entry)
+        if theirs is not None and ("tool" in theirs) == is_tool:
             yield entry, theirs
 
 
-def _fields(entry: Entry) -> Mapping[str, Any] | None:
+def recorded_fields(entry: Entry) -> Mapping[str, Any] | None:
+    """A recorded call's fields; None where its record cannot be read."""
     try:
         return fields(entry.request(), recorded=True)
     except CassetteError:

@@ -18,11 +18,12 @@ from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
 from tape_jupyter.notebook.capture import Taking, failure, row_of
 from tape_jupyter.notebook.taped import Cell, CellAsk, Row
 from tape_jupyter.overrides import chain
+from tape_jupyter.player import POLICIES, Policy
 from tape_jupyter.runs import newer_than, run_of
 from tape_jupyter.secrets import names_a_secret, placeholder
 from tape_jupyter.selection import Selection, Site, site_of
 
-OPTIONS = ("take", "live", "freeze", "stub")
+OPTIONS = ("take", "live", "freeze", "stub", "on_divergence")
 """Their keys in a cell's options."""
 FRESH = "live"
 
@@ -37,6 +38,22 @@ def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
     if selection and mode == "live":
         raise TapeUsageError("live takes no --freeze or --stub: nothing is decided there, calls are only observed")
     return selection
+
+
+def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
+    """What becomes of a divergence. Raises TapeUsageError for what is none, and for a mode that has no divergences."""
+    told = options.get("on_divergence") or "stop"
+    if told not in POLICIES:
+        raise TapeUsageError(f"{str(told)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})")
+    if told != "stop" and mode != "replay":
+        raise TapeUsageError(f"--on-divergence goes with replay: in {mode} nothing diverges")
+    policy: Policy = told
+    return policy
+
+
+def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
+    """Whether a replay may write: what it answers otherwise than the tape does goes to a take."""
+    return mode == "replay" and bool(selection.changes or policy_of(options, mode) != "stop" or options.get("decided"))
 
 
 def require_outside(ask: CellAsk, selection: Selection) -> None:
@@ -78,9 +95,10 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     """
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
-        kept = {name: told for name, told in ask.options.items() if name not in ("live", "freeze", "stub")}
+        kept = {name: told for name, told in ask.options.items() if name == "take" or name not in OPTIONS}
         return replace(ask, mode="replay", options={**kept, **own})
     own.pop("live", None)
+    own.pop("on_divergence", None)
     if "freeze" in own:
         own["freeze"] = [*dict.fromkeys((*ask.options.get("freeze", ()), *own["freeze"]))]
     if "stub" in own:
@@ -102,10 +120,10 @@ def take_of(
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
     name = str(ask.options.get("take") or "")
-    writes = ask.mode != "replay" or selection.changes
-    if not name and not (selection.changes and ask.mode == "replay"):
+    replays_more = writes(ask.options, ask.mode, selection)
+    if not name and not replays_more:
         return base
-    if name and not writes and not takes.path_of(base.root, name).exists():
+    if name and ask.mode == "replay" and not replays_more and not takes.path_of(base.root, name).exists():
         if ask.explicit:
             takes.require(base.root, name)
         return base  # a session's word for many cells: the take is of another cassette of the notebook
@@ -141,7 +159,8 @@ def told_of(cell: Cell) -> tuple[str, Path | None, list[str]]:
     if len(tape.chain) > 2:
         notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
     if cell.run and cell.replaying:
-        notes.append(f"what ran live is in the take {name}; {tape.root.name} is as it was")
+        what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
+        notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
     if newer := _newer_below(cell, tape):
         notes.append(f"take {name} is of an earlier recording of this cell: {tape.root.name} has a newer one, {newer}")
     return name, tape.path, notes

@@ -24,12 +24,16 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
     if edited := list(dict.fromkeys(cell.edited)):
         more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
+    if cell.stale:
+        named = ", ".join(cell.stale[:NAMED_EDITS]) + (", ..." if len(cell.stale) > NAMED_EDITS else "")
+        notes.append(f"{len(cell.stale)} stale: answered as another request was when recorded ({named})")
     seconds = time.perf_counter() - cell.started
     take, path, whereto = partial.told_of(cell)
     told = Later([*notes, *whereto], lambda: drifted.said(cell))
     return CellReport(
-        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take
-    )
+        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
+        list(cell.divergences),
+    )  # fmt: skip
 
 
 class Rows(Later[Row]):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from tape_jupyter import providers
-from tape_jupyter.calls import Gate, Reply, Value
+from tape_jupyter.calls import FunctionCall, Gate, HostClass, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
 from tape_jupyter.errors import TapeRefusal
@@ -118,11 +118,44 @@ class Later(Sequence[T]):
         return self._whole()[index]
 
 
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """What was asked now (no secret is in `asked`) and the recorded call that is nearest, None where there is none.
+
+    `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's match key, `repeats`
+    the recording that its cell repeats, `lineage` its task or thread.
+    """
+
+    match: str
+    kind: HostClass
+    title: str
+    call: Request | FunctionCall
+    asked: Mapping[str, Any]
+    nearest: Entry | None
+    fields: tuple[tuple[str, str, str], ...]
+    repeats: str = ""
+    lineage: str = ""
+
+    @property
+    def id(self) -> str:
+        """8 hex digits, as the call's own id would begin."""
+        return self.match[:8]
+
+    def lines(self) -> list[str]:
+        """For people, in a terminal."""
+        near = f"; nearest: {self.nearest.id} of run {self.nearest.run}" if self.nearest is not None else ""
+        told = [f"{self.title} is not on the tape{near}"]
+        for path, before, after in self.fields[:3]:
+            told += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
+        return told
+
+
 @dataclass
 class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
 
-    `take` is the take that it played or wrote.
+    `take` is the take that it played or wrote. `divergences` are the refused calls that a person can
+    decide on.
     """
 
     mode: str
@@ -134,6 +167,7 @@ class CellReport:
     seconds: float
     incomplete: bool
     take: str = ""
+    divergences: Sequence[Divergence] = ()
 
 
 class Pacing(Protocol):
@@ -177,6 +211,8 @@ class Cell:
     edited: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     refusals: list[TapeRefusal] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cold: list[str] = field(default_factory=list)

@@ -18,15 +18,16 @@ from tape_jupyter import takes
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import partial
 from tape_jupyter.notebook.paths import check_name
+from tape_jupyter.player import POLICIES
 
 CELL_MODES = ("record", "replay", "once", "new_episodes")
 SESSION_MODES = (*CELL_MODES, "live", "off")
 USAGE = (
     f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
     "[--no-pin clock,sleep,random,timezone] [--pace instant|order|recorded] "
-    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]..."
+    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale]"
 )
-NOT_YET = ("step", "--on-divergence")
+NOT_YET = ("step",)
 
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
 
@@ -60,6 +61,7 @@ def _parser() -> _Parser:
     parser.add_argument("--live", action="append", default=[])
     parser.add_argument("--freeze", action="append", default=[])
     parser.add_argument("--stub", action="append", default=[])
+    parser.add_argument("--on-divergence", choices=POLICIES)
     return parser
 
 
@@ -67,11 +69,17 @@ def _listed(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def excepted(mode: str, take: str | None, live: list[str], freeze: list[str], stub: list[str]) -> dict[str, Any]:
-    """The options of --take, --live, --freeze and --stub that were given. Raises TapeUsageError for what is none."""
+def excepted(
+    mode: str, take: str | None, live: list[str], freeze: list[str], stub: list[str], on_divergence: str | None = None
+) -> dict[str, Any]:
+    """The options of --take, --live, --freeze, --stub and --on-divergence that were given.
+
+    Raises TapeUsageError for what is none.
+    """
     told = {"take": take and takes.check_name(take), "live": live, "freeze": freeze, "stub": stubs(stub)}
-    options = {name: value for name, value in told.items() if value}
+    options = {name: value for name, value in {**told, "on_divergence": on_divergence}.items() if value}
     partial.selection_of(options, mode)
+    partial.policy_of(options, mode)
     return options
 
 
@@ -106,7 +114,7 @@ def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
         check_name(said.name)
     said.no_pin = check_pins(said.no_pin)
     options = {key: value for key, value in vars(said).items() if key not in ("mode", "name", *partial.OPTIONS)}
-    options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub)
+    options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
     return Word(said.mode, said.name, options)
 
 

@@ -149,7 +149,7 @@ def test_an_error_stops_run_all(kernel):
         ("%%tape record a b", "unrecognized arguments: b"),
         ("%%tape record 'a", "No closing quotation"),
         ("%%tape record --strct", "unrecognized arguments: --strct"),
-        ("%%tape record --on-divergence stop", "not in this version"),
+        ("%%tape record --on-divergence live", "goes with replay"),
         ("%%tape step", "not in this version"),
     ],
 )
