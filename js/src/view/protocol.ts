@@ -51,6 +51,8 @@ export interface Session {
   totals: Totals;
   /** A cell that is taped now. */
   running: Running | null;
+  /** Calls of this kernel's session, for the status bar. */
+  calls_here?: number;
   notes: string[];
 }
 export interface Take { name: string; of: string; overrides: number; calls: number; at: string; stale: number }

@@ -1,0 +1,59 @@
+// Builds the labextension: tape_jupyter/labextension/. JupyterLab's own builder takes 458 MB of packages for what
+// esbuild does here: a hand-written federation container (src/lab/container.ts), and the editor as a chunk of its own.
+import * as esbuild from "esbuild";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { common, here, package_ } from "./build.mjs";
+
+/** Modules of the editor that JupyterLab shares: one CodeMirror on a page, or its facets do not know each other. */
+const SHARED = /^@jupyterlab\/|^@lumino\/|^@codemirror\/(state|view|language)$|^@lezer\/(common|highlight)$/;
+
+const shared = {
+  name: "shared",
+  setup(build) {
+    build.onResolve({ filter: SHARED }, ({ path }) => ({ path, namespace: "shared" }));
+    build.onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => ({
+      contents: `module.exports = globalThis[Symbol.for("tape-jupyter.shared")][${JSON.stringify(path)}]`,
+    }));
+  },
+};
+
+/** Text of one bundle, and the name it gets: its digest keeps browsers from showing yesterday's. */
+export async function bundle(entry, name, options) {
+  const plugins = [...common.plugins, shared];
+  const made = await esbuild.build({ ...common, ...options, plugins, entryPoints: [entry], write: false });
+  const text = made.outputFiles[0].text;
+  return { text, file: `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 12)}.js` };
+}
+
+/** Both bundles of the labextension: the container knows the editor's file. */
+export async function bundles() {
+  const editor = await bundle("src/editor/index.ts", "editor", { format: "esm" });
+  const container = await bundle("src/lab/container.ts", "remoteEntry", {
+    format: "iife",
+    define: { TAPE_EDITOR_FILE: JSON.stringify(editor.file) },
+  });
+  return { editor, container };
+}
+
+function write(out, { editor, container }) {
+  const { name, version, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
+  const schemas = join(out, "schemas", name);
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(join(out, "static"), { recursive: true });
+  mkdirSync(schemas, { recursive: true });
+  for (const { file, text } of [editor, container]) writeFileSync(join(out, "static", file), text);
+  copyFileSync(join(here, "schema", "plugin.json"), join(schemas, "plugin.json"));
+  const _build = { load: `static/${container.file}`, extension: "./extension", mimeExtension: "./mimeExtension" };
+  const jupyterlab = { extension: true, mimeExtension: true, schemaDir: "schema", _build };
+  const description = "Records, shows, edits and replays the calls of a notebook's cells.";
+  const told = JSON.stringify({ name, version, license, description, jupyterlab }, null, 2);
+  writeFileSync(join(out, "package.json"), told);
+  writeFileSync(join(schemas, "package.json.orig"), told);
+  const uninstallInstructions = "pip uninstall tape-jupyter";
+  writeFileSync(join(out, "install.json"), JSON.stringify({ packageManager: "python", packageName: name, uninstallInstructions }, null, 2));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) write(join(package_, "labextension"), await bundles());

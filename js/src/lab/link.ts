@@ -1,0 +1,178 @@
+/**
+ * The line between one notebook's kernel and this page. Nothing is said to a kernel before it has said itself that the
+ * extension is loaded there: it opens a comm (`tell`), on which only the kernel speaks. We answer by opening another
+ * (`ask`), on which only the page speaks: ipykernel 7.4 sends a comm's messages to the thread that last published on
+ * it, so a comm used both ways would wait behind a cell that runs. Both have one target, and share its subshell.
+ */
+import { PageConfig } from "@jupyterlab/coreutils";
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { Comm, Kernel } from "@jupyterlab/services";
+import { UUID } from "@lumino/coreutils";
+
+import { isRecord } from "./door.ts";
+import { Runner } from "./run.ts";
+
+const TARGET = "tape-jupyter";
+/** Begins the id of the kernel's comm, so that a page that comes later finds it. */
+const TELL = "tape-tell-";
+const SUBSHELL_MS = 5000;
+const GONE = "the kernel has gone: run %load_ext tape_jupyter in the notebook again";
+
+type Hear = (message: Record<string, unknown>) => void;
+
+/** One view's end of the line. */
+export interface Wire {
+  send(message: unknown): void;
+  close(): void;
+}
+
+export class Link {
+  readonly panel: NotebookPanel;
+  readonly #client = UUID.uuid4();
+  readonly #runner: Runner;
+  readonly #views = new Map<string, { hear: Hear; pending: Set<string> }>();
+  readonly #watchers = new Set<() => void>();
+  #kernel: Kernel | null = null;
+  #tell: Comm | null = null;
+  #ask: Comm | null = null;
+
+  constructor(panel: NotebookPanel) {
+    this.panel = panel;
+    this.#runner = new Runner(panel, (told) => this.#send(told));
+    panel.sessionContext.kernelChanged.connect((_, { newValue }) => this.#attend(newValue));
+    panel.context.pathChanged.connect(() => this.#send(this.#where()));
+    void panel.sessionContext.ready.then(() => this.#attend(panel.sessionContext.session?.kernel ?? null));
+  }
+
+  /** Whether the kernel has the extension loaded and hears us. */
+  get connected(): boolean {
+    return this.#ask !== null;
+  }
+
+  get kernel(): Kernel | null {
+    return this.#kernel;
+  }
+
+  /** Calls `watcher` whenever `connected` or the kernel changes; returns the way off. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  open(hear: Hear): Wire {
+    const view = UUID.uuid4();
+    const pending = new Set<string>();
+    this.#views.set(view, { hear, pending });
+    return {
+      send: (message) => {
+        const id = isRecord(message) && typeof message.id === "string" ? message.id : "";
+        if (!this.connected) return hear({ type: "answer", id, error: GONE });
+        pending.add(id);
+        this.#send({ type: "view", view, message });
+      },
+      close: () => {
+        this.#views.delete(view);
+        this.#send({ type: "unview", view });
+      },
+    };
+  }
+
+  dispose(): void {
+    const ask = this.#ask;
+    this.#drop();
+    if (ask && !ask.isDisposed && this.#kernel?.isDisposed === false) ask.close();
+    this.#attend(null);
+    this.#watchers.clear();
+  }
+
+  #attend(kernel: Kernel | null): void {
+    if (kernel === this.#kernel) return;
+    this.#drop();
+    if (this.#kernel && !this.#kernel.isDisposed) {
+      this.#kernel.removeCommTarget(TARGET, this.#adopt);
+      this.#kernel.statusChanged.disconnect(this.#status);
+    }
+    this.#kernel = kernel;
+    this.#changed();
+    if (!kernel?.handleComms) return;
+    kernel.registerCommTarget(TARGET, this.#adopt);
+    kernel.statusChanged.connect(this.#status);
+    void this.#find(kernel).catch((error: unknown) => console.warn("tape-jupyter: no answer from the kernel:", error));
+  }
+
+  /** The kernel's comm, where it was opened before this page came. */
+  async #find(kernel: Kernel): Promise<void> {
+    const { content } = await kernel.requestCommInfo({ target_name: TARGET });
+    const id = Object.keys(content.comms ?? {}).find((each) => each.startsWith(TELL));
+    if (id !== undefined && kernel === this.#kernel && !this.#tell) this.#adopt(kernel.createComm(TARGET, id));
+  }
+
+  readonly #status = (_: unknown, status: string): void => {
+    if (/restarting|dead|terminating/.test(status)) this.#drop();
+  };
+
+  readonly #adopt = (tell: Comm): void => {
+    const kernel = this.#kernel;
+    if (!kernel || !tell.commId.startsWith(TELL)) return;
+    this.#drop();
+    this.#tell = tell;
+    tell.onMsg = ({ content }) => this.#heard(content.data);
+    tell.onClose = () => this.#drop();
+    // Kernel messages wait for this handler: the answer must not.
+    void this.#answer(kernel, tell).catch((error: unknown) => console.warn("tape-jupyter: cannot reach the kernel:", error));
+  };
+
+  async #answer(kernel: Kernel, tell: Comm): Promise<void> {
+    const ask = kernel.createComm(TARGET);
+    await subshell(kernel, ask);
+    if (this.#tell !== tell) return;
+    ask.open({ client: this.#client });
+    this.#ask = ask;
+    this.#send(this.#where());
+    this.#changed();
+  }
+
+  #heard(data: unknown): void {
+    if (!isRecord(data) || data.client !== this.#client) return;
+    if (typeof data.view === "string" && isRecord(data.message)) this.#toView(data.view, data.message);
+    else if (data.type === "run" && typeof data.id === "string" && typeof data.cell === "string") this.#runner.run(data.id, data.cell);
+    else if (data.type === "cancel" && typeof data.id === "string") this.#runner.cancel(data.id);
+  }
+
+  #toView(name: string, message: Record<string, unknown>): void {
+    const view = this.#views.get(name);
+    if (typeof message.id === "string") view?.pending.delete(message.id);
+    view?.hear(message);
+  }
+
+  #where(): object {
+    const { path, localPath } = this.panel.context;
+    return { type: "path", path: localPath || path, root: PageConfig.getOption("serverRoot") };
+  }
+
+  #send(message: object): void {
+    if (this.#ask && !this.#ask.isDisposed && this.#kernel?.isDisposed === false) this.#ask.send(message);
+  }
+
+  #drop(): void {
+    const was = this.connected;
+    this.#tell = this.#ask = null;
+    this.#runner.drop();
+    for (const { hear, pending } of [...this.#views.values()]) {
+      for (const id of pending) hear({ type: "answer", id, error: GONE });
+      pending.clear();
+    }
+    if (was) this.#changed();
+  }
+
+  #changed(): void {
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+}
+
+/** The comm's thread in the kernel: a message sent before it is there waits behind the cell that runs. */
+async function subshell(kernel: Kernel, comm: Comm): Promise<void> {
+  if (!kernel.supportsSubshells || comm.commsOverSubshells === "disabled" || !comm.subshellStarted) return;
+  const late = new Promise<void>((resolve) => setTimeout(resolve, SUBSHELL_MS));
+  await Promise.race([comm.subshellStarted.catch(() => undefined), late]);
+}

@@ -1,0 +1,124 @@
+/** The labextension's plugin: wires each notebook to its kernel, and to the sidebar, the bars and the commands. */
+import { ICommandPalette, IToolbarWidgetRegistry, type CommandPalette, type ToolbarRegistry } from "@jupyterlab/apputils";
+import type { FrontEnd } from "@jupyterlab/application";
+import { INotebookTracker, type NotebookPanel, type NotebookTracker } from "@jupyterlab/notebook";
+import { IStatusBar, type StatusBar } from "@jupyterlab/statusbar";
+
+import { ModeSwitch, StatusItem, Watch } from "./bars.ts";
+import { hub } from "./hub.ts";
+import { icon } from "./icon.ts";
+import { Link } from "./link.ts";
+import { ID, Sidebar } from "./sidebar.ts";
+import { addStyle } from "./style.ts";
+
+const SHOW = "tape-jupyter:show";
+const RERUN = "tape-jupyter:rerun-downstream";
+const MODES = ["record", "replay", "live", "off"];
+
+class Tape {
+  readonly #app: FrontEnd;
+  readonly #tracker: NotebookTracker;
+  readonly #sidebar = new Sidebar();
+  readonly #status = new StatusItem(() => this.#reveal());
+  readonly #watches = new Map<NotebookPanel, Watch>();
+
+  constructor(app: FrontEnd, tracker: NotebookTracker) {
+    this.#app = app;
+    this.#tracker = tracker;
+    hub.contents = app.serviceManager.contents;
+    app.shell.add(this.#sidebar, "right", { rank: 900 });
+    tracker.currentChanged.connect((_, panel) => this.#front(panel));
+    tracker.widgetAdded.connect((_, panel) => this.watch(panel));
+    tracker.forEach((panel) => this.watch(panel));
+    this.#front(tracker.currentWidget);
+    this.#commands();
+  }
+
+  /** The notebook's session; its line to the kernel is laid when first asked for. */
+  watch(panel: NotebookPanel): Watch {
+    const known = this.#watches.get(panel);
+    if (known) return known;
+    const link = new Link(panel);
+    const watch = new Watch(link);
+    hub.panels.set(panel, link);
+    this.#watches.set(panel, watch);
+    this.#sidebar.add(panel, link);
+    link.watch(() => this.#app.commands.notifyCommandChanged(RERUN));
+    panel.disposed.connect(() => {
+      hub.panels.delete(panel);
+      this.#watches.delete(panel);
+      watch.dispose();
+      link.dispose();
+    });
+    this.#front(this.#tracker.currentWidget);
+    return watch;
+  }
+
+  offer(palette: CommandPalette | null, toolbars: ToolbarRegistry | null, status: StatusBar | null): void {
+    for (const command of [SHOW, RERUN, ...MODES.map(modeCommand)]) palette?.addItem({ command, category: "Tape" });
+    toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel)));
+    status?.registerStatusItem("tape-jupyter:status", { item: this.#status, align: "left", rank: 100 });
+  }
+
+  #commands(): void {
+    const { commands } = this.#app;
+    const here = () => this.#tracker.currentWidget;
+    commands.addCommand(SHOW, { label: "Show the Tape", caption: "The recorded calls of this notebook", icon, execute: () => this.#reveal() });
+    commands.addCommand(RERUN, {
+      label: "Re-run What Depends on This Cell",
+      caption: "Tape: plan the cells that depend on this one, and re-run them",
+      icon,
+      isVisible: () => this.#connected(here()),
+      isEnabled: () => this.#connected(here()),
+      execute: () => this.#plan(here()),
+    });
+    for (const mode of MODES) {
+      commands.addCommand(modeCommand(mode), {
+        label: `Tape Mode: ${mode}`,
+        isEnabled: () => here() !== null,
+        execute: () => {
+          const panel = here();
+          return panel ? this.watch(panel).setMode(mode) : undefined;
+        },
+      });
+    }
+  }
+
+  #connected(panel: NotebookPanel | null): boolean {
+    return panel !== null && (hub.panels.get(panel)?.connected ?? false);
+  }
+
+  #plan(panel: NotebookPanel | null): void {
+    const cell = panel?.content.activeCell;
+    if (!panel || !cell) return;
+    this.#reveal();
+    this.#sidebar.tell(panel, "plan", { changed: cell.model.id });
+  }
+
+  #front(panel: NotebookPanel | null): void {
+    this.#sidebar.front(panel);
+    this.#status.follow((panel && this.#watches.get(panel)) ?? null);
+    this.#app.commands.notifyCommandChanged(RERUN);
+  }
+
+  #reveal(): void {
+    this.#app.shell.expandRight?.(ID);
+    this.#app.shell.activateById(ID);
+  }
+}
+
+function modeCommand(mode: string): string {
+  return `tape-jupyter:mode-${mode}`;
+}
+
+export default {
+  id: "tape-jupyter:plugin",
+  description: "Records, shows, edits and replays the calls of a notebook's cells.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ICommandPalette, IToolbarWidgetRegistry, IStatusBar],
+  activate(app: FrontEnd, tracker: NotebookTracker, palette: CommandPalette | null, toolbars: ToolbarRegistry | null, status: StatusBar | null): void {
+    addStyle();
+    new Tape(app, tracker).offer(palette, toolbars, status);
+  },
+};

@@ -1,0 +1,125 @@
+/** The right sidebar: the view of the notebook in front. Each notebook keeps its own, so that nothing is lost on a switch. */
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import { Widget } from "@lumino/widgets";
+
+import type { Able } from "../view/protocol.ts";
+import { mount } from "../view/mount.tsx";
+import { showCell, sourceHash } from "./cells.ts";
+import { type Ask, Door } from "./door.ts";
+import { loadEditor } from "./hub.ts";
+import { icon } from "./icon.ts";
+import type { Link, Wire } from "./link.ts";
+
+export const ID = "tape-jupyter-sidebar";
+const ABLE: Able = { modes: true, override: true, rerun: true, step: false, cells: true };
+
+export class Sidebar extends Widget {
+  readonly #pages = new Map<NotebookPanel, Page>();
+
+  constructor() {
+    super();
+    this.id = ID;
+    this.title.caption = "Tape: the calls of this notebook";
+    this.title.icon = icon;
+    this.addClass("tape-sidebar");
+    this.front(null);
+  }
+
+  add(panel: NotebookPanel, link: Link): void {
+    const page = new Page(panel, link);
+    this.#pages.set(panel, page);
+    this.node.append(page.host);
+    panel.disposed.connect(() => {
+      this.#pages.delete(panel);
+      page.dispose();
+    });
+  }
+
+  front(panel: NotebookPanel | null): void {
+    for (const [each, page] of this.#pages) page.host.hidden = each !== panel;
+  }
+
+  tell(panel: NotebookPanel, about: string, body: Record<string, unknown>): void {
+    this.#pages.get(panel)?.tell(about, body);
+  }
+}
+
+/** One notebook's view, or what to do to get one. */
+class Page {
+  readonly host = document.createElement("div");
+  readonly #panel: NotebookPanel;
+  readonly #link: Link;
+  readonly #unwatch: () => void;
+  #door: Door | null = null;
+  #leave: () => void = () => undefined;
+
+  constructor(panel: NotebookPanel, link: Link) {
+    this.#panel = panel;
+    this.#link = link;
+    this.host.className = "tape-sidebar-page";
+    panel.content.node.addEventListener("click", this.#clicked);
+    this.#unwatch = link.watch(() => this.#draw());
+    this.#draw();
+  }
+
+  tell(about: string, body: Record<string, unknown>): void {
+    this.#door?.tell(about, body);
+  }
+
+  dispose(): void {
+    this.#unwatch();
+    this.#panel.content.node.removeEventListener("click", this.#clicked);
+    this.#leave();
+    this.host.remove();
+  }
+
+  #draw(): void {
+    if (this.#link.connected === (this.#door !== null) && this.host.childElementCount) return;
+    this.#leave();
+    const place = document.createElement("div"); // a fresh one: its shadow root goes with it
+    place.className = "tape-door";
+    this.host.replaceChildren(place);
+    if (this.#link.connected) this.#mount(place);
+    else place.append(hint());
+  }
+
+  #mount(place: HTMLElement): void {
+    const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path };
+    const wire: Wire = this.#link.open((message) => door.hear(message));
+    const door = new Door(state, (ask) => this.#behind(ask, door, wire));
+    const unmount = mount(place, door, { loadEditor });
+    this.#door = door;
+    this.#leave = () => {
+      this.#door = null;
+      this.#leave = () => undefined;
+      unmount();
+      wire.close();
+    };
+  }
+
+  #behind(ask: Ask, door: Door, wire: Wire): void {
+    if (ask.about !== "select") return wire.send(ask);
+    if (typeof ask.cell === "string") void showCell(this.#panel, ask.cell);
+    door.answer(ask, {});
+  }
+
+  /** A clicked cell filters its spans; a click beside the cells shows all again. */
+  readonly #clicked = (event: MouseEvent): void => {
+    const path = event.composedPath();
+    if (!this.#door || path.some((each) => each instanceof Element && each.matches(".tape-output"))) return;
+    const cell = this.#panel.content.widgets.find(({ node }) => path.includes(node));
+    if (!cell) this.#door.tell("focus", { cell: "", source: "" });
+    else void sourceHash(cell).then((source) => this.#door?.tell("focus", { cell: cell.model.id, source }));
+  };
+}
+
+function hint(): HTMLElement {
+  const box = document.createElement("div");
+  box.className = "tape-hint";
+  const code = document.createElement("code");
+  code.textContent = "%load_ext tape_jupyter";
+  const more = document.createElement("code");
+  more.textContent = "%%tape record";
+  box.append("Not loaded in this notebook's kernel. Run ", code, " in a cell, and put ", more, " on top of one that calls a model.");
+  return box;
+}

@@ -1,0 +1,25 @@
+/** The few rules that stand outside a view's shadow root: what is lit up in the notebook, and the bars. */
+const RULES = `
+.tape-sidebar { display: flex; flex-direction: column; min-width: 250px; background: var(--jp-layout-color1); color: var(--jp-ui-font-color1); }
+.tape-sidebar-page { flex: 1; min-height: 0; display: flex; flex-direction: column; }
+.tape-sidebar-page[hidden] { display: none; }
+.tape-door { flex: 1; min-height: 0; position: relative; }
+.tape-hint { padding: 12px; line-height: 1.6; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size1); }
+.tape-hint code { padding: 1px 4px; background: var(--jp-layout-color2); font-family: var(--jp-code-font-family); font-size: var(--jp-code-font-size); white-space: nowrap; }
+.tape-lit { animation: tape-lit 1.6s ease-out; }
+@keyframes tape-lit { from, 40% { box-shadow: inset 3px 0 0 var(--jp-brand-color1), 0 0 0 1px var(--jp-brand-color1); } to { box-shadow: none; } }
+@media (prefers-reduced-motion: reduce) { .tape-lit { animation: none; box-shadow: inset 3px 0 0 var(--jp-brand-color1); } }
+.tape-mode { display: flex; align-items: center; }
+.tape-mode select { font-size: var(--jp-ui-font-size1); }
+.tape-mode[data-mode="record"] select { color: var(--jp-error-color1); }
+.tape-mode[data-mode="replay"] select { color: var(--jp-brand-color1); }
+.tape-status { padding: 0 6px; cursor: pointer; white-space: nowrap; font-variant-numeric: tabular-nums; font-size: var(--jp-ui-font-size1); line-height: 24px; }
+.tape-status:hover { background: var(--jp-layout-color3); }
+.tape-output { width: 100%; overflow: hidden; position: relative; border: 1px solid var(--jp-border-color2); border-radius: 2px; }
+`;
+
+export function addStyle(): void {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(RULES);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}
