@@ -1,0 +1,522 @@
+"""Providers room: the stream of OpenAI's Chat Completions, as a hundred hosts speak it, taken apart and put together.
+
+    {role} ; {content}* ; per tool call {index, id, name, ""} {index, arguments}* ; {finish_reason} ; {usage} ; [DONE]
+
+One chunk may hold parts of several choices, of text and of tool calls at once. Hosts repeat the role, leave the
+finish_reason or `[DONE]` out, put usage and keys of their own anywhere: none of that is required, all of it is kept.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tape_jupyter.providers.look import mapping, maps, text
+from tape_jupyter.providers.recut.events import BARE_STYLE, Event, same_json, style_of, whole
+from tape_jupyter.providers.recut.pieces import pairs, recut
+
+_TEXTS: Final = ("content", "refusal", "reasoning", "reasoning_content")
+"""Keys of a delta whose texts follow each other; any other text is told once."""
+_CHUNK: Final = ("choices", "usage", "error", "obfuscation")
+_OBJECT: Final = {"chat.completion.chunk": "chat.completion"}
+
+Path = tuple[Any, ...]
+
+
+@dataclass
+class _Leaf:
+    """A long text of the message: where in the stream its parts stand (event, path in its data), and what they are."""
+
+    at: list[tuple[int, Path]] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+
+    def add(self, place: int, path: Path, part: str) -> None:
+        self.at.append((place, path))
+        self.parts.append(part)
+
+
+@dataclass
+class _Choice:
+    """A choice so far. `tools` are the calls by their index, `where` in which entries of which events each is told."""
+
+    index: Any
+    value: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] = field(default_factory=dict)
+    leaves: dict[str, _Leaf] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    where: dict[str, list[tuple[int, Path]]] = field(default_factory=dict)
+    arguments: dict[str, _Leaf] = field(default_factory=dict)
+
+    def whole(self) -> dict[str, Any]:
+        message = copy.deepcopy(self.message)
+        for key, leaf in self.leaves.items():
+            if leaf.parts:
+                message[key] = whole("".join(leaf.parts))
+        for key, leaf in self.arguments.items():
+            if leaf.parts:
+                _inner(self.tools[key])[1][_told_in(self.tools[key])] = whole("".join(leaf.parts))
+        if self.tools:
+            message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
+        return {"index": self.index, **self.value, "message": message}
+
+
+def read(events: Sequence[Event]) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for event in events:
+        for key, value in mapping(event.data).items():
+            if key not in _CHUNK and (value or key not in message):
+                message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
+            elif key in ("usage", "error") and value is not None:
+                message[key] = value
+    choices = [choice.whole() for choice in _choices(events)]
+    return {**message, "choices": choices} if choices or "error" not in message else message
+
+
+def _choices(events: Sequence[Event]) -> list[_Choice]:
+    found: dict[str, _Choice] = {}
+    for place, event in enumerate(events):
+        choices = mapping(event.data).get("choices")
+        for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
+            if isinstance(chunk, dict):
+                index = chunk.get("index", 0)
+                _add(found.setdefault(str(index), _Choice(index)), place, ("choices", number), chunk)
+    return list(found.values())
+
+
+def _add(choice: _Choice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
+    for key, value in chunk.items():
+        if key == "logprobs" and isinstance(value, dict) and isinstance(choice.value.get(key), dict):
+            choice.value[key] = _joined(choice.value[key], value)
+        elif key not in ("index", "delta") and (value is not None or key not in choice.value):
+            choice.value[key] = value
+    for key, value in mapping(chunk.get("delta")).items():
+        _tell(choice, place, (*path, "delta", key), value)
+
+
+def _tell(choice: _Choice, place: int, path: Path, value: Any) -> None:
+    key = path[-1]
+    if key == "tool_calls" and isinstance(value, list):
+        for number, each in enumerate(value):
+            _tool(choice, place, (*path, number), mapping(each))
+    elif key in _TEXTS and isinstance(value, str):
+        choice.leaves.setdefault(key, _Leaf()).add(place, path, value)
+        choice.message.setdefault(key, None)
+    elif isinstance(value, list) and isinstance(choice.message.get(key), list):
+        choice.message[key] = _extended(choice.message[key], value)
+    elif key == "function_call" and isinstance(value, dict):
+        before = mapping(choice.message.get(key))
+        choice.message[key] = {k: text(before.get(k)) + text(value.get(k)) for k in {**before, **value}}
+    elif value is not None or key not in choice.message:
+        choice.message[key] = copy.deepcopy(value)
+
+
+def _tool(choice: _Choice, place: int, path: Path, told: Mapping[str, Any]) -> None:
+    """Some hosts leave the index out, and send each call whole."""
+    index = told.get("index")
+    name = f"+{len(choice.tools)}" if index is None else str(index)
+    call = choice.tools.setdefault(name, {})
+    choice.where.setdefault(name, []).append((place, path))
+    for key, value in told.items():
+        if key in ("function", "custom") and isinstance(value, dict):
+            inner = call.setdefault(key, {})
+            for each, part in value.items():
+                if each in ("arguments", "input") and isinstance(part, str):
+                    choice.arguments.setdefault(name, _Leaf()).add(place, (*path, key, each), part)
+                    inner.setdefault(each, "")
+                elif part or each not in inner:
+                    inner[each] = part
+        elif key != "index" and (value or key not in call):
+            call[key] = value
+
+
+def _inner(call: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    key = "custom" if "custom" in call else "function"
+    return key, call.setdefault(key, {})
+
+
+def _told_in(call: Mapping[str, Any]) -> str:
+    return "input" if "custom" in call else "arguments"
+
+
+def _joined(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: [*before[key], *more[key]] if isinstance(before.get(key), list) and isinstance(more.get(key), list)
+        else more.get(key) if more.get(key) is not None else before.get(key)
+        for key in {**before, **more}
+    }  # fmt: skip
+
+
+def _extended(before: list[Any], more: list[Any]) -> list[Any]:
+    """Lists of parts go on: a text part joins the one before it of its kind and index (Mistral, OpenRouter)."""
+    out = copy.deepcopy(before)
+    for part in more:
+        last = out[-1] if out else None
+        if isinstance(part, dict) and isinstance(last, dict) and _go_together(last, part):
+            for key, value in part.items():
+                if key in ("text", "summary", "data") and isinstance(value, str):
+                    last[key] = text(last.get(key)) + value
+                elif isinstance(value, list) and isinstance(last.get(key), list):
+                    last[key] = _extended(last[key], value)
+                elif value is not None:
+                    last[key] = value
+        else:
+            out.append(copy.deepcopy(part))
+    return out
+
+
+def _go_together(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    alike = one.get("type") == two.get("type") and one.get("index") == two.get("index")
+    return alike and isinstance(one.get("type"), str) and ("text" in two or "thinking" in two or "summary" in two)
+
+
+# ---------------------------------------------------------------- message to stream, from what was recorded
+
+
+class _Sheet:
+    """The events as they become: data changed in place, parts taken out, chunks put in after others."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.data: dict[int, Any] = {}
+        self.after: dict[int, list[Any]] = {}
+        self.hollow: set[int] = set()
+
+    def of(self, place: int) -> Any:
+        if place not in self.data:
+            self.data[place] = copy.deepcopy(self.events[place].data)
+        return self.data[place]
+
+    def put(self, place: int, path: Path, value: Any) -> None:
+        where = self._parent(place, path)
+        if where is not None:
+            where[path[-1]] = value
+
+    def take(self, place: int, path: Path) -> None:
+        """Take a key out of a delta, or a call out of its list (its place is kept till the end)."""
+        where = self._parent(place, path)
+        if isinstance(where, dict):
+            where.pop(path[-1], None)
+        elif isinstance(where, list):
+            where[path[-1]] = None
+        self.hollow.add(place)
+
+    def _parent(self, place: int, path: Path) -> Any:
+        where = self.of(place)
+        for step in path[:-1]:
+            where = where[step]
+        return where
+
+    def put_in(self, place: int, data: Any) -> None:
+        self.after.setdefault(place, []).append(data)
+
+    def out(self, style: Event) -> Iterator[Event]:
+        yield from (style.like(data) for data in self.after.get(-1, ()))
+        for place, event in enumerate(self.events):
+            data = _tidy(self.data[place]) if place in self.data else event.data
+            if place not in self.hollow or not _is_hollow(data):
+                yield event.put(data) if place in self.data else event
+            yield from (style.like(data) for data in self.after.get(place, ()))
+
+
+def _tidy(data: Any) -> Any:
+    """Without the calls that were taken out."""
+    for choice in maps(mapping(data).get("choices")):
+        delta = choice.get("delta")
+        if isinstance(delta, dict) and isinstance(delta.get("tool_calls"), list):
+            delta["tool_calls"] = [each for each in delta["tool_calls"] if each is not None]
+            if not delta["tool_calls"]:
+                del delta["tool_calls"]
+    return data
+
+
+def _is_hollow(data: Any) -> bool:
+    """Whether a chunk from which something was taken says nothing any more (usage and ends are something)."""
+    choices = list(maps(mapping(data).get("choices")))
+    said = any(choice.get("finish_reason") or choice.get("delta") for choice in choices)
+    return not said and not mapping(data).get("usage")
+
+
+def rewrite(events: Sequence[Event], message: Mapping[str, Any]) -> list[Event]:
+    old, seen = read(events), _choices(events)
+    sheet, style = _Sheet(events), style_of([event for event in events if "choices" in mapping(event.data)], BARE_STYLE)
+    new = list(maps(message.get("choices")))
+    held = pairs([{"index": choice.index} for choice in seen], [{"index": each.get("index", 0)} for each in new])
+    base = _base(message, events)
+    for number, each in enumerate(new):
+        was = held[number]
+        if was is None:
+            _put_before_end(sheet, [_chunk(base, each, delta, end) for delta, end in _deltas(each)])
+        else:
+            _Rewritten(sheet, seen[was], each, base).do()
+    for place in set(range(len(seen))) - set(held):
+        _take_choice(sheet, seen[place])
+    _tops(sheet, old, message)
+    return list(sheet.out(style))
+
+
+def _base(message: Mapping[str, Any], events: Sequence[Event]) -> dict[str, Any]:
+    """What every chunk of the stream says of itself."""
+    first = next((mapping(event.data) for event in events if "choices" in mapping(event.data)), {})
+    kept = {key: value for key, value in first.items() if key not in _CHUNK and isinstance(value, str | int | None)}
+    return {**kept, **{key: message[key] for key in kept if key in message and key != "object"}}
+
+
+def _chunk(base: Mapping[str, Any], choice: Mapping[str, Any], delta: Any, end: Any = None) -> dict[str, Any]:
+    return {**base, "choices": [{"index": choice.get("index", 0), "delta": delta, "finish_reason": end}]}
+
+
+def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
+    """A choice that is added goes after the last chunk that tells of one."""
+    last = max((place for place, event in enumerate(sheet.events) if mapping(event.data).get("choices")), default=-1)
+    for chunk in chunks:
+        sheet.put_in(last, chunk)
+
+
+def _take_choice(sheet: _Sheet, choice: _Choice) -> None:
+    for place, event in enumerate(sheet.events):
+        choices = mapping(event.data).get("choices")
+        if isinstance(choices, list) and any(each.get("index", 0) == choice.index for each in maps(choices)):
+            data = sheet.of(place)
+            data["choices"] = [each for each in data["choices"] if mapping(each).get("index", 0) != choice.index]
+            sheet.hollow.add(place)
+
+
+def _tops(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for key in {*old, *new} - {"choices"}:
+        if same_json(old.get(key), new.get(key)) and (key in old) == (key in new):
+            continue
+        places = [place for place, event in enumerate(sheet.events) if mapping(event.data).get(key) is not None]
+        for place in places or [place for place, event in enumerate(sheet.events) if mapping(event.data)][:1]:
+            if key in new and key != "object":
+                sheet.put(place, (key,), new[key])
+            elif key not in new:
+                sheet.take(place, (key,))
+
+
+class _Rewritten:
+    """One choice that was recorded, and what it is to be."""
+
+    def __init__(self, sheet: _Sheet, choice: _Choice, new: Mapping[str, Any], base: Mapping[str, Any]) -> None:
+        self.sheet, self.choice, self.new, self.base = sheet, choice, new, base
+        self.old = choice.whole()
+        self.message = mapping(new.get("message"))
+        self.own = [
+            (place, number)
+            for place, event in enumerate(sheet.events)
+            for number, each in enumerate(_listed(event.data))
+            if mapping(each).get("index", 0) == choice.index
+        ]
+
+    def do(self) -> None:
+        old = self.old["message"]
+        for key in dict.fromkeys((*old, *self.message)):
+            if key != "tool_calls" and not same_json(old.get(key), self.message.get(key)):
+                self._text(key) if self._is_text(key) else self._other(key)
+        if not same_json(old.get("tool_calls"), self.message.get("tool_calls")):
+            self._calls()
+        for key in dict.fromkeys((*self.old, *self.new)):
+            if key not in ("index", "message") and not same_json(self.old.get(key), self.new.get(key)):
+                self._ending(key)
+
+    def _is_text(self, key: str) -> bool:
+        return key in _TEXTS and isinstance(self.message.get(key), str | None) and not isinstance(
+            self.choice.message.get(key), list
+        )  # fmt: skip
+
+    def _text(self, key: str) -> None:
+        leaf, told = self.choice.leaves.get(key), self.message.get(key)
+        if leaf is None:
+            self.sheet.put_in(self._start(), self._chunk({key: told}))
+        elif told and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
+            self.sheet.put_in(leaf.at[0][0] - 1, self._chunk({key: told}))  # nobody reads what an error event says
+        elif told is None:
+            for place, path in leaf.at:
+                self._empty(place, path, None)
+        else:
+            self._lay(leaf, told)
+
+    def _lay(self, leaf: _Leaf, told: str) -> None:
+        for (place, path), part, now in zip(leaf.at, leaf.parts, recut(leaf.parts, told), strict=True):
+            if now is None and part:
+                self._empty(place, path, "")
+            elif now is not None and now != part:
+                self.sheet.put(place, path, now)
+
+    def _empty(self, place: int, path: Path, value: Any) -> None:
+        """A part that is no longer needed: out, where its delta says nothing else (or no role)."""
+        delta = self.sheet.of(place)["choices"][path[1]]["delta"]
+        if delta.get("role") and not any(key in delta for key in ("tool_calls", "content") if key != path[-1]):
+            self.sheet.put(place, path, value)
+        elif path[-1] in delta:
+            if not any(told for key, told in delta.items() if key not in ("role", path[-1])):
+                self.sheet.of(place)["choices"][path[1]]["delta"] = {}
+            else:
+                delta[path[-1]] = value
+            self.sheet.hollow.add(place)
+        else:
+            self.sheet.put(place, path, value or "")
+
+    def _other(self, key: str) -> None:
+        """What is told whole: once is enough."""
+        places = [at for at in self.own if key in mapping(self._delta(*at))]
+        for place, number in places[1:]:
+            self.sheet.take(place, ("choices", number, "delta", key))
+        if places and key in self.message:
+            self.sheet.put(places[0][0], ("choices", places[0][1], "delta", key), self.message[key])
+        elif places:
+            self.sheet.take(places[0][0], ("choices", places[0][1], "delta", key))
+        else:
+            self.sheet.put_in(self._start(), self._chunk({key: self.message[key]}))
+
+    def _calls(self) -> None:
+        before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
+        held = _appended(pairs([call for _, call in before], after))
+        for gone in set(range(len(before))) - set(held):
+            for place, path in self.choice.where[before[gone][0]]:
+                self.sheet.take(place, path)
+        last = max((place for at in self.choice.where.values() for place, _ in at), default=self._last_text())
+        for number, call in enumerate(after):
+            was = held[number]
+            if was is None:
+                for delta in _call_deltas(call, number):
+                    self.sheet.put_in(last, self._chunk({"tool_calls": [delta]}))
+            else:
+                self._call(before[was][0], call, number)
+
+    def _call(self, name: str, new: Mapping[str, Any], number: int) -> None:
+        old, at = self.choice.tools[name], self.choice.where[name]
+        for place, path in at:
+            told = self.sheet.of(place) if name != str(number) and not name.startswith("+") else None
+            if told is not None:
+                self.sheet.put(place, (*path, "index"), number)
+        inner, leaf = "custom" if "custom" in new else "function", self.choice.arguments.get(name)
+        key = _told_in(new)
+        for each in dict.fromkeys((*old, *new)):
+            if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
+                self._set(at, (each,), new.get(each))
+        for each, value in mapping(new.get(inner)).items():
+            if each != key and not same_json(mapping(old.get(inner)).get(each), value):
+                self._set(at, (inner, each), value)
+        told = mapping(new.get(inner)).get(key)
+        if leaf is not None and isinstance(told, str) and told != whole("".join(leaf.parts)):
+            self._arguments(leaf, told)
+        elif leaf is None and not same_json(mapping(old.get(inner)).get(key), told):
+            self._set(at, (inner, key), told)
+
+    def _arguments(self, leaf: _Leaf, told: str) -> None:
+        for (place, path), part, now in zip(leaf.at, leaf.parts, recut(leaf.parts, told), strict=True):
+            if now is None and part:
+                if place == leaf.at[0][0]:
+                    self.sheet.put(place, path, "")
+                else:
+                    self.sheet.take(place, path[:5])
+            elif now is not None and now != part:
+                self.sheet.put(place, path, now)
+
+    def _set(self, at: Sequence[tuple[int, Path]], path: Path, value: Any) -> None:
+        """Set what a call says of itself where it is said, else where the call begins."""
+        for place, start in at:
+            where = self.sheet.of(place)
+            for step in (*start, *path[:-1]):
+                where = where.get(step) if isinstance(where, dict) else where[step]
+            if isinstance(where, dict) and (where.get(path[-1]) or place == at[0][0]):
+                where[path[-1]] = value
+                return
+
+    def _ending(self, key: str) -> None:
+        """finish_reason and what stands beside it: where it was said last."""
+        said = [at for at in self.own if mapping(self._chunk_of(*at)).get(key) is not None]
+        if key == "logprobs" and self.new.get(key) is None:
+            for place, number in said:
+                self.sheet.put(place, ("choices", number, key), None)
+        elif said:
+            for place, number in said[:-1]:
+                self.sheet.put(place, ("choices", number, key), None)
+            self.sheet.put(said[-1][0], ("choices", said[-1][1], key), self.new.get(key))
+        elif self.own and self.new.get(key) is not None:
+            self.sheet.put_in(self.own[-1][0], {**self._chunk({}), "choices": [
+                {"index": self.choice.index, "delta": {}, "finish_reason": None, key: self.new[key]}]})  # fmt: skip
+
+    def _delta(self, place: int, number: int) -> Any:
+        return mapping(self._chunk_of(place, number)).get("delta")
+
+    def _chunk_of(self, place: int, number: int) -> Any:
+        return self.sheet.events[place].data["choices"][number]
+
+    def _chunk(self, delta: Any) -> dict[str, Any]:
+        return _chunk(self.base, {"index": self.choice.index}, delta)
+
+    def _start(self) -> int:
+        """After the chunk with the role, which comes first."""
+        return self.own[0][0] if self.own else -1
+
+    def _last_text(self) -> int:
+        told = [place for leaf in self.choice.leaves.values() for place, _ in leaf.at]
+        ends = [place for place, number in self.own if mapping(self._chunk_of(place, number)).get("finish_reason")]
+        last = max(told, default=self._start())
+        return min(last, ends[0] - 1) if ends and last >= ends[0] and ends[0] > self._start() else last
+
+
+def _appended(held: list[int | None]) -> list[int | None]:
+    """What follows a call that was put in is put in anew: programs add calls up in the order of their numbers."""
+    first = held.index(None) if None in held else len(held)
+    return [*held[:first], *[None] * (len(held) - first)]
+
+
+def _listed(data: Any) -> list[Any]:
+    choices = mapping(data).get("choices")
+    return choices if isinstance(choices, list) else []
+
+
+# ---------------------------------------------------------------- message to stream, from nothing
+
+
+def compose(message: Mapping[str, Any], like: Event = BARE_STYLE) -> list[Event]:
+    return [*(like.like(data) for data in _all(message)), Event(b"data: [DONE]\n\n")]
+
+
+def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Usage last, and by itself; an error (some hosts send one after a 200) after what came before it."""
+    base = {key: value for key, value in message.items() if key not in _CHUNK}
+    if base.get("object") == "chat.completion":
+        base["object"] = "chat.completion.chunk"
+    for choice in maps(message.get("choices")):
+        told = [_chunk(base, choice, delta, end) for delta, end in _deltas(choice)]
+        beside = {key: value for key, value in choice.items() if key not in ("index", "message", "finish_reason")}
+        told[-1]["choices"][0] |= beside
+        if "finish_reason" not in choice:
+            for chunk in told:
+                del chunk["choices"][0]["finish_reason"]
+        yield from told
+    if "error" in message:
+        yield {**base, "error": message["error"]}
+    if "usage" in message or not message.get("choices"):
+        yield {**base, "choices": [], **({"usage": message["usage"]} if "usage" in message else {})}
+
+
+def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
+    message = mapping(choice.get("message"))
+    shell = {
+        key: ("" if isinstance(value, str) and value else value) if key in _TEXTS else value
+        for key, value in message.items()
+        if key != "tool_calls" or not value
+    }
+    yield shell, None
+    for key in _TEXTS:
+        if isinstance(message.get(key), str) and message[key]:
+            yield {key: message[key]}, None
+    for number, call in enumerate(maps(message.get("tool_calls"))):
+        yield from (({"tool_calls": [delta]}, None) for delta in _call_deltas(call, number))
+    yield {}, choice.get("finish_reason")
+
+
+def _call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    inner, key = "custom" if "custom" in call else "function", _told_in(call)
+    given = mapping(call.get(inner))
+    told = given.get(key)
+    split = isinstance(told, str) and bool(told)
+    yield {"index": number, **call, inner: {**given, key: "" if split else told}}
+    if split:
+        yield {"index": number, inner: {key: told}}
