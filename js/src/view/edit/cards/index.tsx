@@ -1,0 +1,21 @@
+/** The bundle of the cards: see ../island.tsx. */
+import { render, type ComponentChild } from "preact";
+import type { CardsModule } from "../island.tsx";
+import css from "./cards.css";
+import { Front } from "./front.tsx";
+import { EditPane } from "./pane.tsx";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(css);
+
+export const { drawPane, drawCards, clear }: CardsModule = {
+  drawPane: (place, props) => draw(place, <EditPane {...props} />),
+  drawCards: (place, props) => draw(place, <Front {...props} />),
+  clear: (place) => render(null, place),
+};
+
+function draw(place: HTMLElement, child: ComponentChild): void {
+  const root = place.getRootNode() as Document | ShadowRoot;
+  if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
+  render(child, place);
+}

@@ -1,0 +1,60 @@
+/**
+ * Places for the cards, whose code is a bundle of its own: it is loaded when the first of them opens and draws into an
+ * element that the view gives it.
+ */
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Able } from "../protocol.ts";
+import { useLate } from "./small.tsx";
+import { useWork, type Work } from "./work.ts";
+
+export interface PaneProps {
+  work: Work;
+  span: string;
+  /** Open at its faults. */
+  start?: "fault" | undefined;
+  onClose: () => void;
+}
+export interface CardsProps { work: Work; able: Able }
+
+/** What the bundle of the cards exports. Drawing again into the same place updates it. */
+export interface CardsModule {
+  drawPane: (place: HTMLElement, props: PaneProps) => void;
+  drawCards: (place: HTMLElement, props: CardsProps) => void;
+  clear: (place: HTMLElement) => void;
+}
+
+/** Change one reply; stands in place of the detail's panel. */
+export function EditPane(props: PaneProps) {
+  return <Island work={props.work} draw={(cards, place) => cards.drawPane(place, props)} />;
+}
+
+/** The card in front: plan, progress, divergence or comparison; nothing while there is no work. */
+export function WorkCards(props: CardsProps) {
+  return useWork(props.work).phase === "idle" ? null : <Island work={props.work} draw={(cards, place) => cards.drawCards(place, props)} />;
+}
+
+function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, place: HTMLElement) => void }) {
+  const place = useRef<HTMLDivElement>(null);
+  const [cards, set] = useState<CardsModule | null>(null);
+  const [wrong, fail] = useState("");
+  const late = useLate(!cards && !wrong);
+  const load = () => {
+    fail("");
+    work.cards().then(set, (error: unknown) => fail((error as Error).message));
+  };
+  useEffect(load, [work]);
+  useLayoutEffect(() => {
+    if (cards && place.current) draw(cards, place.current);
+  });
+  useLayoutEffect(() => {
+    const node = place.current;
+    return () => {
+      if (cards && node) cards.clear(node);
+    };
+  }, [cards]);
+  return <div class="tape-island">
+    <div ref={place} style={{ height: "100%" }} />
+    {late && <p class="tape-dim" role="status">Loading…</p>}
+    {wrong && <p class="tape-wrong" role="alert">{wrong} <button type="button" onClick={load}>Try again</button></p>}
+  </div>;
+}
