@@ -74,7 +74,7 @@ class Book(Index):
         if entry.book is not self and self.base is not None:
             return self.base.request_section(entry)
         try:
-            section = self._section(entry, "request")
+            section = self.section(entry, "request")
             if "body" not in section:
                 return section
             return {**section, "body": self._histories.body((entry.run, entry.id), section["body"])}
@@ -99,7 +99,7 @@ class Book(Index):
     def _replies(self, entries: Sequence[Entry]) -> list[tuple[Reply | Value, bool]]:
         """The replies of calls that lie one after another in the file, from one read of it."""
         start, stop = entries[0].offset, entries[-1].offset + entries[-1].length
-        data = self._bytes(start, stop - start)
+        data = self.raw(start, stop - start)
 
         def restored(entry: Entry) -> tuple[Reply | Value, bool]:
             at = entry.offset - start
@@ -125,7 +125,8 @@ class Book(Index):
             raise self.at(error, entry.offset) from error
         return reply, edited
 
-    def _section(self, entry: Entry, name: str) -> dict[str, Any]:
+    def section(self, entry: Entry, name: str) -> dict[str, Any]:
+        """`request:` or `response:` of a call of this very file as it stands there, its long texts brought back."""
         return self._section_of(entry, self.text(entry.offset, entry.length), name)
 
     def _section_of(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Book(Index):
         entry = entry.recorded if isinstance(entry, Overridden) else entry
         if entry.book is not self and self.base is not None:
             return self.base.folded_body(name)
-        return self._section(entry, "request").get("body")
+        return self.section(entry, "request").get("body")
 
     def check(self) -> None:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met."""

@@ -312,9 +312,10 @@ class Index(Holder):
     # ------------------------------------------------------------ reading records
 
     def text(self, offset: int, length: int) -> str:
-        return self._decoded(self._bytes(offset, length), offset)
+        return self._decoded(self.raw(offset, length), offset)
 
-    def _bytes(self, offset: int, length: int) -> bytes:
+    def raw(self, offset: int, length: int) -> bytes:
+        """Bytes of this very file (of a migrated one, of what it was migrated to)."""
         return (
             self._memory[offset : offset + length] if self._memory is not None else self._journal.read(offset, length)
         )

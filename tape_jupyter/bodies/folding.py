@@ -257,6 +257,26 @@ def payloads(entry: Entry, spelling: Dialect) -> list[str]:
     return _padded(texts, entry["pad"]) if "pad" in entry else texts
 
 
+def merged(entry: Entry) -> list[Any] | None:
+    """The JSON of an entry's pieces as if their main texts had come at once: for a glance at what a stream says.
+
+    [] for an entry without JSON, None where only the pieces one by one can tell (texts of several parts in turns).
+    Raises as `payloads` does.
+    """
+    if "data" not in entry:
+        return None if {"raw", "base64"} & entry.keys() else []
+    turns = (column for column in entry.get("vary", ()) if "numbers" in column)
+    if "upto" in entry or any(_IDENTITY.fullmatch(column["at"].rpartition(".")[2]) for column in turns):
+        return None
+    data = entry["data"]
+    if "at" not in entry:
+        return [data] * min(pieces_of(entry), _MAX_GLANCE)
+    return [_put(data, _address(data, entry["at"]), entry["text"])]
+
+
+_MAX_GLANCE: Final = 1_000
+
+
 def repeated(text: str, times: int) -> list[str]:
     if len(text) * times > _MAX_CHARS:
         raise CassetteError(f"times: {times} makes this event too large")

@@ -93,7 +93,7 @@ def _titan_stop(body: Any) -> str:
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The reply that a stream amounts to, in the shape `answer` reads."""
-    events = [_opened(event) for event in events]
+    events = [opened(event) for event in events]
     if any(dig(event, "type") == "message_start" for event in events):
         return {**anthropic.assemble(events), "type": "message"}
     if any(dig(event, "choices") is not None for event in events):
@@ -101,7 +101,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     return _converse(events)
 
 
-def _opened(event: Any) -> Any:
+def opened(event: Any) -> Any:
     """The event inside an InvokeModel chunk; others as they are."""
     wrapped = dig(event, "chunk.bytes")
     if not isinstance(wrapped, str):

@@ -1,0 +1,321 @@
+"""Store room: one span in full: protocol.ts' `Detail`, `Raw` and `Diff`. Read when a person looks at it.
+
+What cannot be read says so in `error`; nothing here raises for what a file holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tape_jupyter import providers, takes
+from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.providers import turns
+from tape_jupyter.records import moment as written
+from tape_jupyter.spans import parts
+from tape_jupyter.spans.heads import CELL, KINDS, MODEL, SPAN, Told, host_and_path, read
+from tape_jupyter.spans.names import happened, one_line
+from tape_jupyter.spans.pages import Spans
+from tape_jupyter.spans.prices import price
+from tape_jupyter.spans.tree import Node
+
+TagsOf = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
+"""The tags of a recorded call, of its run's kit and its own."""
+
+CANDIDATES = 60
+_TURNS, _PART = 400, 50_000
+_MALFORMED = (CassetteError, OSError, TypeError, ValueError, LookupError, AttributeError)
+_MESSAGES = ("anthropic", "openai_chat", "mistral", "openai_responses")
+
+
+class Read(NamedTuple):
+    """A call, read in full. `failure` is why it could not be, "" where it was."""
+
+    asked: Request | FunctionCall | None
+    said: Reply | Value | None
+    head: Mapping[str, Any]
+    failure: str = ""
+
+
+def _no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {}
+
+
+def read_call(entry: Entry | None) -> Read:
+    """A call with its bodies."""
+    if entry is None:
+        return Read(None, None, {})
+    try:
+        return Read(entry.request(), entry.reply(), entry.head())
+    except _MALFORMED as error:
+        return Read(None, None, {}, str(error))
+
+
+def found(spans: Spans, span: str) -> Node | None:
+    """The span of that id: one that is shown, or a call of a run that was superseded."""
+    node = spans.node(span)
+    if node is not None:
+        return node
+    run, _, call = span.rpartition("/")
+    entry = spans.book.call(run, call) if run else None
+    if entry is None:
+        return None
+    told = next(read([entry]))
+    return Node(span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told)
+
+
+def detail(spans: Spans, node: Node, tags_of: TagsOf = _no_tags) -> dict[str, Any]:
+    """protocol.ts' `Detail` of a span."""
+    if node.told is None:
+        return _of_group(spans, node)
+    return _of_call(spans, node, node.told, tags_of)
+
+
+def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
+    """A cell run, or a span of the user's."""
+    record = node.record
+    ended = spans.book.ended.get(str(record.get("run")), {}) if node.kind == CELL else {}
+    source = spans.sources.of(record)
+    told = spans.row(node)
+    kit = record.get("kit")
+    shown = {name: value for name, value in record.items() if name not in ("kit", "pins")}
+    outcome = {name: value for name, value in ended.items() if name != "end"} or {"calls": node.calls}
+    return {
+        **_common(spans, node, told.name),
+        "line": 0,
+        "request": parts.section(source or ""),
+        "reply": parts.value_section(parts.safe(outcome)),
+        "ending": str(ended.get("outcome", "" if node.kind == SPAN else "incomplete")),
+        "error": parts.text(ended["error"], 4_000) if "error" in ended else None,
+        "kit": parts.pairs(shown) + (parts.pairs(kit) if isinstance(kit, Mapping) and node.kind == CELL else []),
+        "source": None if source is None else parts.text(source),
+    }
+
+
+def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
+    """Every field of a Detail, as they are for what is no call."""
+    return {
+        "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": spans.row(node).cell,
+        "path": str(spans.book.path), "line": 0, "turns": [],
+        "request": parts.section(""), "reply": parts.section(""), "headers": {"request": [], "reply": []},
+        "status": None, "ending": "", "error": None,
+        "timing": {"at": _at(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
+                   "first": None, "chunks": 0, "rate": None},
+        "usage": {"tokens_in": None, "tokens_out": None, "cost": None, "model": ""},
+        "kit": [], "tags": [], "raw": {"request": 0, "reply": 0},
+        "overridden": None, "editable": "no", "source": None,
+    }  # fmt: skip
+
+
+def _at(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return written(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < _LATE else ""
+
+
+_LATE = 32_503_680_000
+
+
+def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf) -> dict[str, Any]:
+    call = read_call(told.entry)
+    seen = happened(told)
+    error = _error(told, call)
+    whole = {
+        **_common(spans, node, seen.name),
+        "error": None if error is None else parts.text(error, 4_000),
+        "kit": _kit(node, call),
+        "tags": parts.pairs(tags_of(_map(node.record.get("kit")), _map(call.head.get("kit")))),
+        "overridden": _overridden(told.entry, call.head),
+        "source": spans.sources.of(node.record),
+    }
+    if told.entry is not None:
+        whole |= {"path": str(told.entry.book.path), "line": _line(told.entry)}
+    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
+        whole |= _of_request(told, call.asked, call.said)
+    elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
+        whole |= _of_function(call.asked, call.said)
+    whole["timing"] |= {"first": seen.first, **_pace(told, call.said)}
+    return whole
+
+
+def _line(entry: Entry) -> int:
+    try:
+        return entry.line
+    except _MALFORMED:
+        return 0
+
+
+def _error(told: Told, call: Read) -> str | None:
+    if call.failure or told.error:
+        return call.failure or told.error
+    if call.said is not None and call.said.error is not None:
+        frozen = call.said.error
+        return told.failed or str(frozen.get("message") or frozen.get("type") or "an error was raised")
+    return told.failed or None
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _of_request(told: Told, asked: Request, said: Reply) -> dict[str, Any]:
+    conversation = turns.conversation(asked, said) if told.kind == MODEL else []
+    usage = told.facts.usage
+    return {
+        "turns": [_turn(turn) for turn in conversation[-_TURNS:]],
+        "request": parts.body_section(asked.body, asked.headers),
+        "reply": _reply_section(said),
+        "headers": {"request": _headers(asked.headers), "reply": _headers(said.headers)},
+        "status": said.status,
+        "ending": said.end,
+        "usage": {
+            "tokens_in": usage.input if usage else None, "tokens_out": usage.output if usage else None,
+            "cost": price(told.facts, told.at), "model": told.facts.answered or told.facts.model,
+        },
+        "raw": {"request": len(asked.body), "reply": len(said.body)},
+        "editable": _editable(told, said, conversation),
+    }  # fmt: skip
+
+
+def _editable(told: Told, said: Reply, conversation: list[turns.Turn]) -> str:
+    wire = providers.identify(Request("POST", told.asked)).wire
+    answered = bool(conversation) and conversation[-1]["role"] in ("assistant", "thinking")
+    return "message" if answered and wire in _MESSAGES and said.status == 200 else "raw"
+
+
+def _reply_section(said: Reply) -> dict[str, Any]:
+    if said.status is None:
+        return parts.value_section(dict(said.error or {}))
+    return parts.body_section(said.body, said.headers)
+
+
+def _of_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
+    request = parts.value_section(dict(asked.arguments))
+    reply = parts.value_section(dict(said.error) if said.error is not None else said.value)
+    sizes = {"request": len(_bytes(request)), "reply": len(_bytes(reply))}
+    kept = {"ending": "error" if said.error is not None else "complete", "editable": "no" if said.unkept else "value"}
+    return {"request": request, "reply": reply, "raw": sizes, **kept}
+
+
+def _bytes(section: Mapping[str, Any]) -> bytes:
+    return str(section["text"]).encode("utf-8")
+
+
+def _headers(headers: Headers) -> list[list[str]]:
+    return [[parts.text(name, 200), parts.text(value, 8_000)] for name, value in headers[:500]]
+
+
+def _turn(turn: turns.Turn) -> dict[str, Any]:
+    return {"role": turn["role"], "parts": [_part(part) for part in turn["parts"][:_TURNS]]}
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part as it may be sent. A picture keeps its data, which turns.py has capped."""
+    cut = {name: parts.safe(value) for name, value in part.items() if name != "data"}
+    return {**cut, "data": part["data"]} if "data" in part else cut
+
+
+def _pace(told: Told, said: Reply | Value | None) -> dict[str, Any]:
+    """Chunks, and tokens a second once the first had come."""
+    if not isinstance(said, Reply):
+        return {"chunks": 0, "rate": None}
+    first = said.waits[0] if said.waits else 0.0
+    usage, streaming = told.facts.usage, told.seconds - first
+    spread = len(said.chunks) > 1 and usage is not None and streaming > 0
+    return {"chunks": len(said.chunks), "rate": round(usage.output / streaming, 1) if spread and usage else None}
+
+
+def _kit(node: Node, call: Read) -> list[list[str]]:
+    """What the call was made with, then what its run was."""
+    told: dict[str, Any] = {}
+    if isinstance(call.asked, Request):
+        known = providers.facts(call.asked, call.said if isinstance(call.said, Reply) else None)
+        told = {
+            "provider": known.provider, "api": known.api, "model": known.model, "answered": known.answered,
+            **{f"sampling.{name}": value for name, value in known.sampling.items()},
+            "tools": [f"{tool.name} ({tool.digest})" for tool in known.tools],
+            "stop": known.stop, "request id": known.request_id, **{f"limits.{k}": v for k, v in known.limits.items()},
+            "url": call.asked.url,
+        }  # fmt: skip
+    kept = ("call", "run", "match", "lineage", "parent", "span", "frozen", "diverged", "edit", "usage", "by")
+    told |= {name: call.head[name] for name in kept if name in call.head}
+    shown = {name: value for name, value in told.items() if value not in ("", None, [], {})}
+    return parts.pairs(shown) + parts.pairs(_map(node.record.get("kit")), before="run.")
+
+
+def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
+    if not isinstance(entry, Overridden):
+        return None
+    said = [f"edited: {head['edit']}"] if "edit" in head else []
+    said += [f"answered by run {entry.by}"] if entry.by else []
+    said += ["its usage is that of the recorded reply"] if head.get("usage") == "stale" else []
+    said += ["for the tape only: its signatures were dropped"] if head.get("tape only") else []
+    recorded = happened(next(read([entry.recorded]))).name
+    note = "; ".join([*said, f"recorded: {recorded}"])
+    stale = head.get("diverged") == "stale"
+    return {"take": takes.name_of(Path(entry.book.path)), "stale": stale, "note": parts.text(note, 1_000)}
+
+
+# ---------------------------------------------------------------- raw bytes, differences
+
+
+def raw(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
+    """A page of a body's bytes as they went over the wire; of a function, of its values as JSON."""
+    call = read_call(entry)
+    if call.failure:
+        return parts.raw(call.failure.encode("utf-8", "replace"), start, size)
+    return parts.raw(_side(call, side), start, size)
+
+
+def _side(call: Read, side: str) -> bytes:
+    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
+        return call.asked.body if side == "request" else call.said.body
+    if isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
+        told = _of_function(call.asked, call.said)
+        return _bytes(told[side])
+    return b""
+
+
+def told_in_full(entry: Entry) -> str:
+    """Request and reply of a call as one text, for a diff."""
+    call = read_call(entry)
+    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
+        request, reply = parts.body_section(call.asked.body, call.asked.headers), _reply_section(call.said)
+    elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
+        told = _of_function(call.asked, call.said)
+        request, reply = told["request"], told["reply"]
+    else:
+        return call.failure
+    return f"request\n{request['text']}\n\nreply\n{reply['text']}"
+
+
+def diff(left: Entry, right: Entry) -> dict[str, Any]:
+    """protocol.ts' `Diff` of two calls."""
+    named = [f"{each.run}/{each.id} {happened(next(read([each]))).name}" for each in (left, right)]
+    texts = told_in_full(left), told_in_full(right)
+    return {"left": texts[0], "right": texts[1], "left_name": one_line(named[0]), "right_name": one_line(named[1])}
+
+
+def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
+    """Calls that a call may be compared with: what it was in the recording, then its likes, the nearest first."""
+    told = node.told
+    if told is None or told.entry is None:
+        return []
+    base = [{"id": "base", "name": "as recorded"}] if isinstance(told.entry, Overridden) else []
+    here = spans.place(node.id) or 0
+    others = [
+        (_unlike(told, other.told), abs(place - here), other)
+        for place, other in enumerate(spans.nodes)
+        if other.told is not None and other.id != node.id and other.kind == node.kind and other.told.entry is not None
+    ]
+    likes = sorted(others, key=lambda each: each[:2])[: CANDIDATES - len(base)]
+    return base + [{"id": other.id, "name": spans.row(other).name} for _, _, other in likes]
+
+
+def _unlike(told: Told, other: Told) -> int:
+    """How much two calls differ in what they are: 0 the same function or address and model."""
+    asked = told.asked != other.asked and host_and_path(told.asked) != host_and_path(other.asked)
+    return 2 * asked + (told.facts.model != other.facts.model)

@@ -1,0 +1,159 @@
+"""Store room: which span stands below which: the spans of a book, in tree order, as values.
+
+Of each cell the runs that count are shown (runs.Current), and what was added to them; superseded runs are not. A call
+stands below the taped function whose body made it (`parent`), else below the user's spans it was made in, else below
+its cell. Brothers stand in the order in which they began. Records may be made by hand: a parent that is not there, or
+a circle of parents, loses no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tape_jupyter.entry import Holder
+from tape_jupyter.runs import Current, run_of
+from tape_jupyter.spans.heads import CELL, SPAN, Told, by_run, moment, seconds
+
+
+@dataclass(slots=True)
+class Node:
+    """A span: `told` is a call's head, `record` its run's. `begin` and `end` are seconds of the epoch."""
+
+    id: str
+    kind: int
+    depth: int
+    record: Mapping[str, Any]
+    begin: float
+    end: float
+    told: Told | None = None
+    name: str = ""
+    calls: int = 0
+    """How many calls stand below it."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """What runs now and is not on the tape yet: the run of a cell, and its calls that have begun."""
+
+    run: str = ""
+    calls: Sequence[Told] = ()
+    now: float = 0.0
+
+
+NOTHING_RUNS = Pending()
+
+
+def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
+    """The run records whose spans are shown, each followed by those that add to it."""
+    kept = Current(map(run_of, book.runs)).kept
+    records = {str(run.get("run")): run for run in book.runs if str(run.get("run")) in kept}
+    additions: dict[str, list[Mapping[str, Any]]] = {}
+    for name, record in records.items():
+        if parent := kept[name].parent:
+            additions.setdefault(parent, []).append(record)
+    return [
+        each for name, record in records.items() if not kept[name].parent for each in (record, *additions.get(name, ()))
+    ]
+
+
+def superseded(book: Holder) -> int:
+    """How many runs are not shown, since their cells were recorded again."""
+    return len(book.runs) - len(shown_runs(book))
+
+
+def grow(book: Holder, heads: Iterable[Told], pending: Pending = NOTHING_RUNS) -> list[Node]:
+    """All spans in tree order."""
+    groups = by_run(heads)
+    for told in pending.calls:
+        groups.setdefault(told.run, []).append(told)
+    shown = [*shown_runs(book), *({"run": run} for run in groups if run not in book.by_run)]
+    nodes: list[Node] = []
+    for record in shown:
+        name = str(record.get("run"))
+        calls = groups.get(name, [])
+        if calls or not record.get("parent"):
+            nodes += cell(record, book.ended.get(name), calls, pending)
+    return nodes
+
+
+def cell(
+    record: Mapping[str, Any], ended: Mapping[str, Any] | None, calls: list[Told], pending: Pending = NOTHING_RUNS
+) -> Iterator[Node]:
+    """A cell run and all below it."""
+    name = str(record.get("run"))
+    at = moment(record.get("at"))
+    starts = [told.at for told in calls if told.at]
+    begin = min([at, *starts] if at else starts, default=0.0)
+    last = max((_end(told, begin) for told in calls), default=begin)
+    over = at + seconds((ended or {}).get("seconds")) if at else begin
+    end = max(last, over, pending.now if name == pending.run else begin)
+    yield Node(name, CELL, 0, record, begin, end, calls=len(calls))
+    yield from _below(_Run(name, record, begin), sorted(calls, key=lambda told: told.at))
+
+
+def _end(told: Told, begin: float) -> float:
+    return (told.at or begin) + told.seconds
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run while its tree is made: `below` are the children of a container: a call's id, or a span's."""
+
+    name: str
+    record: Mapping[str, Any]
+    begin: float
+    below: dict[str, list[Node]] = field(default_factory=dict)
+    spans: dict[tuple[str, str], Node] = field(default_factory=dict)
+
+    def put(self, container: str, node: Node) -> None:
+        self.below.setdefault(container, []).append(node)
+
+    def within(self, container: str, name: str, told: Told) -> str:
+        """The id of the user's span of that name in a container; made when first met."""
+        key = (container, name)
+        node = self.spans.get(key)
+        begin, end = told.at or self.begin, _end(told, self.begin)
+        if node is None:
+            node = Node(f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name)
+            self.spans[key] = node
+            self.put(container, node)
+        node.begin, node.end = min(node.begin, begin), max(node.end, end)
+        node.calls += 1
+        return node.id
+
+
+def _below(run: _Run, calls: list[Told]) -> Iterator[Node]:
+    known = {told.id: told for told in calls}
+    for told in calls:
+        parent = known.get(told.parent) if told.parent != told.id else None
+        container, path = "", told.span
+        if parent is not None:
+            container = parent.id
+            path = path[len(parent.span) :] if path[: len(parent.span)] == parent.span else ()
+        for name in path:
+            container = run.within(container, name, told)
+        begin = told.at or run.begin
+        run.put(container, Node(f"{run.name}/{told.id}", told.kind, 0, run.record, begin, begin + told.seconds, told))
+    yield from _walk(run)
+
+
+def _walk(run: _Run) -> Iterator[Node]:
+    """Depth first. What hangs in a circle of parents is never reached: it stands below the cell, after the rest."""
+    yield from _from(run, run.below.pop("", []))
+    while run.below:
+        yield from _from(run, run.below.pop(next(iter(run.below))))
+
+
+def _from(run: _Run, roots: list[Node]) -> Iterator[Node]:
+    stack = roots[::-1]
+    while stack:
+        node = stack.pop()
+        node.depth = node.depth or 1
+        yield node
+        children = run.below.pop(node.told.id if node.told is not None else node.id, None)
+        if children:
+            for child in children:
+                child.depth = node.depth + 1
+            stack += reversed(children)
