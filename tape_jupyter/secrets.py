@@ -55,11 +55,10 @@ _IF_STRONG = r"[pP]assword|api_key"
 _FIELD = rf"(?:[\w-]*[_-])?(?:{_ALWAYS}|{_IF_STRONG})"
 _IS_ALWAYS = re.compile(rf"(?:[\w-]*[_-])?(?:{_ALWAYS})")
 _IS_FIELD = re.compile(_FIELD)
-_NEEDLES = (
-    *(b"cess_token", b"resh_token", b"id_token", b"client_secret", b"essionToken", b"ecretAccessKey"),
-    *(b"cessToken", b"reshToken", b"lientSecret"),
-    *(b"assword", b"api_key"),
-)
+_SECRETS = (b"client_secret", b"ecretAccessKey", b"lientSecret")
+_TOKENS = (b"cess_t", b"resh_t", b"id_t", b"essionT", b"cessT", b"reshT")
+"""What stands before `oken` in the names above."""
+_MANY_TOKENS = 200
 _IN_JSON = re.compile(rf'(?P<head>"(?P<name>{_FIELD})"\s*:\s*")(?P<value>(?:[^"\\]|\\.)+)(?=")', re.DOTALL)
 _IN_NESTED_JSON = re.compile(  # JSON in a text in JSON: quotes have backslashes, quotes inside have more of them
     rf'(?P<head>(?P<q>\\{{1,7}}")(?P<name>{_FIELD})(?P=q)\s*:\s*(?P=q))(?P<value>.{{1,9999}}?)(?=(?<!\\)(?P=q))',
@@ -178,7 +177,8 @@ class Secrets:
 
     def learn_request(self, request: Request) -> None:
         """The credentials this request carries: auth headers, cookies, query keys, the URL's user part."""
-        if not _CREDENTIALS.isdisjoint(request.named):
+        named = _CREDENTIALS.intersection(request.named)
+        if any(request.named[name] not in self._seen for name in named) or len(request.named) < len(request.headers):
             for key, value in request.headers:
                 name = key.lower()
                 if name in _CREDENTIALS and value not in self._seen:
@@ -256,7 +256,7 @@ class Secrets:
     def suspicious(self, text: str | bytes) -> bool:
         """The quick gate over a whole record (90 us for 20 KB): False means that a scrub would change nothing."""
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        if any(needle in data for needle in _NEEDLES) or self._current().hits(data):
+        if _holds_a_field(data) or self._current().hits(data):
             return True
         if not self._patterns:
             return False
@@ -270,7 +270,7 @@ class Secrets:
         clean = finder.replace(text) if finder.hits(data) else text
         for pattern, name in self._patterns:
             clean = pattern.sub(marker(name), clean)
-        if any(needle in data for needle in _NEEDLES):
+        if _holds_a_field(data):
             for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
                 clean = fields.sub(_mask, clean)
         return clean, clean != text
@@ -347,6 +347,25 @@ class Secrets:
         if name in ("location", "content-location", "link"):
             return self.scrub_url(value)
         return self.scrub(value)[0] if known else value
+
+
+def _holds_a_field(data: bytes) -> bool:
+    """Whether a text may hold a field that is masked by its name.
+
+    Four searches for most texts; each `max_tokens` is looked at, since requests to models are full of them.
+    """
+    if b"assword" in data or b"api_key" in data:
+        return True
+    if b"ecret" in data and any(needle in data for needle in _SECRETS):
+        return True
+    at = data.find(b"oken")
+    for _ in range(_MANY_TOKENS):
+        if at < 0:
+            return False
+        if data.endswith(_TOKENS, 0, at):
+            return True
+        at = data.find(b"oken", at + 4)
+    return any(start + b"oken" in data for start in _TOKENS)
 
 
 def _strong(value: str) -> bool:

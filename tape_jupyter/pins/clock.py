@@ -114,9 +114,10 @@ class TapeClock:
             return now
         recorded = self._readings.next(strand, module) if self._readings is not None else None
         with self._mutex:
+            schedule = self._schedule
             if recorded is None:
-                recorded = max(self._schedule.now, self._elapsed() + TICK)
-            self._schedule.now = max(self._schedule.now, recorded)
+                recorded = max(schedule.now, self._elapsed() + TICK)
+            schedule.now = max(schedule.now, recorded)
         return base + recorded
 
     def now(self) -> int:

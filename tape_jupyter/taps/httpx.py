@@ -119,7 +119,7 @@ def _ask(tape: Tape, request: Any, body: bytes) -> Play | Capture | None:
 
 
 def _headers(raw: list[tuple[bytes, bytes]]) -> Headers:
-    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+    return tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw])
 
 
 def _observed(response: Any, capture: Capture, stream: type[Any]) -> Any:
