@@ -36,6 +36,7 @@ export const common = {
 export const DOORS = [
   { entry: "src/widget/index.ts", file: "widget.js", format: "esm" },
   { entry: "src/page/index.ts", file: "page.js", format: "iife" },
+  { entry: "src/view/edit/cards/index.tsx", file: "cards.js", format: "esm" },
   { entry: "src/editor/index.ts", file: "editor.js", format: "esm" },
 ];
 

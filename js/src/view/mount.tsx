@@ -1,22 +1,53 @@
 import { render } from "preact";
-import { Client } from "./client.ts";
+import { App } from "./app.tsx";
+import { Desk } from "./desk.ts";
+import { editCss, Work, type CardsModule, type OpenEditor } from "./edit/index.ts";
+import { guard } from "./keys.ts";
 import type { Model } from "./protocol.ts";
 import css from "./view.css";
 
-/** Mount the view into `el`; the answer takes it away again. */
-export function mount(el: HTMLElement, model: Model): () => void {
+export interface MountOptions {
+  /** Loads the editor's code, on the first Edit. Without it a plain field is drawn. */
+  loadEditor?: () => Promise<OpenEditor>;
+  /** Loads the cards (edit, plan, progress, divergence, comparison), when the first of them opens. */
+  loadCards?: () => Promise<CardsModule>;
+}
+
+/**
+ * Mount the view into `el`, which needs a height; the answer takes it away again. It lives in a shadow root: the
+ * notebook's styles of bare tags stay out, and its keys can be held in. Styles are adopted, which any CSP allows.
+ */
+export function mount(el: HTMLElement, model: Model, options: MountOptions = {}): () => void {
   const home = el.shadowRoot ?? el.attachShadow({ mode: "open" });
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
-  home.adoptedStyleSheets = [sheet];
+  home.adoptedStyleSheets = [css, editCss].map(sheet);
   const root = document.createElement("div");
-  root.className = "tape-view";
+    const height = model.get("height");
+  if (typeof height === "number" && height > 0) root.style.height = `${height}px`;
   home.replaceChildren(root);
-  const client = new Client(model);
-  render(<p>Tape</p>, root);
+
+  const desk = new Desk(model);
+  root.className = `tape-view tape-door-${desk.door}`;
+  const work = new Work(desk.client, {
+    loadEditor: options.loadEditor,
+    loadCards: options.loadCards,
+    onSession: (session) => void desk.enter(session),
+    onOpenSpan: (span) => desk.reveal(span),
+  });
+  desk.client.on<{ changed: string | string[] }>("plan", ({ changed }) => void work.plan(desk.look.session?.take ?? "", [changed].flat()));
+  const unguard = guard(root);
+  render(<App desk={desk} work={work} />, root);
+  void desk.start();
   return () => {
-    client.close();
+    unguard();
     render(null, root);
+    work.close();
+    desk.stop();
     home.replaceChildren();
   };
+}
+
+function sheet(text: string): CSSStyleSheet {
+  const made = new CSSStyleSheet();
+  made.replaceSync(text);
+  return made;
 }

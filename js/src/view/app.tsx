@@ -1,0 +1,84 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Bar, Chips } from "./bar.tsx";
+import type { Desk, Look } from "./desk.ts";
+import { Detail } from "./detail.tsx";
+import { useWork, WorkCards, type Work } from "./edit/index.ts";
+import { Foot, Live } from "./foot.tsx";
+import { useLook, useSize } from "./hooks.ts";
+import { plain, typing } from "./keys.ts";
+import { Failed, Nothing } from "./states.tsx";
+import { Tree } from "./tree.tsx";
+
+/** Below this width the detail slides over the list. */
+const NARROW = 560;
+
+export function App({ desk, work }: { desk: Desk; work: Work }) {
+  const look = useLook(desk);
+  const { phase } = useWork(work);
+  const root = useRef<HTMLElement>(null);
+  const narrow = useSize(root, { width: 900, height: 500 }).width < NARROW;
+  const side = phase !== "idle" ? <WorkCards work={work} able={desk.able} /> : look.open !== null && <Detail desk={desk} look={look} work={work} span={look.open} narrow={narrow} />;
+  const rows = desk.visible.length > 0;
+  const busy = look.error !== null && rows;
+  return <section ref={root} class={`tape-app${narrow ? " tape-narrow" : ""}${side ? " tape-sided" : ""}`} aria-label="Tape" onKeyDown={(event) => keys(event, desk, look, work)}>
+    <h1 class="tape-hidden">{desk.title ? `Tape of ${desk.title}` : "Tape"}</h1>
+    <Bar desk={desk} look={look} work={work} narrow={narrow} />
+    <Chips desk={desk} look={look} />
+    {look.running && <Live key={look.running.cell} desk={desk} running={look.running} />}
+    {busy && <Failed text={look.error ?? ""} again={() => void desk.start()} />}
+    <div class="tape-split">
+      <div class="tape-list" inert={narrow && Boolean(side)}>
+        {rows ? <Tree desk={desk} look={look} /> : <Nothing desk={desk} look={look} />}
+        <Foot desk={desk} look={look} />
+      </div>
+      {side && !narrow && <Divider />}
+      {side && <div class="tape-side">{side}</div>}
+    </div>
+  </section>;
+}
+
+/** Drawn between list and detail; its place is a share of the width. */
+function Divider() {
+  const node = useRef<HTMLDivElement>(null);
+  const [share, set] = useState(52);
+  useEffect(() => node.current?.parentElement?.style.setProperty("--share", `${share}%`), [share]);
+  const move = (to: number): void => set(Math.min(Math.max(to, 20), 80));
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const by = { ArrowLeft: -4, ArrowRight: 4 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    move(share + by);
+  };
+  return <div ref={node} class="tape-divider" role="separator" aria-orientation="vertical" aria-label="Width of the list" aria-valuenow={Math.round(share)} aria-valuemin={20} aria-valuemax={80}
+    tabIndex={0} onKeyDown={onKeyDown} onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+    onPointerMove={(event) => {
+      const box = event.currentTarget.parentElement?.getBoundingClientRect();
+      if (box && event.currentTarget.hasPointerCapture(event.pointerId)) move((100 * (event.clientX - box.left)) / box.width);
+    }} />;
+}
+
+/** Letters that act on the open span, from anywhere but a field. */
+function keys(event: KeyboardEvent, desk: Desk, look: Look, work: Work): void {
+  if (!plain(event) || typing(event) || event.defaultPrevented) return;
+  const root = event.currentTarget as HTMLElement;
+  const span = look.open ?? look.active;
+  const acts: Record<string, (() => void) | false> = {
+    "/": () => root.querySelector<HTMLElement>("[data-search]")?.focus(),
+    e: span !== null && desk.able.override && (() => {
+      desk.open(span);
+      desk.set({ editing: "reply" });
+    }),
+    d: span !== null && (() => desk.open(span, "diff")),
+    r: span !== null && desk.able.rerun && (() => void work.plan(look.session?.take ?? "", [span])),
+    ".": desk.able.step && (() => void desk.client.ask("step")),
+    Escape: look.open !== null && (() => {
+      desk.close();
+      root.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]')?.focus();
+    }),
+  };
+  const act = acts[event.key];
+  if (!act) return;
+  event.preventDefault();
+  event.stopPropagation();
+  act();
+}

@@ -1,0 +1,41 @@
+import { useEffect, useLayoutEffect, useReducer, useState } from "preact/hooks";
+import type { Desk, Look } from "./desk.ts";
+
+/** The desk's state; draws anew when it changes. */
+export function useLook(desk: Desk): Look {
+  const [, draw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => desk.listen(() => draw(undefined)), [desk]);
+  return desk.look;
+}
+
+/** Width and height of an element, kept up to date; `begin` until it is measured. */
+export function useSize(node: { readonly current: Element | null }, begin: { width: number; height: number }): { width: number; height: number } {
+  const [size, set] = useState(begin);
+  useLayoutEffect(() => {
+    if (!node.current) return;
+    const watch = new ResizeObserver(([entry]) => {
+      if (entry) set({ width: entry.contentRect.width, height: entry.contentRect.height });
+    });
+    watch.observe(node.current);
+    return () => watch.disconnect();
+  }, [node]);
+  return size;
+}
+
+export interface Asked<T> { value: T | null; error: string | null; again: () => void }
+
+/** What a question answers; asked anew when `parts` change. The last answer stays until the new one is there. */
+export function useAsked<T>(ask: () => Promise<T>, parts: readonly unknown[]): Asked<T> {
+  const [state, set] = useState<{ value: T | null; error: string | null }>({ value: null, error: null });
+  const [count, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    let gone = false;
+    ask().then(
+      (value) => gone || set({ value, error: null }),
+      (error: unknown) => gone || set({ value: null, error: error instanceof Error ? error.message : String(error) }),
+    );
+    return () => void (gone = true);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the caller names what the question hangs on
+  }, [...parts, count]);
+  return { ...state, again: () => again(undefined) };
+}
