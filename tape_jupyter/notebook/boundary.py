@@ -181,6 +181,7 @@ class Boundary:
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             cell.served.append(decided)
+            cell.changed()
         return decided
 
     def _hold(

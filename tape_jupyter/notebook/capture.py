@@ -63,6 +63,8 @@ class Taking:
         self.frozen = self.diverged = ""
         self.asked = Asked(match)
         self.tags = cell.tags.of_call()
+        cell.going[self] = None
+        cell.changed()
 
     def takes_place_of(self, recorded: Entry | None) -> None:
         """Its answer overrides that recorded call in a take; None: it is a call of its own."""
@@ -89,6 +91,8 @@ class Taking:
             self._append(self.cell.cassette, call, reply, kit, row)
         with self.cell.lock:
             self.cell.rows.append(row)
+            self.cell.going.pop(self, None)
+        self.cell.changed()
 
     def _append(
         self, cassette: Cassette, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row

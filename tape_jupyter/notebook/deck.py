@@ -6,7 +6,6 @@ No IPython here (cells.py hooks it up), so that `tape.recording(path)` in a scri
 from __future__ import annotations
 
 import contextvars
-import hashlib
 import os
 import secrets as entropy
 import threading
@@ -31,8 +30,9 @@ from tape_jupyter.player import MODES, Matching, Mode, Player
 from tape_jupyter.records import moment
 from tape_jupyter.runs import CellIdentity
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.spans.cells import source_hash, title_of
 
-__all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get"]
+__all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get", "source_hash"]
 
 KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
 FOUND = -1  # a tool's function was found; else the size of the namespace it was sought in
@@ -65,6 +65,7 @@ class Deck:
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = _nothing
         self._boundary = Boundary(self)
+        self.watchers: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------ the session
 
@@ -88,11 +89,18 @@ class Deck:
         self._withdraw_keys = _nothing
         if mode == "off":
             self.unhook()
+            self.changed()
             return
         self._hook()
         if mode == "replay":
             self._withdraw_keys = keys.supply(self.secrets, ())
         self._set_guard()
+        self.changed()
+
+    def changed(self) -> None:
+        """Something is new to see: tell those who watch. They take note and come back later: no call waits for them."""
+        for watcher in tuple(self.watchers):
+            watcher()
 
     def set(self, key: str, value: str) -> None:
         """`%tape set KEY=VALUE`: a fact stamped on every following run; `redact` adds a pattern to mask."""
@@ -214,7 +222,7 @@ class Deck:
         partial.require_outside(ask, selection)
         if mode != ask.mode:
             selection = selection.without_stubs()
-        execution = player.start(identity, mode, matching, selection)
+        execution = player.start(identity, mode, matching, selection, str(ask.options.get("repeats") or ""))
         execution.on_divergence = partial.policy_of(ask.options, ask.mode)
         execution.decided = ask.options.get("decided") or {}
         cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
@@ -238,6 +246,7 @@ class Deck:
         if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
         cell.kit, cell.tags = kit.collect_fast(), self.tags.start()
+        cell.changed = self.changed
         self._cells.append(cell)
         self._set_guard()
         ORIGIN.set(cell.origin)
@@ -267,6 +276,8 @@ class Deck:
         cell.task = None
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
+        cell.going.clear()
+        self.changed()
         return report_of(cell, error)
 
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
@@ -329,6 +340,7 @@ class Deck:
             "source": identity.source,
             "session": identity.session,
             "count": cell.ask.count,
+            "title": title_of(cell.ask.source),
             "at": moment(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),
@@ -402,11 +414,6 @@ def _nothing() -> None:
 
 def _replays(cell: Any) -> bool:
     return isinstance(cell, Cell) and cell.mode == "replay"
-
-
-def source_hash(source: str) -> str:
-    """16 hex digits of a cell's source, blank ends aside."""
-    return hashlib.sha256(source.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _source_hashes(path: Path) -> set[str]:

@@ -188,7 +188,8 @@ class Cell:
 
     `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools` what models asked
     for in this kernel. `pins` is what its run record says of its pins, `states` gives what its kit record says of them,
-    `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py).
+    `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
+    not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     """
 
     ask: CellAsk
@@ -218,6 +219,8 @@ class Cell:
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
     running: dict[Running, None] = field(default_factory=dict)
+    going: dict[Any, None] = field(default_factory=dict)
+    changed: Callable[[], None] = lambda: None
     task: asyncio.Task[Any] | None = None
     undo: list[Callable[[], None]] = field(default_factory=list)
     first_commit: Callable[[], None] = lambda: None
