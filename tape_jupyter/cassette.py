@@ -7,14 +7,14 @@ committed by one append (journal.py); other kernels may append to the same file,
 from __future__ import annotations
 
 import secrets as entropy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter import __version__, assets, records, slices, takes, tapetext
 from tape_jupyter.book import TORN, WHOLE_CHECK, Entry, Overridden
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Replaced
 from tape_jupyter.migrations import VERSION
@@ -81,6 +81,22 @@ class Cassette(Derived):
         overridden = Overridden(self, self._append(self._prove(record, text)), replaced, str(told.get("by", "")))
         self._put_over(overridden)
         return overridden
+
+    def append_again(self, entry: Overridden, replies: Sequence[Reply], at: str, secrets: Secrets) -> None:
+        """Commit what answers an overridden request when it is sent again (a fault, then the recorded reply)."""
+        run = self._run(entry.run) or {}
+        identity = {key: run[key] for key in ("cell", "source", "session", "title") if run.get(key)}
+        again = self.start_run({"mode": "again", "parent": entry.run, **identity, "at": at}, {}, secrets)
+        told, request = entry.recorded.head(), entry.request()
+        name = entry.match[:8]
+        for number, reply in enumerate(replies, 1):
+            head = records.Head(
+                name if number == 1 else f"{name}-{number}", again, entry.match, str(told.get("kind", "host")),
+                Where(again, entry.lineage), at, float(told.get("seconds", 0.0)), told.get("kit", {}),
+                str(told.get("name", "")),
+            )  # fmt: skip
+            self.append_call(head, request, reply, secrets)
+        self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
 
     def _create(self) -> None:
         """A take's file, with its header; another kernel may have made it meanwhile, of a longer base."""
@@ -161,7 +177,8 @@ class Cassette(Derived):
         self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets, *, scrub: bool
     ) -> tuple[dict[str, Any], Callable[[str], None]]:
         """The record of a call, and what to do once it is committed."""
-        request, response = records.request_section(call, secrets), records.response_section(reply, secrets)
+        request = records.request_section(call, secrets, head.asked)
+        response = records.response_section(reply, secrets, head.said)
         if scrub:
             head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
             request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)

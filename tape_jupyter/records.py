@@ -31,7 +31,8 @@ def moment(at: datetime) -> str:
 class Head:
     """What a record says of a call besides its request and its reply.
 
-    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked). `frozen` says that
+    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked); nor are `asked` and
+    `said`, the JSON of the two bodies where they were read on the way. `frozen` says that
     the call did not go out: "stub", or the recorded call that answered it ("RUN/ID"). `diverged` says what became of a
     replayed call that was not recorded: "live", "stale" (`frozen` names what answered it), "hand" (a person's reply).
     """
@@ -50,6 +51,8 @@ class Head:
     clean: int = 0
     frozen: str = ""
     diverged: str = ""
+    asked: Any = None
+    said: Any = None
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
@@ -118,17 +121,17 @@ def kit_whole(record: Mapping[str, Any], own: Mapping[str, Any], base: Mapping[s
     return {name: told for name, told in kit.items() if told is not None}
 
 
-def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
-    """`request:` of a record: what was asked, without what may not be kept."""
+def request_section(call: Request | FunctionCall, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
+    """`request:` of a record: what was asked, without what may not be kept. `parsed` is its JSON, where it was read."""
     if isinstance(call, FunctionCall):
         return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}}
-    body = bodies.fold(call.body, call.header("content-type"), call.header("content-encoding"))
+    body = bodies.fold(call.body, call.header("content-type"), call.header("content-encoding"), parsed)
     headers = headers_record(secrets.safe_request_headers(call.headers))
     return {call.method.lower(): secrets.scrub_url(call.url), **({"headers": headers} if headers else {}), **body}
 
 
-def response_section(reply: Reply | Value, secrets: Secrets) -> dict[str, Any]:
-    """`response:` of a record: a reply, or a taped function's value or exception."""
+def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
+    """`response:` of a record: a reply (`parsed`: its JSON, where it was read), or a function's value or exception."""
     if isinstance(reply, Value) and reply.unkept:
         return {"unkept": reply.unkept}
     section: dict[str, Any] = {}
@@ -138,7 +141,7 @@ def response_section(reply: Reply | Value, secrets: Secrets) -> dict[str, Any]:
         return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
         section = _head_record(reply, secrets)
-        section |= bodies.fold(reply.body, reply.header("content-type"), reply.header("content-encoding"))
+        section |= bodies.fold(reply.body, reply.header("content-type"), reply.header("content-encoding"), parsed)
     if len(reply.chunks) > 1:
         section["reads"] = [len(chunk) for chunk in reply.chunks]
     if reply.waits:

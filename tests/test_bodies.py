@@ -17,6 +17,7 @@ from tape_jupyter import tapetext
 from tape_jupyter.bodies import TerminalWatch, cut, decode, fold, frames, renewed, restore
 from tape_jupyter.encodings import sealed
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.matching import json_value
 from tests.timing import at_once, growth, ratio
 
 
@@ -810,3 +811,11 @@ def test_the_end_of_nearly_every_real_stream_is_seen():
             streamed += 1
             seen += bool(hits(raw, 50, header_of(part, "content-type"), header_of(part, "content-encoding")))
     assert seen / streamed > 0.97, f"{seen} of {streamed}"
+
+
+@pytest.mark.parametrize("text", ['{"a": 1.0}', '{"a":1e3}', '{"a":[1,2.5],"b":"x"}', '{"a":1}', '{"<a":1}', "[1.50]"])
+def test_a_body_that_was_parsed_already_is_kept_as_one_that_was_not(text):
+    raw = text.encode()
+    told = fold(raw, "application/json", parsed=json_value(raw))
+    assert told == fold(raw, "application/json")
+    assert restore(told) == (raw, False)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import bisect
+import functools
 import hashlib
 import itertools
 import re
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from tape_jupyter.bodies import streams
-from tape_jupyter.bodies.dialects import candidates, dialect, load
+from tape_jupyter.bodies.dialects import candidates, checked, dialect, load
 from tape_jupyter.bodies.frames import split_frames
 from tape_jupyter.bodies.streams import lines_of_base64
 from tape_jupyter.bodies.terminal import TerminalWatch
@@ -46,28 +47,28 @@ _MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, Overflo
 # ---------------------------------------------------------------- bytes to section
 
 
-def fold(raw: bytes, content_type: str = "", content_encoding: str = "") -> Section:
-    """The body section of exact wire bytes; {} for no bytes."""
+def fold(raw: bytes, content_type: str = "", content_encoding: str = "", parsed: Any = None) -> Section:
+    """The body section of exact wire bytes; {} for no bytes. `parsed`: their JSON, where the caller has read it."""
     if not raw:
         return {}
     section = {"sha256": _digest(raw)}
     if not codings(content_encoding):
-        return section | _folded(raw, content_type)
+        return section | _folded(raw, content_type, parsed)
     try:
         plain = opened(raw, content_encoding)
     except TooLarge:
         return {**section, "too large to open": True, "base64": lines_of_base64(raw)}
     except ValueError:
-        return section | _folded(raw, content_type)
+        return section | _folded(raw, content_type, parsed)
     if not plain:
         return section | {"base64": lines_of_base64(raw)}
-    folded = _folded(plain, content_type)
+    folded = _folded(plain, content_type, parsed)
     return {**section, "encoding": content_encoding, **folded, "plain": _digest(plain), "wire": lines_of_base64(raw)}
 
 
-def _folded(plain: bytes, content_type: str) -> Section:
+def _folded(plain: bytes, content_type: str, parsed: Any = None) -> Section:
     """The first section that gives the same bytes again."""
-    for section in _attempts(plain, content_type):
+    for section in _attempts(plain, content_type, parsed):
         try:
             if _plain(section) == plain:
                 return section
@@ -76,7 +77,7 @@ def _folded(plain: bytes, content_type: str) -> Section:
     return {"base64": lines_of_base64(plain)}
 
 
-def _attempts(plain: bytes, content_type: str) -> Iterator[Section]:
+def _attempts(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]:
     if "amazon.eventstream" in content_type or next(split_frames(plain[: 2**20]), b""):
         yield from streams.frames(plain)
     text, rest = _as_text(plain)
@@ -84,7 +85,7 @@ def _attempts(plain: bytes, content_type: str) -> Iterator[Section]:
         yield from _worthy(streams.sse(text), "events", rest)
     core = text.strip(_SPACE)
     if core[:1] in ("{", "[") or "json" in content_type:
-        yield from _json(text, core)
+        yield from _json(text, core, parsed)
         if core[:1] == "{" and "\n" in core:
             yield from _worthy(streams.lines(text), "lines", rest)
     if not _UNREADABLE.search(text):
@@ -92,15 +93,20 @@ def _attempts(plain: bytes, content_type: str) -> Iterator[Section]:
         yield {"text": text}
 
 
-def _json(text: str, core: str) -> Iterator[Section]:
-    try:
-        value = load(core)
-    except ValueError:
-        return
+def _json(text: str, core: str, parsed: Any) -> Iterator[Section]:
+    """Sections of a JSON text: of what was parsed already, then read anew, for 1.0 may have become 1 (matching.py)."""
     start = text.find(core)
     around = {"head": text[:start], "tail": text[start + len(core) :]}
-    for each in candidates(core):
-        yield {"json": each.name, "body": value} | {key: space for key, space in around.items() if space}
+    reads: tuple[Callable[[], Any], ...] = (functools.partial(load, core),)
+    if parsed is not None and ".0" not in core:
+        reads = (functools.partial(checked, core, parsed), *reads)
+    for read in reads:
+        try:
+            value = read()
+        except ValueError:
+            continue
+        for each in candidates(core):
+            yield {"json": each.name, "body": value} | {key: space for key, space in around.items() if space}
 
 
 def _as_text(plain: bytes) -> tuple[str, bytes]:

@@ -169,6 +169,11 @@ def load(text: str) -> Any:
         raise ValueError("nested too deeply") from None
     if end != len(text):
         raise ValueError("more follows the JSON")
+    return checked(text, value)
+
+
+def checked(text: str, value: Any) -> Any:
+    """The value of a JSON text that `load` may hold. Raises ValueError as it does, except for NaN."""
     if not _harmless(text):
         _check([value], 0)
     return value

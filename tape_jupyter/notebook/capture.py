@@ -62,6 +62,7 @@ class Taking:
         self.over: Entry | None = None
         self.frozen = self.diverged = ""
         self.asked = Asked(match)
+        self._json: Any = None
         self.tags = cell.tags.of_call()
         cell.going[self] = None
         cell.changed()
@@ -101,7 +102,7 @@ class Taking:
         head = Head(
             self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
             row.error,
-            self.asked.exact, self.asked.clean, self.frozen, self.diverged,
+            self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
         )  # fmt: skip
         try:
             if self.over is not None:
@@ -237,7 +238,8 @@ class HttpCapture(Taking, Passing):
 
     def _settle(self, end: End, error: BaseException | None = None) -> None:
         reply = self._reply(end, error)
-        told = providers.facts(self.request, reply, parsed=self.asked.json)
+        self._json = providers.said_json(reply)
+        told = providers.facts(self.request, reply, parsed=self.asked.json, said=self._json)
         self._name_gaps(told)
         self.tags = self.cell.tags.with_user(self.tags, told.user)
         self.cell.tools.ask(told, self.moment)

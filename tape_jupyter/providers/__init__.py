@@ -163,15 +163,27 @@ def _provider(host: str) -> str:
     return "" if named == "bedrock" and "bedrock" not in labels[0] else named
 
 
-def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None) -> Facts:
-    """What can be told of one call. Never raises. `parsed` is the request's JSON, where the caller has it already."""
+def said_json(reply: Reply) -> Any:
+    """The JSON of a reply that is one JSON text; None for a stream, and for what is none."""
+    kind = reply.header("content-type").lower()
+    if not reply.chunks or "json" not in kind or "ndjson" in kind or "stream" in kind:
+        return None
+    return wire.loads(wire.plain(reply.headers, reply.body) or b"")
+
+
+def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None, said: Any = None) -> Facts:
+    """What can be told of one call. Never raises. `parsed` is the request's JSON and `said` the reply's (`said_json`),
+    where the caller has them already.
+    """
     known = identify(request)
     if reply is not None and reply.status == 101:
         return _heads(realtime.facts(request, reply, known.provider), reply)
     if not known.wire and not _may_be_model(request):
         return _heads(Facts(provider=known.provider), reply)
     body = parsed if parsed is not None else wire.loads(wire.plain(request.headers, request.body) or b"")
-    data = wire.plain(reply.headers, reply.body) if reply is not None and reply.chunks else None
+    data = None
+    if type(said) is not dict and reply is not None and reply.chunks:
+        data = wire.plain(reply.headers, reply.body)
     if not known.wire:
         known = _by_shape(known, request, body)
     view = VIEWS.get(known.wire)
@@ -181,7 +193,7 @@ def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None) -
     model = ask.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
         return _heads(Facts(), reply)
-    said, streamed = _said(view, reply, data)
+    said, streamed = (said, False) if type(said) is dict else _said(view, reply, data)
     answer: Answer = view.answer(said)
     return _heads(
         Facts(
