@@ -230,13 +230,12 @@ def _result_in(block: Mapping[str, Any], kind: str) -> Part | None:
         return _result(text(block.get("tool_use_id")), block.get("content"), error=block.get("is_error") is True)
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _result(text(block.get("call_id")), block.get("output"), error=False)
-    given: Mapping[str, Any] = mapping(block.get("functionResponse") or block.get("function_response"))
+    given = mapping(block.get("functionResponse") or block.get("function_response"))
     if given:
         return _result(text(given.get("id")) or text(given.get("name")), given.get("response"), error=False)
-    given = mapping(block.get("toolResult"))
-    if given:
-        return _result(text(given.get("toolUseId")), given.get("content"), error=given.get("status") == "error")
-    return None
+    told = mapping(block.get("toolResult"))
+    own, failed = text(told.get("toolUseId")), told.get("status") == "error"
+    return _result(own, told.get("content"), error=failed) if told else None
 
 
 def _result(own: str, content: Any, *, error: bool) -> Part:

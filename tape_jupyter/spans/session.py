@@ -1,0 +1,70 @@
+"""Store room: what there is to look at: the cassettes of a notebook, the takes of one, for protocol.ts' `Session`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import takes
+from tape_jupyter.book import Book
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.spans.heads import moment, read
+
+_MALFORMED = (CassetteError, OSError, ValueError)
+
+
+class Takes:
+    """The takes of a cassette as protocol.ts lists them; one whose file did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
+
+    def of(self, cassette: Path) -> list[dict[str, Any]]:
+        """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
+        return [self._take(path) for path in takes.found(cassette)]
+
+    def _take(self, path: Path) -> dict[str, Any]:
+        try:
+            found = path.stat()
+            seen = (found.st_mtime_ns, found.st_size)
+            known = self._known.get(path)
+            if known is None or known[0] != seen:
+                known = (seen, take_of(path))
+                self._known[path] = known
+            return known[1]
+        except _MALFORMED as error:
+            return {**_EMPTY, "name": takes.name_of(path), "of": str(error)[:400]}
+
+
+_EMPTY = {"overrides": 0, "calls": 0, "at": "", "stale": 0}
+
+
+def take_of(path: Path) -> dict[str, Any]:
+    """protocol.ts' `Take`: `calls` are those it made itself, `at` is when it was last written to."""
+    book = Book.open(path, check="marks")
+    made = list(book.newest_overrides())
+    own = [entry for entry in book.calls if entry.book is book]
+    heads = list(read(own))
+    base = book.base.path if book.base is not None else path
+    above = takes.name_of(base) if book.base is not None and book.base.base is not None else takes.stem(base)
+    moments = [str(entry.head().get("at", "")) for entry in made] + [str(told.get("at", "")) for told in _runs(book)]
+    return {
+        "name": takes.name_of(path),
+        "of": above,
+        "overrides": len(made),
+        "calls": sum(1 for entry in own if entry not in made),
+        "at": max(moments, key=moment, default=""),
+        "stale": sum(1 for told in heads if told.diverged == "stale"),
+    }
+
+
+def _runs(book: Book) -> list[dict[str, Any]]:
+    below = set(book.base.by_run) if book.base is not None else set()
+    return [run for run in book.runs if run.get("run") not in below]
+
+
+NOTHING: dict[str, Any] = {
+    "spans": 0, "calls": 0, "errors": 0, "seconds": 0.0,
+    "tokens_in": None, "tokens_out": None, "cost": None, "partial": False,
+}  # fmt: skip
+"""protocol.ts' `Totals` of nothing."""
