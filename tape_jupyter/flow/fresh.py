@@ -1,0 +1,183 @@
+"""Engine room: the fresh process of a hermetic replay (hermetic.py starts it): a new shell runs the whole history.
+
+It reads a job as one JSON line from standard input and tells one JSON line an entry on the descriptor it is given. What
+it runs has no network; it may write into the copies only, or the write is refused and named.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets import Type
+from traitlets.config import Config
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ALWAYS = ("/dev/", "/proc/self/")
+
+
+class _Hook(DisplayHook):
+    """The value of a cell's last expression is displayed like any other."""
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
+        shell: Any = self.shell
+        shell.display_pub.publish(format_dict, md_dict)
+
+
+class FreshShell(InteractiveShell):
+    """An IPython shell without a terminal, a history file or a window system."""
+
+    displayhook_class = Type(_Hook)
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Figures are displayed, not shown in a window."""
+
+
+def shell() -> FreshShell:
+    config = Config()
+    config.HistoryManager.enabled = False
+    FreshShell.clear_instance()
+    made: FreshShell = FreshShell.instance(config=config)
+    formatter: Any = made.display_formatter
+    formatter.active_types = formatter.format_types
+    return made
+
+
+def execute(shell: InteractiveShell, source: str) -> dict[str, Any]:
+    """Run a cell. `text`: standard output, the text of each display, the error's line; `images`: digests."""
+    with capture_output() as caught:
+        result: Any = shell.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
+    error = result.error_in_exec or result.error_before_exec
+    printed = caught.stdout
+    if error is not None:  # the traceback goes to standard output, too: colours, paths and line numbers of this process
+        printed = printed.partition("\x1b[")[0] if "\x1b[" in printed else printed.partition("-" * 75)[0]
+    outputs: list[Any] = caught.outputs
+    bundles: list[dict[str, Any]] = [getattr(each, "data", each) for each in outputs]
+    return {
+        "text": shown(printed, bundles, error),
+        "images": [
+            _digest(data) for bundle in bundles for kind, data in sorted(bundle.items()) if kind.startswith("image/")
+        ],
+        "error": None if error is None else type(error).__name__,
+        "stderr": caught.stderr,
+    }
+
+
+def shown(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None) -> str:
+    """Standard output, then the text/plain of each display, then `Type: message` of the error, a line each."""
+    parts = [printed] if printed else []
+    parts += [_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]
+    if error is not None:
+        parts.append(f"{type(error).__name__}: {error}")
+    return "".join(parts)
+
+
+def _line(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(data if isinstance(data, bytes) else str(data).encode()).hexdigest()[:16]
+
+
+class _Guard:
+    """Refuses what would leave the copies, by audit events, and remembers it."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._roots = tuple(os.path.realpath(root) + os.sep for root in roots)
+        self.refused: list[str] = []
+        self.on = False
+
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event == "open" and isinstance(args[0], str | bytes) and _writes(args):
+            self._check(args[0])
+        elif event in {"os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.rename", "shutil.rmtree"}:
+            for path in args[: 2 if event == "os.rename" else 1]:
+                if isinstance(path, str | bytes):
+                    self._check(path)
+        elif event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
+            self._refuse(f"connects to {args[1]}")
+
+    def _check(self, path: str | bytes) -> None:
+        place = os.path.realpath(os.fsdecode(path))
+        if not (place + os.sep).startswith((*self._roots, *_ALWAYS)) and "__pycache__" not in place:
+            self._refuse(f"writes {place}, outside the notebook's folder")
+
+    def _refuse(self, what: str) -> None:
+        self.refused.append(what)
+        raise PermissionError(
+            f"a proof {what.replace('writes', 'may not write', 1).replace('connects', 'may not connect', 1)}"
+        )
+
+
+def _writes(args: tuple[Any, ...]) -> bool:
+    mode, flags = args[1], args[2]
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & _WRITES)
+
+
+def main() -> None:
+    """`python -m tape_jupyter.flow.fresh FD`."""
+    told = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    job = json.loads(sys.stdin.readline())
+    sys.stdin = io.StringIO()
+    _put_files(job["files"])
+    os.chdir(job["cwd"])
+    sys.path[:] = job["path"]
+    guard = _Guard(job["roots"])
+    sys.addaudithook(guard.hear)
+    live = shell()
+    if job["setup"]:
+        exec(compile(job["setup"], "<setup>", "exec"), live.user_ns)  # noqa: S102 - ours, not a recording's
+    from tape_jupyter.flow.tracker import Tracker
+
+    tracker = Tracker(live)
+    tracker.install()
+    for number, source in enumerate(job["sources"]):
+        print(json.dumps({"starting": number}), file=told, flush=True)
+        guard.refused.clear()
+        guard.on = True
+        ran = execute(live, source)
+        guard.on = False
+        entry = tracker.history[number]
+        ran |= {"after": entry.after, "changed": sorted(entry.changed), "opaque": sorted(entry.opaque)}
+        ran |= {"files": {path: _file(change.after) for path, change in entry.files.items()}}
+        ran |= {"index": number, "refused": list(guard.refused)}
+        print(json.dumps(ran), file=told, flush=True)
+    told.flush()
+    os._exit(0)  # threads that a cell left running do not hold us
+
+
+def _file(content: bytes | None) -> str:
+    return "" if content is None else _digest(content)
+
+
+def _put_files(files: Mapping[str, str | None]) -> None:
+    for path, content in files.items():
+        file = Path(path)
+        if content is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(base64.b64decode(content))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""Engine room: replays a whole history in a fresh process, away from the world: nobody's side effects are repeated.
+
+Where the system allows it (Linux with user namespaces), the process has no network, sees the same paths, and whatever
+it writes goes into a layer of its own that is thrown away. Elsewhere it works in a copy of the folder, and a hook
+refuses what would leave it. A replay that needs more than it may have ends as "not provable", with the cell and the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tape_jupyter.flow.history import Entry, History
+
+SECONDS = 120.0
+COPIED = 200 << 20
+"""Bytes of a folder that are copied where it cannot be layered over."""
+_LAYER = 1 << 30
+_UNSHARE = ("unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork")
+
+_SCRIPT = r"""
+set -e
+layers=$1; shift; size=$1; shift
+while read -r _ _ _ _ place _; do
+  case $place in /proc*|/sys*|/dev*) ;; *) mount -o remount,bind,ro "$place" 2>/dev/null || true ;; esac
+done < /proc/self/mountinfo
+mount -t tmpfs -o "size=$size" tmpfs "$layers"
+n=0
+while [ "$1" != -- ]; do
+  n=$((n+1)); mkdir "$layers/u$n" "$layers/w$n"
+  mount -t overlay overlay -o "lowerdir=$1,upperdir=$layers/u$n,workdir=$layers/w$n,userxattr" "$1"
+  shift
+done
+shift
+cd "$1"; shift
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to replay. `setup` is Python that runs in the shell's namespace first (load the extension, choose the take);
+    `files` are put before it starts: as they were before the history, None where they were not there.
+    """
+
+    sources: tuple[str, ...]
+    cwd: str
+    setup: str = ""
+    env: Mapping[str, str] = MappingProxyType({})
+    files: Mapping[str, bytes | None] = MappingProxyType({})
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one entry did in the replay; `after` are fingerprints of names, `files` digests ("" : gone)."""
+
+    index: int
+    text: str
+    images: tuple[str, ...] = ()
+    error: str | None = None
+    stderr: str = ""
+    after: Mapping[str, str] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
+    files: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """As far as it came. `failed`: why it is no proof, naming the cell; None where every entry ran."""
+
+    ran: tuple[Ran, ...]
+    failed: str | None = None
+    away: str = "layers"
+    """How it was kept from the world: "layers" (by the system) or "copy" (by a hook)."""
+
+
+def job(
+    history: History,
+    *,
+    cwd: str | None = None,
+    setup: str = "",
+    env: Mapping[str, str] = MappingProxyType({}),
+    seconds: float = SECONDS,
+) -> Job:
+    """The job that runs the whole history again, from files as they were before it."""
+    return Job(
+        sources=tuple(entry.source for entry in history),
+        cwd=cwd or _first_folder(history),
+        setup=setup,
+        env=env,
+        files=_first_files(history),
+        seconds=seconds,
+    )
+
+
+def _first_folder(history: History) -> str:
+    """The working directory before the first entry."""
+    for entry in history:
+        if "cwd" in entry.ambient:
+            return str(entry.ambient["cwd"].before)
+    return str(Path.cwd())
+
+
+def _first_files(history: History) -> dict[str, bytes | None]:
+    first: dict[str, bytes | None] = {}
+    for entry in history:
+        for path, change in entry.files.items():
+            if path not in first and change.known:
+                first[path] = change.before
+    return first
+
+
+def impossible(history: Iterable[Entry]) -> str | None:
+    """Why a history cannot be replayed from its beginning, whatever is done; None where it can be tried."""
+    seen: set[str] = set()
+    for entry in history:
+        for path, change in entry.files.items():
+            if path not in seen and not change.known:
+                return f"{path} as it was before {entry.title} was not kept"
+            seen.add(path)
+    return None
+
+
+def replay(job: Job, told: Callable[[int], None] = lambda _: None) -> Replayed:
+    """Run the job to its end. `told` hears the index of each entry that starts. Blocks; call it from a thread."""
+    layered = _layers()
+    with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
+        if layered:
+            roots = _roots([job.cwd, tempfile.gettempdir(), *(str(Path(path).parent) for path in job.files)])
+            return _converse(job, _layered(job, scratch, roots), roots, told, "layers")
+        copy = Path(scratch) / Path(job.cwd).name
+        if _size(job.cwd) > COPIED:
+            return Replayed(
+                (), f"not provable: {job.cwd} is larger than {COPIED >> 20} MiB, and cannot be layered here", "copy"
+            )
+        shutil.copytree(job.cwd, copy, symlinks=True)
+        moved = _moved(job, str(copy))
+        return _converse(moved, _plain, [scratch], told, "copy")
+
+
+@functools.cache
+def _layers() -> bool:
+    """Whether this system gives us a network and mounts of our own."""
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return False
+    with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
+        low, layers = Path(scratch, "low"), Path(scratch, "layers")
+        low.mkdir()
+        layers.mkdir()
+        asked = [*_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), "1m", str(low), "--", str(low), "true"]
+        return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603 - ours
+
+
+def _roots(paths: Iterable[str]) -> list[str]:
+    """The folders to layer over: none inside another, all there."""
+    there = sorted({os.path.realpath(_existing(path)) for path in paths})
+    return [p for p in there if p != "/" and not any(p != q and (p + os.sep).startswith(q + os.sep) for q in there)]
+
+
+def _existing(path: str) -> str:
+    while not Path(path).is_dir():
+        path = str(Path(path).parent)
+    return path
+
+
+Command = Callable[[list[str]], list[str]]
+
+
+def _layered(job: Job, scratch: str, roots: list[str]) -> Command:
+    layers = Path(scratch, "layers")
+    layers.mkdir()
+    return lambda command: [
+        *_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), str(_LAYER), *roots, "--", job.cwd, *command
+    ]  # fmt: skip
+
+
+def _plain(command: list[str]) -> list[str]:
+    return command
+
+
+def _moved(job: Job, copy: str) -> Job:
+    """The job in a copy of its folder. Files outside the folder cannot be put back there: they are left out."""
+    inside = {p: c for p, c in job.files.items() if (p + os.sep).startswith(job.cwd + os.sep)}
+    files = {str(Path(copy) / Path(path).relative_to(job.cwd)): content for path, content in inside.items()}
+    return Job(job.sources, copy, job.setup, job.env, files, job.seconds)
+
+
+def _size(folder: str) -> int:
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with_path = Path(root, name)
+            total += with_path.lstat().st_size
+            if total > COPIED:
+                return total
+    return total
+
+
+def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int], None], away: str) -> Replayed:
+    reading, writing = os.pipe()
+    asked = command([sys.executable, "-m", "tape_jupyter.flow.fresh", str(writing)])
+    child = subprocess.Popen(  # noqa: S603 - this interpreter, and the history of this kernel
+        asked,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=(writing,),
+        cwd=job.cwd,
+        env={**os.environ, **job.env},
+        start_new_session=True,
+        text=True,
+    )
+    os.close(writing)
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        _kill(child)
+
+    timer = threading.Timer(job.seconds, stop)
+    timer.daemon = True
+    timer.start()
+    said: list[str] = []
+    drain = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
+    drain.start()
+    try:
+        _give(child, job, roots)
+        with os.fdopen(reading, encoding="utf-8") as lines:
+            ran, started = _hear(lines, told)
+    finally:
+        timer.cancel()
+        _kill(child)
+        child.wait()
+        drain.join(1)
+        if child.stdin is not None:
+            child.stdin.close()
+        if child.stderr is not None:
+            child.stderr.close()
+    failed = _failure(job, ran, started, late.is_set(), said)
+    return Replayed(tuple(ran), failed, away)
+
+
+def _give(child: subprocess.Popen[str], job: Job, roots: list[str]) -> None:
+    given = {
+        "sources": job.sources,
+        "cwd": job.cwd,
+        "setup": job.setup,
+        "roots": roots,
+        "path": [each for each in sys.path if each is not None],
+        "files": {p: None if c is None else base64.b64encode(c).decode() for p, c in job.files.items()},
+    }
+    if child.stdin is not None:
+        with suppress(BrokenPipeError):  # it says on standard error why it ended
+            child.stdin.write(json.dumps(given) + "\n")
+            child.stdin.flush()
+
+
+def _hear(lines: Iterable[str], told: Callable[[int], None]) -> tuple[list[Ran], int]:
+    ran: list[Ran] = []
+    started = -1
+    for line in lines:
+        said: dict[str, Any] = json.loads(line)
+        if "starting" in said:
+            started = said["starting"]
+            told(started)
+            continue
+        for key in ("images", "refused"):
+            said[key] = tuple(said[key])
+        for key in ("changed", "opaque"):
+            said[key] = frozenset(said[key])
+        ran.append(Ran(**said))
+    return ran, started
+
+
+def _failure(job: Job, ran: list[Ran], started: int, late: bool, said: list[str]) -> str | None:
+    for each in ran:
+        if each.refused:
+            return f"not provable: cell {each.index + 1} {each.refused[0]}"
+    if len(ran) == len(job.sources):
+        return None
+    cell = f"cell {started + 1}" if started >= 0 else "starting"
+    if late:
+        return f"not provable: {cell} took longer than {job.seconds:g} s"
+    last = next((line.strip() for line in reversed(said) if line.strip()), "it ended without a word")
+    return f"not provable: {cell} ended the process ({last})"
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

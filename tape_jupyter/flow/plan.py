@@ -1,0 +1,203 @@
+"""Engine room: which entries must run again after a change, in which order, and why each. Nothing is run here.
+
+What depends on the change (downstream.py) is not all: its cells need the values that they had then. A value that was
+overwritten or changed since is put back from what the history kept; what cannot be put back (a generator, a connection)
+is made anew by the cell that made it, and then whoever used it since runs again. Where even that does not do, the plan
+says that only a fresh kernel gets it right, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from tape_jupyter.flow.downstream import downstream
+from tape_jupyter.flow.history import EVERYTHING, Entry, History
+from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by
+
+Role = Literal["changed", "downstream", "restores"]
+_TITLE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCell:
+    """One entry to run again. `needs` are the entries whose run it builds on: without those it runs on stale values."""
+
+    entry: int
+    cell: str
+    number: int | None
+    title: str
+    reasons: tuple[str, ...]
+    role: Role
+    ticked: bool = True
+    needs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What runs again, in order. `hermetic`: why only a fresh kernel gets it right (None: the live one does)."""
+
+    cells: tuple[PlanCell, ...]
+    total: int
+    warnings: tuple[str, ...] = ()
+    hermetic: str | None = None
+    from_tape: int = 0
+    maybe_live: int = 0
+    seconds: float | None = None
+    take: str = ""
+
+    @property
+    def entries(self) -> list[int]:
+        return [cell.entry for cell in self.cells]
+
+    @property
+    def downstream(self) -> list[int]:
+        """What depends on the change: not the changed entries, nor those that only put something back."""
+        return [cell.entry for cell in self.cells if cell.role == "downstream"]
+
+    def record(self) -> dict[str, Any]:
+        """As protocol.ts wants it."""
+        return {
+            **{k: v for k, v in asdict(self).items() if k not in {"cells", "warnings"}},
+            "cells": [{**asdict(c), "reasons": list(c.reasons), "needs": list(c.needs)} for c in self.cells],
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(slots=True)
+class _Draft:
+    history: History
+    versions: Versions
+    reasons: dict[int, list[str]] = field(default_factory=dict)
+    roles: dict[int, Role] = field(default_factory=dict)
+    hermetic: list[str] = field(default_factory=list)
+    todo: list[int] = field(default_factory=list)
+
+    def add(self, index: int, role: Role, reason: str) -> None:
+        if index not in self.roles:
+            self.roles[index] = role
+            self.todo.append(index)
+        said = self.reasons.setdefault(index, [])
+        if reason not in said and (self.roles[index] == role or not said):
+            said.append(reason)
+
+
+def plan(
+    history: History,
+    changed: Iterable[int],
+    *,
+    learned: Mapping[int, str] | Iterable[int] = (),
+    calls: Mapping[str, int] | None = None,
+    take: str = "",
+    live: bool = True,
+) -> Plan:
+    """What to run again when the replies held by the entries `changed` differ.
+
+    `live`: in the kernel that ran them, so that values must be put back; False: what depends on it, and no more.
+    `learned`: entries that a proof found to depend on it, with the reason where it is a mapping. `calls` counts the
+    recorded calls of each taped run, for `from_tape`.
+    """
+    draft = _Draft(history, Versions(history))
+    changed = set(changed)
+    for index, reasons in downstream(history, changed).items():
+        for reason in reasons:
+            draft.add(index, "changed" if index in changed else "downstream", reason)
+    adopted = (
+        learned if isinstance(learned, Mapping) else dict.fromkeys(learned, "a fresh replay came out otherwise here")
+    )
+    for index, reason in adopted.items():
+        draft.add(index, "downstream", reason)
+    while live and draft.todo:
+        index = draft.todo.pop()
+        _restore_inputs(draft, history[index])
+        _repeat_changes(draft, history[index])
+    return _finish(draft, calls or {}, take)
+
+
+def _restore_inputs(draft: _Draft, entry: Entry) -> None:
+    """Each thing it needs is live, comes from the plan, can be put back, or is made anew."""
+    for thing in needed_by(entry):
+        version = draft.versions.before(thing, entry.index)
+        if version in draft.roles or draft.versions.last(thing) <= version:
+            continue
+        lost = draft.versions.lost(thing, version)
+        if lost is not None and thing in entry.strong and thing not in entry.reads:
+            continue  # it binds the name anew whatever it was
+        if lost is not None:
+            _make_anew(draft, thing, version, entry, lost)
+
+
+def _make_anew(draft: _Draft, thing: str, version: int, user: Entry, lost: str) -> None:
+    chain = [index for index in draft.versions.changers(thing) if index <= version]
+    made = next((index for index in reversed(chain) if draft.versions.makes(thing, index)), None)
+    if made is None:
+        draft.hermetic.append(lost)
+        return
+    for index in chain:
+        if index >= made:
+            word = "makes" if index == made else "changes"
+            draft.add(index, "restores", f"{word} `{thing}` for {user.title}: {lost}")
+
+
+def _repeat_changes(draft: _Draft, entry: Entry) -> None:
+    """Who changed in place what the entry makes or changes, must change it again."""
+    for thing in changed_by(entry):
+        for index in draft.versions.later(thing, entry.index):
+            if draft.versions.makes(thing, index):
+                break
+            draft.add(index, "restores", f"changes {_named(thing)} after {entry.title}")
+
+
+def _named(thing: str) -> str:
+    kind, colon, rest = thing.partition(":")
+    return rest if kind == "file" else rest if colon else f"`{thing}`"
+
+
+def _finish(draft: _Draft, calls: Mapping[str, int], take: str) -> Plan:
+    cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
+    planned = [draft.history[cell.entry] for cell in cells]
+    return Plan(
+        cells=cells,
+        total=len(draft.history),
+        warnings=tuple(_warnings(planned)),
+        hermetic=_hermetic(draft),
+        from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
+        maybe_live=sum(calls.get(draft.history[c.entry].run, 0) for c in cells if c.role == "downstream"),
+        seconds=sum(entry.seconds for entry in planned),
+        take=take,
+    )
+
+
+def _cell(draft: _Draft, entry: Entry) -> PlanCell:
+    needs = {draft.versions.before(thing, entry.index) for thing in needed_by(entry)}
+    return PlanCell(
+        entry=entry.index,
+        cell=entry.cell,
+        number=entry.number,
+        title=title(entry.source),
+        reasons=tuple(draft.reasons[entry.index]),
+        role=draft.roles[entry.index],
+        needs=tuple(sorted(needs & draft.roles.keys() - {BEGINNING})),
+    )
+
+
+def title(source: str) -> str:
+    """The first telling line of a cell."""
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    telling = next((x for x in lines if not x.startswith(("%%", "#", "import ", "from "))), lines[0] if lines else "")
+    return telling if len(telling) <= _TITLE else telling[: _TITLE - 1] + "…"
+
+
+def _hermetic(draft: _Draft) -> str | None:
+    return None if not draft.hermetic else draft.hermetic[0]
+
+
+def _warnings(planned: Iterable[Entry]) -> list[str]:
+    said: dict[str, None] = {}
+    for entry in planned:
+        for note in entry.notes:
+            said[f"{entry.title} {note}"] = None
+        if EVERYTHING in entry.reads:
+            said[f"{entry.title} runs code that is not known beforehand: it may read any name"] = None
+    return list(said)

@@ -1,0 +1,188 @@
+"""Engine room: puts names, objects, files and ambient state back to what they were at some point of the history.
+
+Between two cells of a re-run the kernel is idle: all here happens at once, with no code of the user's run. What a
+person did not run is put back at the end (rerun.py).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import types
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tape_jupyter.flow import ambient
+from tape_jupyter.flow.history import Change, Entry, History
+from tape_jupyter.flow.mementos import Memento, remember
+from tape_jupyter.flow.versions import BEGINNING, Versions
+
+_VAST = 512 << 20
+"""Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
+_SHOWN = ("_", "__", "___")
+
+
+class Shell(Protocol):
+    """What is needed of IPython's shell."""
+
+    user_ns: dict[str, Any]
+
+
+def hold(entry: Entry) -> None:
+    """Keep what the entry's values hold now; called at its end."""
+    entry.held.update({name: remember(value) for name, value in entry.kept.items()})
+
+
+def put_file(path: str, content: bytes | None) -> None:
+    """Make the file hold `content`, or be gone (None). It is a new file: whoever has the old one open keeps that."""
+    file = Path(path)
+    if content is None:
+        with suppress(OSError):
+            file.unlink()
+        return
+    with suppress(OSError):
+        if file.read_bytes() == content:
+            return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o666 & ~_umask()
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".tape-")
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(content)
+    Path(draft).chmod(mode)
+    Path(draft).replace(file)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_file(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+@dataclass(slots=True)
+class World:
+    """The live state: a namespace, files and ambient state, of which each thing has a version of the history."""
+
+    shell: Shell
+    names: dict[str, Any] = field(default_factory=dict)
+    """The names as they were when the re-run began."""
+    held: dict[str, Memento] = field(default_factory=dict)
+    others: dict[str, Change] = field(default_factory=dict)
+    """Files and ambient state as they were when the re-run began, in `after`."""
+
+    @classmethod
+    def now(cls, shell: Shell, history: History) -> World:
+        """The world as it is, with all that is needed to come back to it."""
+        world = cls(shell, names=dict(shell.user_ns))
+        for name in {name for entry in history for name in entry.changed}:
+            if name in world.names:
+                world.held[name] = remember(world.names[name], size=_VAST)
+        for part, value in ambient.take().items():
+            world.others[f"ambient:{part}"] = Change(None, value)
+        for path in {path for entry in history for path in entry.files}:
+            world.others[f"file:{path}"] = Change(None, read_file(path))
+        return world
+
+    def put(self, thing: str, version: int, versions: Versions) -> None:
+        """Give the thing the version it had after entry `version`, as far as it was kept."""
+        kind, _, rest = thing.partition(":")
+        if kind in {"file", "ambient"}:
+            self._put_change(kind, rest, version, versions)
+        elif version == BEGINNING:
+            self._drop(thing, versions)
+        else:
+            self._put_name(thing, versions.history[version])
+
+    def _drop(self, name: str, versions: Versions) -> None:
+        changers = versions.changers(name)
+        if changers and versions.history[changers[0]].before.get(name, "") == "":
+            self.shell.user_ns.pop(name, None)
+
+    def _put_name(self, name: str, entry: Entry) -> None:
+        if entry.after.get(name) == "":
+            self.shell.user_ns.pop(name, None)
+        elif name in entry.kept:
+            self.shell.user_ns[name] = entry.kept[name]
+            memento = entry.held.get(name)
+            if memento is not None and memento.possible():
+                memento.put()
+
+    def _put_change(self, kind: str, rest: str, version: int, versions: Versions) -> None:
+        thing = f"{kind}:{rest}"
+        index = versions.changers(thing)[0] if version == BEGINNING else version
+        entry = versions.history[index]
+        change = (entry.ambient if kind == "ambient" else entry.files).get(rest)
+        if change is None or not change.known:
+            return
+        self._set(kind, rest, change.before if version == BEGINNING else change.after)
+
+    def _set(self, kind: str, rest: str, value: Any) -> None:
+        if kind == "ambient":
+            ambient.put(rest, value)
+        else:
+            put_file(rest, value)
+
+    def put_first(self, thing: str) -> None:
+        """As it was when the re-run began."""
+        kind, _, rest = thing.partition(":")
+        if kind in {"file", "ambient"}:
+            if thing in self.others:
+                self._set(kind, rest, self.others[thing].after)
+            return
+        if thing in self.names:
+            self.shell.user_ns[thing] = self.names[thing]
+        else:
+            self.shell.user_ns.pop(thing, None)
+        if thing in self.held:
+            self.held[thing].put()
+
+    def put_all_first(self, made: Iterable[str]) -> None:
+        """Everything as it was when the re-run began; `made` are the things that it changed besides."""
+        for thing in {*self.names, *self.held, *self.others, *made}:
+            if (
+                thing.isidentifier()
+                and thing not in self.held
+                and self.shell.user_ns.get(thing) is self.names.get(thing, self)
+            ):
+                continue
+            self.put_first(thing)
+
+    # ------------------------------------------------------------- what the shell shows: _, __, ___ and Out
+
+    def show(self, number: int | None) -> None:
+        """`_`, `__`, `___` as they were before the cell of that prompt number."""
+        hook = getattr(self.shell, "displayhook", None)
+        out = self.shell.user_ns.get("_oh")
+        if number is None or hook is None or not isinstance(out, dict):
+            return
+        values = [out[n] for n in sorted(n for n in out if isinstance(n, int) and n < number)][-1:-4:-1]
+        for name, value in zip(_SHOWN, [*values, "", "", ""], strict=False):
+            if self.shell.user_ns.get(name) is getattr(hook, name, None):  # else the person has a `_` of their own
+                setattr(hook, name, value)
+                self.shell.user_ns[name] = value
+
+    def renumber(self, now: int | None, then: int | None) -> None:
+        """What a cell run again displayed is Out[its old number]."""
+        out = self.shell.user_ns.get("_oh")
+        if now is None or then is None or now == then or not isinstance(out, dict):
+            return
+        out.pop(then, None)
+        self.shell.user_ns.pop(f"_{then}", None)
+        if now in out:
+            out[then] = self.shell.user_ns[f"_{then}"] = out.pop(now)
+            self.shell.user_ns.pop(f"_{now}", None)
+
+
+def namespace(values: dict[str, Any]) -> Shell:
+    """A shell that is only a namespace, for whoever has no other."""
+    return types.SimpleNamespace(user_ns=values)

@@ -1,0 +1,117 @@
+"""Engine room: which entry gave a thing the state it has, had, or must have. Values only.
+
+A *thing* is what can be put back as a whole: a name, a file, a piece of ambient state. A resource may be a part of it.
+Its *version* is the index of the entry that last changed it; before all entries it is BEGINNING.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from tape_jupyter.flow.history import Entry, History, name_of
+
+BEGINNING = -1
+
+
+def thing_of(resource: str) -> str | None:
+    """What would have to be put back to undo a change of the resource; None: nothing that we can put back."""
+    name = name_of(resource)
+    if name is not None:
+        return name
+    return resource if resource.startswith(("file:", "ambient:")) and not resource.endswith(":*") else None
+
+
+def changed_by(entry: Entry) -> set[str]:
+    """The things that an entry changed."""
+    return {*entry.changed, *(f"ambient:{part}" for part in entry.ambient), *(f"file:{path}" for path in entry.files)}
+
+
+def needed_by(entry: Entry) -> set[str]:
+    """The things whose state before the entry matters to it: what it reads, and what it may leave as it was."""
+    touched = {thing for each in entry.reads | entry.writes if (thing := thing_of(each)) is not None}
+    return touched | changed_by(entry)
+
+
+class Versions:
+    """Who changed what, and when. `place` says where a thing has each of its versions."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._changers: dict[str, list[int]] = {}
+        for entry in history:
+            for thing in changed_by(entry):
+                self._changers.setdefault(thing, []).append(entry.index)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._changers)
+
+    def changers(self, thing: str) -> list[int]:
+        """Indices of the entries that changed it, ascending."""
+        return self._changers.get(thing, [])
+
+    def before(self, thing: str, index: int) -> int:
+        """The version that the entry at `index` found, or BEGINNING."""
+        changers = self.changers(thing)
+        place = bisect_left(changers, index)
+        return changers[place - 1] if place else BEGINNING
+
+    def last(self, thing: str) -> int:
+        changers = self.changers(thing)
+        return changers[-1] if changers else BEGINNING
+
+    def later(self, thing: str, index: int) -> list[int]:
+        """The entries after `index` that changed it."""
+        changers = self.changers(thing)
+        return changers[bisect_left(changers, index + 1) :]
+
+    def add(self, thing: str, index: int) -> None:
+        """An entry, run again, changed what it had not changed before."""
+        changers = self._changers.setdefault(thing, [])
+        if index not in changers:
+            insort(changers, index)
+
+    def makes(self, thing: str, index: int) -> bool:
+        """Whether the entry gives the thing a new value, whatever it was: a name bound anew, a new file."""
+        entry = self.history[index]
+        return thing in entry.strong or entry.before.get(thing) == ""
+
+    def lost(self, thing: str, version: int) -> str | None:
+        """Why the thing cannot be put back to that version, in words; None where it can."""
+        kind, _, rest = thing.partition(":")
+        if kind in {"file", "ambient"}:
+            return self._lost_change(thing, kind, rest, version)
+        if version != BEGINNING:
+            return _lost_value(thing, self.history[version])
+        changers = self.changers(thing)
+        if not changers or self.history[changers[0]].before.get(thing, "") == "":
+            return None
+        return f"`{thing}` is from before the first cell that was watched"
+
+    def _lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:
+        changers = self.changers(thing)
+        if not changers:
+            return None
+        entry = self.history[changers[0] if version == BEGINNING else version]
+        change = (entry.ambient if kind == "ambient" else entry.files).get(rest)
+        if change is None or change.known:
+            return None
+        return f"{rest} as it was {'before' if version == BEGINNING else 'after'} {entry.title} was not kept"
+
+
+def _lost_value(name: str, entry: Entry) -> str | None:
+    if entry.after.get(name) == "":
+        return None
+    if name not in entry.kept:
+        return f"`{name}` is too large to keep"
+    memento = entry.held.get(name)
+    if memento is None:
+        return f"what `{name}` held after {entry.title} was not kept"
+    if memento.possible():
+        return None
+    what = _a(memento.opaque[0]) if memento.opaque else "something that is closed now"
+    return f"`{name}` holds {what}, which cannot be wound back"
+
+
+def _a(what: str) -> str:
+    return what if what.startswith("something") else f"{'an' if what[0].lower() in 'aeiou' else 'a'} {what}"
