@@ -1,5 +1,5 @@
 // Builds the labextension: tape_jupyter/labextension/. JupyterLab's own builder takes 458 MB of packages for what
-// esbuild does here: a hand-written federation container (src/lab/container.ts), and the editor as a chunk of its own.
+// esbuild does here: a hand-written federation container (src/lab/container.ts), and chunks of their own for the cards and the editor.
 import * as esbuild from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,23 +28,26 @@ export async function bundle(entry, name, options) {
   return { text, file: `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 12)}.js` };
 }
 
-/** Both bundles of the labextension: the container knows the editor's file. */
+/** The container, the door that it loads, and what that one loads when it is first needed: each knows the next one's file. */
 export async function bundles() {
-  const editor = await bundle("src/editor/index.ts", "editor", { format: "esm" });
-  const container = await bundle("src/lab/container.ts", "remoteEntry", {
-    format: "iife",
-    define: { TAPE_EDITOR_FILE: JSON.stringify(editor.file) },
-  });
-  return { editor, container };
+  const late = await Promise.all([
+    bundle("src/editor/index.ts", "editor", { format: "esm" }),
+    bundle("src/view/edit/cards/index.tsx", "cards", { format: "esm" }),
+    bundle("src/lab/saved.ts", "saved", { format: "esm", inject: [] }),
+  ]);
+  const [editor, cards, saved] = late.map(({ file }) => file);
+  const door = await bundle("src/lab/index.ts", "door", { format: "esm", define: { TAPE_CHUNKS: JSON.stringify({ editor, cards, saved }) } });
+  const container = await bundle("src/lab/container.ts", "remoteEntry", { format: "iife", inject: [], define: { TAPE_DOOR: JSON.stringify(door.file) } });
+  return { container, chunks: [door, ...late] };
 }
 
-function write(out, { editor, container }) {
+function write(out, { container, chunks }) {
   const { name, version, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
   const schemas = join(out, "schemas", name);
   rmSync(out, { recursive: true, force: true });
   mkdirSync(join(out, "static"), { recursive: true });
   mkdirSync(schemas, { recursive: true });
-  for (const { file, text } of [editor, container]) writeFileSync(join(out, "static", file), text);
+  for (const { file, text } of [container, ...chunks]) writeFileSync(join(out, "static", file), text);
   copyFileSync(join(here, "schema", "plugin.json"), join(schemas, "plugin.json"));
   const _build = { load: `static/${container.file}`, extension: "./extension", mimeExtension: "./mimeExtension" };
   const jupyterlab = { extension: true, mimeExtension: true, schemaDir: "schema", _build };

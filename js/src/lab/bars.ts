@@ -43,17 +43,18 @@ export class Watch {
 
   /** Set the session's mode; loads the extension first where the kernel has not. */
   async setMode(mode: string): Promise<void> {
-    if (this.connected) return this.#ask("mode", { mode });
+    if (this.connected) { this.#ask("mode", { mode }); return; }
     const kernel = this.#link.kernel;
-    if (!kernel || mode === "off") return this.#changed();
+    if (!kernel || mode === "off") { this.#changed(); return; }
+    this.#wanted = mode; // set once the kernel has said that it is there
     const { language_info } = await kernel.info;
     const { content } =
       language_info.name === "python"
         ? await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done
         : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
-    if (content.status === "ok") this.#wanted = mode; // set once the kernel has said that it is there
-    else Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter where the kernel runs.`, { autoClose: 8000 });
-    if (content.status === "ok" && this.connected) this.#take();
+    if (content.status === "ok") return;
+    this.#wanted = null;
+    Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter where the kernel runs.`, { autoClose: 8000 });
     this.#changed();
   }
 

@@ -3,14 +3,16 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Contents } from "@jupyterlab/services";
 
 import type { OpenEditor } from "../editor/types.ts";
+import type { CardsModule } from "../view/edit/index.ts";
+import type { MountOptions } from "../view/mount.tsx";
+import type * as saved from "./saved.ts";
 import type { Link } from "./link.ts";
 
 export const hub: {
-  editorUrl: string;
   /** Null until the plugin is active, and in an application that has none. */
   contents: Contents | null;
   panels: Map<NotebookPanel, Link>;
-} = { editorUrl: "", contents: null, panels: new Map() };
+} = {  contents: null, panels: new Map() };
 
 /** The notebook that holds a node; else (an output in a view of its own) the one of that path. */
 export function panelOf(node: Node, path = ""): NotebookPanel | undefined {
@@ -18,8 +20,15 @@ export function panelOf(node: Node, path = ""): NotebookPanel | undefined {
   return panels.find((panel) => panel.node.contains(node)) ?? panels.find((panel) => path !== "" && panel.context.path === path);
 }
 
-/** The editor's chunk, fetched once. */
-export async function loadEditor(): Promise<OpenEditor> {
-  const module = (await import(/* @vite-ignore */ hub.editorUrl)) as { openEditor: OpenEditor };
-  return module.openEditor;
+/** What every view of the labextension is mounted with. */
+export const chunks: MountOptions = {
+  loadEditor: async () => (await chunk<{ openEditor: OpenEditor }>(TAPE_CHUNKS.editor)).openEditor,
+  loadCards: () => chunk<CardsModule>(TAPE_CHUNKS.cards),
+};
+
+/** The reader of cassettes, for outputs without a kernel. */
+export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_CHUNKS.saved);
+
+async function chunk<T>(file: string): Promise<T> {
+  return (await import(/* @vite-ignore */ new URL(file, import.meta.url).href)) as T;
 }

@@ -3,7 +3,9 @@
  * packages bring 100 MB of others for the sake of these few lines; tests/browser runs them against the real thing.
  */
 
-declare const TAPE_EDITOR_FILE: string;
+/** File names of what is loaded (lab.mjs): the container's next, and what the door loads when it is first needed. */
+declare const TAPE_DOOR: string;
+declare const TAPE_CHUNKS: { editor: string; cards: string; saved: string };
 
 declare module "@lumino/signaling" {
   export interface ISignal<S, A> {
@@ -144,6 +146,7 @@ declare module "@jupyterlab/statusbar" {
 
 declare module "@jupyterlab/ui-components" {
   export class LabIcon {
+    readonly name: string;
     constructor(options: { name: string; svgstr: string });
   }
 }

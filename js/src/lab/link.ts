@@ -66,7 +66,7 @@ export class Link {
     return {
       send: (message) => {
         const id = isRecord(message) && typeof message.id === "string" ? message.id : "";
-        if (!this.connected) return hear({ type: "answer", id, error: GONE });
+        if (!this.connected) { hear({ type: "answer", id, error: GONE }); return; }
         pending.add(id);
         this.#send({ type: "view", view, message });
       },

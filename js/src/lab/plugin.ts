@@ -26,12 +26,12 @@ class Tape {
     this.#app = app;
     this.#tracker = tracker;
     hub.contents = app.serviceManager.contents;
+    this.#commands();
     app.shell.add(this.#sidebar, "right", { rank: 900 });
     tracker.currentChanged.connect((_, panel) => this.#front(panel));
     tracker.widgetAdded.connect((_, panel) => this.watch(panel));
     tracker.forEach((panel) => this.watch(panel));
     this.#front(tracker.currentWidget);
-    this.#commands();
   }
 
   /** The notebook's session; its line to the kernel is laid when first asked for. */
@@ -111,7 +111,7 @@ function modeCommand(mode: string): string {
   return `tape-jupyter:mode-${mode}`;
 }
 
-export default {
+export const plugin = {
   id: "tape-jupyter:plugin",
   description: "Records, shows, edits and replays the calls of a notebook's cells.",
   autoStart: true,

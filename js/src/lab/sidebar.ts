@@ -6,7 +6,7 @@ import type { Able } from "../view/protocol.ts";
 import { mount } from "../view/mount.tsx";
 import { showCell, sourceHash } from "./cells.ts";
 import { type Ask, Door } from "./door.ts";
-import { loadEditor } from "./hub.ts";
+import { chunks } from "./hub.ts";
 import { icon } from "./icon.ts";
 import type { Link, Wire } from "./link.ts";
 
@@ -87,7 +87,7 @@ class Page {
     const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path };
     const wire: Wire = this.#link.open((message) => door.hear(message));
     const door = new Door(state, (ask) => this.#behind(ask, door, wire));
-    const unmount = mount(place, door, { loadEditor });
+    const unmount = mount(place, door, chunks);
     this.#door = door;
     this.#leave = () => {
       this.#door = null;
@@ -98,7 +98,7 @@ class Page {
   }
 
   #behind(ask: Ask, door: Door, wire: Wire): void {
-    if (ask.about !== "select") return wire.send(ask);
+    if (ask.about !== "select") { wire.send(ask); return; }
     if (typeof ask.cell === "string") void showCell(this.#panel, ask.cell);
     door.answer(ask, {});
   }

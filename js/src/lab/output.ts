@@ -1,0 +1,131 @@
+/**
+ * What stands behind a saved output's view: its own rows; details from the cassette beside the notebook, read here;
+ * and where the notebook's kernel has the extension loaded, that kernel for everything else.
+ */
+import type { Page, Session } from "../view/protocol.ts";
+import type { Cassette } from "./cassette.ts";
+import { showCell } from "./cells.ts";
+import { type Ask, Door, isRecord } from "./door.ts";
+import { hub, loadSaved, panelOf } from "./hub.ts";
+import type { Link, Wire } from "./link.ts";
+import type { Resolver } from "./mime.ts";
+
+const MOST_BYTES = 64 * 1024 * 1024;
+const NEEDS_KERNEL = "this needs the notebook's kernel: run %load_ext tape_jupyter in it";
+
+/** The JSON of the mime type `application/vnd.tape.spans+json`. */
+export interface Saved {
+  version: number;
+  title: string;
+  cell: string;
+  run: string;
+  /** The cassette's file, relative to the notebook. */
+  path: string;
+  cassette: string;
+  take: string;
+  session: Session;
+  page: Page;
+}
+
+/** The saved rows; a sentence where they are none that this version can show. */
+export function savedOf(data: unknown): Saved | string {
+  if (!isRecord(data)) return "Tape: this output holds no calls.";
+  if (data.version !== 1) return "Tape: this output was saved by a newer version of tape-jupyter.";
+  const whole = isRecord(data.page) && Array.isArray(data.page.id) && isRecord(data.session) && typeof data.path === "string";
+  return whole ? (data as unknown as Saved) : "Tape: this output is damaged; run its cell again.";
+}
+
+export class Output {
+  readonly door: Door;
+  readonly #node: HTMLElement;
+  readonly #resolver: Resolver | null;
+  readonly #saved: Saved;
+  #cassette: Promise<Cassette> | null = null;
+  #line: { link: Link; wire: Wire } | null = null;
+
+  constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved, height: number) {
+    this.#node = node;
+    this.#resolver = resolver;
+    this.#saved = saved;
+    const able = { modes: false, override: true, rerun: true, step: false, cells: true };
+    this.door = new Door({ door: "output", able, title: saved.title, height }, (ask) => this.#behind(ask));
+  }
+
+  close(): void {
+    this.#line?.wire.close();
+    this.#line = null;
+  }
+
+  #behind(ask: Ask): void {
+    const { page, session } = this.#saved;
+    if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, session); return; }
+    if (ask.about === "spans") { this.door.answer(ask, page); return; }
+    if (ask.about === "select") { this.#select(ask); return; }
+    const wire = this.#kernel();
+    if (wire) { wire.send(ask); return; }
+    void this.#alone(ask).then(
+      (answer) => this.door.answer(ask, answer),
+      (error: unknown) => this.door.refuse(ask, message(error)),
+    );
+  }
+
+  #select(ask: Ask): void {
+    const panel = panelOf(this.#node, this.#resolver?.path);
+    if (panel && !panel.content.node.contains(this.#node)) void showCell(panel, this.#saved.cell); // else it is the cell we are in
+    this.door.answer(ask, {});
+  }
+
+  /** The line to the kernel, where it has the extension loaded: looked up when it is used, since outputs move. */
+  #kernel(): Wire | null {
+    const panel = panelOf(this.#node, this.#resolver?.path);
+    const link = panel && hub.panels.get(panel);
+    if (this.#line && (this.#line.link !== link || !link.connected)) this.close();
+    if (!link?.connected) return null;
+    this.#line ??= { link, wire: this.#open(link) };
+    return this.#line.wire;
+  }
+
+  #open(link: Link): Wire {
+    const wire = link.open((told) => {
+      if (told.type !== "tell" || told.about !== "changed") this.door.hear(told); // our rows are those that were saved
+    });
+    const { cassette, take } = this.#saved;
+    wire.send({ type: "ask", id: "output-open", about: "open", cassette, take });
+    return wire;
+  }
+
+  /** What can be told without a kernel. */
+  async #alone(ask: Ask): Promise<unknown> {
+    const span = typeof ask.span === "string" ? ask.span : "";
+    const number = (value: unknown, otherwise: number) => (typeof value === "number" ? value : otherwise);
+    const saved = await loadSaved();
+    if (ask.about === "detail") return saved.detail(await this.#read(), span, this.#saved.path);
+    if (ask.about === "raw") return saved.raw(await this.#read(), span, String(ask.side), number(ask.from, 0), number(ask.size, 65_536));
+    if (ask.about === "candidates") return { spans: [] };
+    throw new Error(NEEDS_KERNEL);
+  }
+
+  #read(): Promise<Cassette> {
+    this.#cassette ??= this.#fetch().catch((error: unknown) => {
+      this.#cassette = null; // it may be there the next time
+      throw error;
+    });
+    return this.#cassette;
+  }
+
+  async #fetch(): Promise<Cassette> {
+    const { path } = this.#saved;
+    if (!hub.contents || !this.#resolver) throw new Error(`${path} cannot be read from here`);
+    if (path.startsWith("/") || /(^|[\\/])\.\.([\\/]|$)|^[a-z]+:/i.test(path)) throw new Error(`${path} lies outside the notebook's folder: it is not opened`);
+    const url = await this.#resolver.resolveUrl(path);
+    const { size } = await hub.contents.get(url, { content: false });
+    if (size !== undefined && size > MOST_BYTES) throw new Error(`${path} is too large to be read here: run %load_ext tape_jupyter`);
+    const { content } = await hub.contents.get(url, { type: "file", format: "text", content: true });
+    const { Cassette } = await loadSaved();
+    return new Cassette(String(content));
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,31 @@
+/** The view as an anywidget (`%tape view`): the widget's model is the door, Python's side of it is notebook/viewer.py. */
+import type { OpenEditor } from "../editor/types.ts";
+import { importScript } from "../editor/load.ts";
+import { Client } from "../view/client.ts";
+import type { CardsModule } from "../view/edit/index.ts";
+import { mount } from "../view/mount.tsx";
+import type { Model } from "../view/protocol.ts";
+
+const HEIGHT = 460;
+
+/** Code that travels only when it is needed: a widget's own module is sent with every widget that is shown. */
+async function load<T>(model: Model, about: "editor" | "cards"): Promise<T> {
+  const client = new Client(model);
+  try {
+    const { script } = await client.ask<{ script: string }>(about);
+    return await importScript<T>(script);
+  } finally {
+    client.close();
+  }
+}
+
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  const height = model.get("height");
+  el.style.height = `${typeof height === "number" && height > 0 ? height : HEIGHT}px`; // no height, no virtual list
+  return mount(el, model, {
+    loadEditor: async () => (await load<{ openEditor: OpenEditor }>(model, "editor")).openEditor,
+    loadCards: () => load<CardsModule>(model, "cards"),
+  });
+}
+
+export default { render };

@@ -1,0 +1,88 @@
+"""What browser tests stand on: a fresh bundle, one Chromium, one server an application.
+
+Missing parts skip the tests with one line that says what to do; under CI nothing is skipped.
+"""
+
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+from tests.notebook import ROOT
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+def missing(what):
+    """Skip, or fail where tests must not be skipped."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def bundle():
+    """The notebook UI as the sources are now: built if it is not."""
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    built = hook.Bundle(ROOT)
+    if not built.fresh() and not os.environ.get("TAPE_TEST_STALE"):
+        try:
+            built.build()
+        except hook.NotBuilt as reason:
+            missing(f"the notebook UI is not built: {reason}")
+    return built
+
+
+@pytest.fixture(scope="session")
+def chromium(bundle):
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        missing("there is no chromium here: make browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+def _server(app, tmp_path_factory):
+    from tests.browser.jupyter import serve
+
+    return serve(app, tmp_path_factory.mktemp(app))
+
+
+@pytest.fixture(scope="session")
+def lab(chromium, tmp_path_factory):
+    with _server("lab", tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def notebook7(chromium, tmp_path_factory):
+    with _server("notebook", tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(params=["lab", "notebook7"])
+def server(request):
+    """Both applications, one after the other."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def page(chromium):
+    """A page in a fresh profile; an uncaught error in it fails the test."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(20_000)
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not [error for error in errors if "tape" in error], errors
