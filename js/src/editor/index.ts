@@ -23,11 +23,11 @@ const look = EditorView.theme({
     color: "var(--jp-mirror-editor-variable-color, var(--tape-fg))",
     fontSize: "var(--jp-code-font-size, 13px)",
     border: "1px solid var(--tape-line)",
-    maxHeight: "60vh",
+    maxHeight: "60cqh",
   },
   "&.cm-focused": { outline: "2px solid var(--tape-run)", outlineOffset: "-1px" },
-  ".cm-scroller": { overflow: "auto", fontFamily: "var(--jp-code-font-family, monospace)" },
-  ".cm-content": { fontFamily: "var(--jp-code-font-family, monospace)", caretColor: "var(--jp-editor-cursor-color, currentColor)" },
+  ".cm-scroller": { overflow: "auto", fontFamily: "var(--tape-code-font)" },
+  ".cm-content": { fontFamily: "var(--tape-code-font)", caretColor: "var(--jp-editor-cursor-color, currentColor)" },
   ".cm-content:focus-visible": { outline: "none" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--tape-dim)", border: "none" },
   ".tape-mistake": { textDecoration: "underline wavy var(--tape-wrong)", textDecorationSkipInk: "none" },
@@ -61,11 +61,11 @@ class Mistakes {
   }
 
   static #of({ state }: EditorView): DecorationSet {
-    let first: number | null = null;
-    syntaxTree(state).iterate({ enter: ({ type, from }) => void (type.isError && (first ??= from)) });
-    if (first === null || !state.doc.length) return Decoration.none;
-    const at = Math.min(first, state.doc.length - 1); // a text that ends too early: under its last letter
-    return Decoration.set(Decoration.mark({ class: "tape-mistake" }).range(at, at + 1));
+    const at = syntaxTree(state).cursor();
+    while (!at.type.isError) if (!at.next()) return Decoration.none;
+    const from = Math.max(0, Math.min(at.from, state.doc.length - 1)); // a text that ends too early: under its last letter
+    if (!state.doc.length) return Decoration.none;
+    return Decoration.set(Decoration.mark({ class: "tape-mistake" }).range(from, from + 1));
   }
 }
 

@@ -3,6 +3,7 @@
  * element that the view gives it.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { DetailProps } from "../detail.tsx";
 import type { Able } from "../protocol.ts";
 import { useLate } from "./small.tsx";
 import { useWork, type Work } from "./work.ts";
@@ -20,6 +21,8 @@ export interface CardsProps { work: Work; able: Able }
 export interface CardsModule {
   drawPane: (place: HTMLElement, props: PaneProps) => void;
   drawCards: (place: HTMLElement, props: CardsProps) => void;
+  /** All about one span. */
+  drawDetail: (place: HTMLElement, props: DetailProps) => void;
   clear: (place: HTMLElement) => void;
 }
 
@@ -33,7 +36,7 @@ export function WorkCards(props: CardsProps) {
   return useWork(props.work).phase === "idle" ? null : <Island work={props.work} draw={(cards, place) => cards.drawCards(place, props)} />;
 }
 
-function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, place: HTMLElement) => void }) {
+export function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, place: HTMLElement) => void }) {
   const place = useRef<HTMLDivElement>(null);
   const [cards, set] = useState<CardsModule | null>(null);
   const [wrong, fail] = useState("");

@@ -48,3 +48,8 @@ export function Alert({ text }: { text: string }) {
 export function Runs({ runs }: { runs: readonly Run[] }) {
   return <>{runs.map(({ text, mark }, at) => mark === "gone" ? <del key={at}>{text}</del> : mark === "new" ? <ins key={at}>{text}</ins> : text)}</>;
 }
+
+/** A sentence in which names stand in backticks. */
+export function Prose({ text }: { text: string }) {
+  return <span class="tape-prose">{text.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</span>;
+}

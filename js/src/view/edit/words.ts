@@ -7,6 +7,8 @@ export interface Hunk { same: boolean; before: Run[]; after: Run[] }
 
 const EFFORT = { maxEditLength: 1500 };
 // An ideograph is a word of its own; so is every sign.
+// Two letters of one word, or the halves of one sign.
+const INSIDE = /[\p{L}\p{N}\p{M}_]{2}|^[^\0-\uffff]$/u;
 const WORD = /\p{Ideographic}|[\p{L}\p{N}\p{M}_]+|\s+|./gsu;
 
 /** One line of runs: what is gone and what is new, in reading order. */
@@ -24,7 +26,7 @@ export function words(before: string, after: string): Run[] {
 /** Lengths of what both begin and end with, at the bounds of words: a text of megabytes with one changed word is quick. */
 function ends(before: string, after: string): [number, number] {
   const most = Math.min(before.length, after.length);
-  const inWord = (text: string, at: number) => /[\p{L}\p{N}\p{M}_]{2}|[\ud800-\udbff][\udc00-\udfff]/u.test(text.slice(Math.max(0, at - 1), at + 1));
+  const inWord = (text: string, at: number) => INSIDE.test(text.slice(Math.max(0, at - 1), at + 1));
   let head = 0;
   while (head < most && before[head] === after[head]) head++;
   while (head > 0 && (inWord(before, head) || inWord(after, head))) head--;
@@ -58,16 +60,19 @@ export function lines(before: string, after: string): Hunk[] {
 
 export interface Pair<T> { same: boolean; before: T[]; after: T[] }
 
-/** Runs of equal items, and between them what stood there before and stands there now. */
+/** Runs of equal items, and between them what stood there before and stands there now. Each side keeps its own items. */
 export function pairs<T>(before: T[], after: T[], equal?: (a: T, b: T) => boolean): Pair<T>[] {
   const parts = diffArrays(before, after, { ...EFFORT, ...(equal ? { comparator: equal } : {}) });
-  const out: Pair<T>[] = [];
   if (!parts) return [{ same: false, before, after }];
-  for (const part of parts) {
+  const out: Pair<T>[] = [];
+  let [from, to] = [0, 0];
+  for (const { added, removed, value: { length } } of parts) {
+    const same = !added && !removed;
     const last = out.at(-1);
-    if (!part.added && !part.removed) out.push({ same: true, before: part.value, after: part.value });
-    else if (last && !last.same) last[part.added ? "after" : "before"].push(...part.value);
-    else out.push({ same: false, before: part.removed ? [...part.value] : [], after: part.added ? [...part.value] : [] });
+    const pair = last && !last.same && !same ? last : { same, before: [], after: [] };
+    if (pair !== last) out.push(pair);
+    if (!added) pair.before.push(...before.slice(from, (from += length)));
+    if (!removed) pair.after.push(...after.slice(to, (to += length)));
   }
   return out;
 }

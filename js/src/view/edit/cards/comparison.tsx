@@ -48,7 +48,7 @@ function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: 
 function Change({ cell }: { cell: CellChange }) {
   return <details open class="tape-change">
     <summary><span class="tape-sign" role="img" aria-label="changed">≠</span> <b>{label(cell)}</b></summary>
-    <div class="tape-two tape-heads" aria-hidden="true"><span>before</span><span>after</span></div>
+    {cell.outputs.some(({ kind }) => kind !== "table") && <div class="tape-two tape-heads" aria-hidden="true"><span>before</span><span>after</span></div>}
     {cell.outputs.map((output, at) => <Output key={at} output={output} />)}
   </details>;
 }
@@ -92,10 +92,11 @@ function TableChange({ before, after }: { before: string; after: string }) {
   const { columns, rows } = align(before, after);
   const shown = (all ? rows : rows.filter((row) => row.mark !== "same")).slice(0, MOST);
   const more = rows.length - shown.length;
+  const number = columns.map((_, place) => rows.every(({ cells }) => numeric(cells[place])));
   return <div class="tape-scroll-x"><table class="tape-table">
-    <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{columns.map((column, at) => <th key={at} scope="col"><Both cell={column} /></th>)}</tr></thead>
+    <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{columns.map((column, at) => <th key={at} scope="col" class={number[at] ? "tape-number" : ""}><Both cell={column} /></th>)}</tr></thead>
     <tbody>{shown.map((row, at) => <tr key={at} class={`tape-${row.mark}`}><td class="tape-sign" aria-label={MARKS[row.mark][1]}>{MARKS[row.mark][0]}</td>
-      {row.cells.map((cell, place) => <td key={place} class={numeric(cell) ? "tape-number" : ""}><Both cell={cell} /></td>)}</tr>)}</tbody>
+      {row.cells.map((cell, place) => <td key={place} class={number[place] ? "tape-number" : ""}><Both cell={cell} /></td>)}</tr>)}</tbody>
   </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button type="button" class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</div>;
 }
 
@@ -104,8 +105,8 @@ function Both({ cell: { before, after } }: { cell: Cell }) {
   return <>{before !== null && before !== "" && <del>{before}</del>} {after !== null && <ins>{after}</ins>}</>;
 }
 
-function numeric({ before, after }: Cell): boolean {
-  return [before, after].every((text) => text === null || /^[-+]?[\d.,]*(?:e[-+]?\d+)?$/i.test(text));
+function numeric(cell: Cell | undefined): boolean {
+  return [cell?.before ?? null, cell?.after ?? null].every((text) => text === null || /^[-+]?[\d.,]*(?:e[-+]?\d+)?$/i.test(text));
 }
 
 function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {

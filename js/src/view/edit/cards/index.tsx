@@ -1,16 +1,19 @@
 /** The bundle of the cards: see ../island.tsx. */
 import { render, type ComponentChild } from "preact";
+import { Detail } from "../../detail.tsx";
+import detailCss from "../../detail.css";
 import type { CardsModule } from "../island.tsx";
 import css from "./cards.css";
 import { Front } from "./front.tsx";
 import { EditPane } from "./pane.tsx";
 
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(css);
+sheet.replaceSync(detailCss + css);
 
-export const { drawPane, drawCards, clear }: CardsModule = {
+export const { drawPane, drawCards, drawDetail, clear }: CardsModule = {
   drawPane: (place, props) => draw(place, <EditPane {...props} />),
   drawCards: (place, props) => draw(place, <Front {...props} />),
+  drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
   clear: (place) => render(null, place),
 };
 

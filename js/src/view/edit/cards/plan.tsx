@@ -1,7 +1,7 @@
 /** What would run, in which cells and why, before anything does. */
 import { useId, useState } from "preact/hooks";
 import type { Able, Plan, PlanCell } from "../../protocol.ts";
-import { Alert, useDoing } from "../small.tsx";
+import { Alert, Prose, useDoing } from "../small.tsx";
 import { Card } from "./parts.tsx";
 import type { Policy, Work } from "../work.ts";
 
@@ -25,8 +25,8 @@ export function PlanCard({ work, plan, able }: { work: Work; plan: Plan; able: A
   };
   return <Card kind="plan" title={`Re-run ${count} of ${plan.total} cells`} onEscape={() => work.dismiss()}>
     <p class="tape-counts">{counts(plan, policy)}</p>
-    {plan.hermetic && <p class="tape-warn">⚠ {plan.hermetic}</p>}
-    {plan.warnings.map((text) => <p key={text} class="tape-warn">⚠ {text}</p>)}
+    {plan.hermetic && <p class="tape-warn">⚠ <Prose text={plan.hermetic} /></p>}
+    {plan.warnings.map((text) => <p key={text} class="tape-warn">⚠ <Prose text={text} /></p>)}
     {!plan.cells.length && <p>No other cell depends on this.</p>}
     <ul class="tape-plan">{plan.cells.map((cell) => <PlanRow key={cell.entry} cell={cell} ticked={fresh || ticked.has(cell.entry)} fixed={fresh}
       missed={fresh || ticked.has(cell.entry) ? "" : missed(plan.cells, cell, ticked)} onTick={() => toggle(cell.entry)} />)}</ul>
@@ -49,7 +49,7 @@ function PlanRow({ cell, ticked, fixed, missed, onTick }: { cell: PlanCell; tick
     <label><input type="checkbox" checked={ticked} disabled={fixed} aria-describedby={id} onChange={onTick} />
       <span class="tape-sign" role="img" aria-label={role} title={role}>{sign}</span>
       <b>{cell.number === null ? "" : `[${cell.number}] `}{cell.title}</b></label>
-    <small id={id}>{cell.reasons.join("; ")}{missed && <span class="tape-warn" role="status"> ⚠ {missed}</span>}</small>
+    <small id={id}><Prose text={cell.reasons.join("; ")} />{missed && <span class="tape-warn" role="status"> ⚠ {missed}</span>}</small>
   </li>;
 }
 
