@@ -32,7 +32,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 def name_of(resource: str) -> str | None:
     """The notebook's name that a resource is, or is part of; None for what is no name."""
     found = _NAME.match(resource)
-    return None if found is None or resource[found.end() : found.end() + 1] == ":" else found[0]
+    return None if found is None or ":" in resource.partition("[")[0] else found[0]
 
 
 def covers(written: str, read: str) -> bool:
@@ -41,10 +41,10 @@ def covers(written: str, read: str) -> bool:
         return True
     if EVERYTHING in (written, read):
         return name_of(read if written == EVERYTHING else written) is not None or written == read
-    kind, _, rest = written.partition(":")
-    if read.startswith(f"{kind}:") and rest:
-        return "*" in (rest, read.partition(":")[2])
-    return _part(written, read) or _part(read, written)
+    if _part(written, read) or _part(read, written):
+        return True
+    kind, colon, rest = written.partition(":")
+    return bool(colon) and read.startswith(f"{kind}:") and "*" in (rest, read.removeprefix(f"{kind}:"))
 
 
 def _part(whole: str, part: str) -> bool:
@@ -59,10 +59,15 @@ class Step:
     """
 
     line: int
+    end: int = 0
     reads: frozenset[str] = frozenset()
     strong: frozenset[str] = frozenset()
     weak: frozenset[str] = frozenset()
     via: Mapping[str, str] = field(default_factory=dict)
+    calm: bool = False
+    """It raises for no other value that it reads: `print(r)`; so what follows it is reached all the same."""
+    calm_call: bool = False
+    """It raises for no other reply that it asks for: `r = ask("hi")`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,293 @@
+"""Engine room: state of the process that no name of the notebook holds: environment, working directory, random states,
+options of libraries, figures. Each part can be taken and put back. Nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import decimal
+import gc
+import locale
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tape_jupyter.flow.history import Change
+
+
+class Part(NamedTuple):
+    """`said`: how people are told of it. `take` gives a value that does not change afterwards; `put` takes it back."""
+
+    said: str
+    take: Callable[[], Any]
+    put: Callable[[Any], None]
+    needs: str = ""
+    """The module without which it is not there."""
+
+
+_IGNORED = frozenset({"LINES", "COLUMNS", "PYTEST_CURRENT_TEST"})
+
+
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k not in _IGNORED}
+
+
+def _put_environment(value: dict[str, str]) -> None:
+    for key in set(os.environ) - set(value) - _IGNORED:
+        del os.environ[key]
+    os.environ.update(value)
+
+
+def _cwd() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a text that can be compared
+    except FileNotFoundError:
+        return None
+
+
+def _put_path(value: list[str]) -> None:
+    sys.path[:] = value
+
+
+def _numpy_state() -> Any:
+    kind, keys, *rest = sys.modules["numpy"].random.get_state()
+    return kind, keys.tobytes(), *rest
+
+
+def _put_numpy_state(value: Any) -> None:
+    numpy = sys.modules["numpy"]
+    kind, keys, *rest = value
+    numpy.random.set_state((kind, numpy.frombuffer(keys, dtype=numpy.uint32), *rest))
+
+
+def _numpy_options() -> Any:
+    numpy = sys.modules["numpy"]
+    return numpy.get_printoptions(), numpy.geterr()
+
+
+def _put_numpy_options(value: Any) -> None:
+    numpy = sys.modules["numpy"]
+    shown, errors = value
+    numpy.set_printoptions(**{k: v for k, v in shown.items() if k != "override_repr" or v is not None})
+    numpy.seterr(**errors)
+
+
+def _torch_state() -> bytes:
+    return bytes(sys.modules["torch"].get_rng_state().numpy())
+
+
+def _put_torch_state(value: bytes) -> None:
+    torch = sys.modules["torch"]
+    torch.set_rng_state(torch.frombuffer(bytearray(value), dtype=torch.uint8))
+
+
+def _pandas_options() -> Any:
+    return _flat(sys.modules["pandas._config.config"]._global_config)  # noqa: SLF001 - pandas gives no whole view
+
+
+def _flat(options: dict[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{above}{key}.")
+        else:
+            found[f"{above}{key}"] = value
+    return found
+
+
+def _put_pandas_options(value: dict[str, Any]) -> None:
+    now = _pandas_options()
+    for key, option in value.items():
+        if now.get(key) != option:
+            sys.modules["pandas"].set_option(key, option)
+
+
+def _drawing() -> dict[str, Any]:
+    return dict(dict.items(sys.modules["matplotlib"].rcParams))
+
+
+def _put_drawing(value: dict[str, Any]) -> None:
+    dict.update(sys.modules["matplotlib"].rcParams, value)
+
+
+def _figures() -> tuple[Any, ...]:
+    managers = sys.modules["matplotlib._pylab_helpers"].Gcf.figs
+    return tuple((number, id(manager), _drawn(manager)) for number, manager in managers.items())
+
+
+def _drawn(manager: Any) -> tuple[int, ...]:
+    return tuple(len(axes.get_children()) for axes in manager.canvas.figure.axes)
+
+
+def _logging() -> tuple[Any, ...]:
+    loggers = [
+        logging.root,
+        *(each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)),
+    ]
+    return (
+        logging.root.manager.disable,
+        tuple((*told, tuple(id(h) for h in e.handlers)) for e in loggers if (told := _told(e))),
+    )
+
+
+def _told(logger: logging.Logger) -> tuple[Any, ...]:
+    """Nothing of one that is as it was made: imports make hundreds."""
+    if logger.level or logger.handlers or logger.disabled or not logger.propagate:
+        return logger.name, logger.level, logger.disabled, logger.propagate
+    return ()
+
+
+def _put_logging(value: tuple[Any, ...]) -> None:
+    disable, loggers = value
+    logging.disable(disable)
+    for name, level, disabled, propagate, _handlers in loggers:
+        logger = logging.root if name == "root" else logging.getLogger(name)
+        logger.setLevel(level)
+        logger.disabled, logger.propagate = disabled, propagate
+
+
+def _warnings() -> list[Any]:
+    return list(warnings.filters)
+
+
+def _put_warnings(value: list[Any]) -> None:
+    warnings.filters[:] = value  # type: ignore[index]
+    warnings._filters_mutated_lock_held() if hasattr(warnings, "_filters_mutated_lock_held") else None  # type: ignore[attr-defined]  # noqa: SLF001, B018
+
+
+def _process() -> tuple[Any, ...]:
+    return (
+        sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
+        id(sys.excepthook), id(sys.displayhook), str(signal.getsignal(signal.SIGTERM)),
+    )  # fmt: skip
+
+
+def _put_process(value: tuple[Any, ...]) -> None:
+    sys.setrecursionlimit(value[0])
+    (gc.enable if value[1] else gc.disable)()
+    socket.setdefaulttimeout(value[2])
+    sys.setswitchinterval(value[3])
+
+
+def _put_decimal(value: decimal.Context) -> None:
+    decimal.setcontext(value.copy())
+
+
+def _decimal() -> Any:
+    return decimal.getcontext().copy()
+
+
+def _same_decimal(one: Any, other: Any) -> bool:
+    return repr(one) == repr(other)
+
+
+def _put_zone(value: tuple[Any, ...]) -> None:
+    os.environ.pop("TZ", None) if value[1] is None else os.environ.__setitem__("TZ", value[1])
+    time.tzset()
+
+
+def _put_nothing(_value: Any) -> None:
+    """What cannot be put back (a figure, closed since)."""
+
+
+PARTS: dict[str, Part] = {
+    "environment": Part("an environment variable", _environment, _put_environment),
+    "cwd": Part("the working directory", _cwd, lambda value: os.chdir(value)),
+    "random": Part("the state of `random`", random.getstate, random.setstate),
+    "path": Part("`sys.path`", lambda: list(sys.path), _put_path),
+    "decimal": Part("the decimal context", _decimal, _put_decimal),
+    "locale": Part(
+        "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v) and None
+    ),
+    "time zone": Part("the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone),
+    "logging": Part("the levels of `logging`", _logging, _put_logging),
+    "warnings": Part("the filters of `warnings`", _warnings, _put_warnings),
+    "process": Part("a setting of the interpreter", _process, _put_process),
+    "numpy random": Part("the state of `numpy.random`", _numpy_state, _put_numpy_state, "numpy.random"),
+    "numpy": Part("an option of numpy", _numpy_options, _put_numpy_options, "numpy"),
+    "torch": Part("the state of torch's random numbers", _torch_state, _put_torch_state, "torch"),
+    "pandas": Part("an option of pandas", _pandas_options, _put_pandas_options, "pandas._config.config"),
+    "matplotlib": Part("a setting of matplotlib", _drawing, _put_drawing, "matplotlib"),
+    "figures": Part("the open figures", _figures, _put_nothing, "matplotlib.pyplot"),
+}
+
+
+def take() -> dict[str, Any]:
+    """All parts as they are now. A part that cannot be taken (a library half imported) is left out."""
+    found = {}
+    for name, part in PARTS.items():
+        if part.needs and part.needs not in sys.modules:
+            continue
+        try:
+            found[name] = part.take()
+        except Exception:  # noqa: S112 - a part of another library that is not as we know it
+            continue
+    return found
+
+
+def put(name: str, value: Any) -> None:
+    """Put a part back, as `take` gave it; of "module math", these attributes. Raises what the library raises."""
+    if name.startswith(MODULE):
+        _put_module(name.removeprefix(MODULE), value)
+    else:
+        PARTS[name].put(value)
+
+
+def _put_module(name: str, attributes: dict[str, Any]) -> None:
+    module = sys.modules[name]
+    for key, value in attributes.items():
+        if value is ABSENT:
+            vars(module).pop(key, None)
+        else:
+            setattr(module, key, value)
+
+
+def module_changes(name: str, before: dict[str, Any]) -> Change | None:
+    """Attributes of a module that were bound anew, removed, added; submodules and the module's own caches are not."""
+    now = vars(sys.modules[name])
+    keys = [k for k in {*before, *now} if before.get(k, ABSENT) is not now.get(k, ABSENT) and _is_patch(k, now.get(k, ABSENT))]
+    if not keys:
+        return None
+    return Change({k: before.get(k, ABSENT) for k in keys}, {k: now.get(k, ABSENT) for k in keys})
+
+
+def _is_patch(key: str, value: Any) -> bool:
+    return not isinstance(value, types.ModuleType) and not key.startswith("__") and key not in _OF_THE_SHELL
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+"""An attribute that a module did not have."""
+MODULE = "module "
+_OF_THE_SHELL = frozenset({"_", "get_ipython", "display", "exit", "quit"})
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
+    """The parts that differ. A part that was not there before (its library is new) has changed only by being there."""
+    found = {}
+    for name, now in after.items():
+        if name not in before:
+            continue
+        was = before[name]
+        same = _same_decimal(was, now) if name == "decimal" else _equal(was, now)
+        if not same:
+            found[name] = Change(was, now, known=name != "figures")
+    return found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:
+        return one is other or repr(one) == repr(other)

@@ -1,0 +1,160 @@
+"""Engine room: which executions depend on a changed reply, and why. Pure: a walk forward through the history.
+
+A step that reads what is tainted is tainted, and so is all that it may write. A step that is not tainted does in the
+changed world what it did in this one: what it writes for certain is clean again. After a tainted step of a cell, later
+steps may not be reached (it may raise now), so they are tainted too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step, covers, name_of
+
+HOLDS = "holds the changed reply"
+
+
+def downstream(history: History, changed: Iterable[int] | Mapping[int, int | None]) -> dict[int, tuple[str, ...]]:
+    """By index, the reasons of each entry that depends on the replies that `changed` entries hold, these included.
+
+    A mapping tells the line at which the changed call was made, where that is known: what the entry did before it is
+    as it was.
+    """
+    lines = changed if isinstance(changed, Mapping) else dict.fromkeys(changed)
+    taints = Taints()
+    found: dict[int, tuple[str, ...]] = {}
+    for entry in history:
+        reasons = walk(entry, taints, lines)
+        if reasons:
+            found[entry.index] = tuple(reasons)
+    return found
+
+
+def walk(entry: Entry, taints: Taints, lines: Mapping[int, int | None]) -> list[str]:
+    """Take `taints` past one entry. Returns why it depends on them; nothing where it does not."""
+    holds = entry.index in lines
+    line = lines.get(entry.index)
+    reasons = [HOLDS] if holds else []
+    stopped_after: int | None = None
+    for step in entry.steps:
+        hits = taints.hits(step)
+        at_call = holds and (line is None or step.line <= line <= max(step.end, step.line))
+        not_reached = stopped_after is not None and step.line > stopped_after
+        if not (hits or at_call or not_reached):
+            for written in step.strong:
+                taints.clear(written)
+            continue
+        if not holds:
+            reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
+        for written in step.strong | step.weak:
+            taints.add(written, entry)
+        if stopped_after is None and not (step.calm_call if at_call and not hits else step.calm):
+            stopped_after = step.end or step.line
+    return reasons
+
+
+class Taints:
+    """What may differ in the changed world, and who wrote it."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, Entry] = {}
+        self._roots: dict[str, set[str]] = defaultdict(set)
+        self._names: set[str] = set()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._by))
+
+    def __bool__(self) -> bool:
+        return bool(self._by)
+
+    def copy(self) -> Taints:
+        fresh = Taints()
+        for resource, entry in self._by.items():
+            fresh.add(resource, entry)
+        return fresh
+
+    def add(self, resource: str, entry: Entry) -> None:
+        self._by[resource] = entry
+        root = _root(resource)
+        self._roots[root].add(resource)
+        if name_of(resource) is not None:
+            self._names.add(resource)
+
+    def clear(self, resource: str) -> None:
+        """It was written anew, and so are its parts."""
+        root = _root(resource)
+        for each in [
+            t for t in self._roots.get(root, ()) if t == resource or t.startswith((f"{resource}.", f"{resource}["))
+        ]:
+            self._roots[root].discard(each)
+            self._names.discard(each)
+            del self._by[each]
+
+    def hits(self, step: Step) -> list[tuple[str, str, Entry]]:
+        """(what it reads, what was written, by whom)."""
+        if not self._by:
+            return []
+        found = []
+        for read in sorted(step.reads):
+            for written in self._candidates(read):
+                if covers(written, read):
+                    found.append((read, written, self._by[written]))
+                    break
+        return found
+
+    def _candidates(self, read: str) -> list[str]:
+        if read == EVERYTHING:
+            return sorted(self._names) or (sorted(self._roots.get(EVERYTHING, ())))
+        near = sorted(self._roots.get(_root(read), ()))
+        wide = self._roots.get(EVERYTHING, ()) if name_of(read) is not None else ()
+        return [*near, *wide]
+
+
+def _root(resource: str) -> str:
+    """Resources of different roots never cover each other, but for "*"."""
+    return name_of(resource) or resource.partition(":")[0]
+
+
+def said(entry: Entry, step: Step, hits: list[tuple[str, str, Entry]]) -> list[str]:
+    """Reasons in people's words: "reads `mood`, set by [2]"."""
+    found = []
+    for read, _written, by in hits:
+        who = by.title if by.index != entry.index else "itself"
+        text = _reason(read, step.via.get(read, ""), who)
+        if text not in found:
+            found.append(text)
+    return found[:4]
+
+
+def _reason(read: str, via: str, who: str) -> str:
+    kind, colon, rest = read.partition(":")
+    by_way = f"calls `{via}`, which " if via else ""
+    if read == EVERYTHING:
+        return f"may read any name; {who} changed some"
+    if read == FILES:
+        return f"may look at any file; {who} wrote one"
+    if read == OUTPUTS:
+        return f"reads `Out`; {who} showed a result"
+    if kind == "file" and colon:
+        return f"{by_way}opens {rest.rpartition('/')[2] or rest}, written by {who}"
+    if kind == "ambient" and colon:
+        return f"{by_way}depends on {AMBIENT_SAID.get(rest, rest)}, changed by {who}"
+    if kind == "library" and colon:
+        return f"{by_way}uses {rest}, whose state {who} may have changed"
+    if kind == "output" and colon:
+        return f"reads `Out[{rest}]`, shown by {who}"
+    if colon and name_of(read) is None:
+        return f"{by_way}reads `{rest}` of {kind}, set by {who}"
+    return f"{by_way}reads `{read}`, set by {who}"
+
+
+AMBIENT_SAID: dict[str, str] = {
+    "environment": "an environment variable", "cwd": "the working directory", "random": "the state of `random`",
+    "numpy random": "the state of `numpy.random`", "torch": "the state of torch's random numbers",
+    "decimal": "the decimal context", "path": "`sys.path`", "locale": "the locale", "time zone": "the time zone",
+    "logging": "the levels of `logging`", "warnings": "the filters of `warnings`",
+    "process": "a setting of the interpreter", "numpy": "an option of numpy", "pandas": "an option of pandas",
+    "matplotlib": "a setting of matplotlib", "figures": "the open figures",
+    "background": "tasks or threads that run on", "shell": "a setting of the notebook's shell",
+}  # fmt: skip

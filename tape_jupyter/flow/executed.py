@@ -1,0 +1,180 @@
+"""Engine room: which code ran while a cell ran: functions of the notebook, of modules, of C.
+
+A function that is mentioned but not called reads nothing, so what ran says what was read. On Python 3.12 and newer
+sys.monitoring tells each code object once; on 3.11 a profile function looks at the first events and then takes itself
+off. What was not seen to the end is `whole=False`: then whatever could have run is assumed to have run.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from tape_jupyter.flow.modules import MACHINERY, is_users
+
+EVENTS = 6_000
+"""Calls looked at one by one, in a cell. About 2 ms."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """`codes`: (module, code) of the user's functions, "" the notebook. `packages`: whose code ran besides. `builtins`:
+    functions of C, as "posix.stat". `functions`: names of the libraries' functions that ran, as "os._Environ.get"."""
+
+    codes: set[tuple[str, CodeType]] = field(default_factory=set)
+    packages: set[str] = field(default_factory=set)
+    builtins: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    own: str = ""
+    """The file name of the cell's own code."""
+    whole: bool = True
+    """All Python code was seen."""
+    whole_builtins: bool = True
+
+
+class Watch:
+    """Begins and ends looking. One at a time."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._ran = Ran()
+        self._places: dict[int, str | None] = {}
+        self._seen: set[CodeType] = set()
+        self._left = EVENTS
+        self._on = False
+        self._threads_before: Any = None
+
+    def begin(self) -> None:
+        self._ran, self._seen, self._left, self._on = Ran(), set(), EVENTS, True
+        if sys.version_info >= (3, 12):
+            self._monitor()
+        else:
+            self._profile()
+
+    def end(self) -> Ran:
+        if not self._on:
+            return self._ran
+        self._on = False
+        if sys.version_info >= (3, 12):
+            if self._tool is not None:
+                sys.monitoring.set_events(self._tool, 0)
+        else:
+            self._unprofile()
+        return self._ran
+
+    def close(self) -> None:
+        """Give the monitoring tool back."""
+        if sys.version_info >= (3, 12) and self._tool is not None:
+            sys.monitoring.free_tool_id(self._tool)
+            self._tool = None
+
+    # ---------------------------------------------------------------- what is seen
+    def _code(self, code: CodeType, frame: FrameType) -> None:
+        if code in self._seen:
+            return
+        self._seen.add(code)
+        names = frame.f_globals
+        if names is self._namespace:
+            if not self._ran.own and code.co_name == "<module>":
+                self._ran.own = code.co_filename
+            self._ran.codes.add(("", code))
+            return
+        module = names.get("__name__")
+        if not isinstance(module, str):
+            self._ran.codes.add(("?", code))
+            return
+        package = module.partition(".")[0]
+        if package in MACHINERY:
+            return
+        if is_users(module):
+            self._ran.codes.add((module, code))
+        else:
+            self._ran.packages.add(package)
+            self._ran.functions.add(f"{module}.{code.co_qualname}")
+
+    def _builtin(self, function: Any, caller: CodeType, module: Any) -> None:
+        if isinstance(module, str) and (module.partition(".")[0] in MACHINERY or _imports(module, caller)):
+            return
+        owner = getattr(function, "__module__", None)
+        if owner is None:
+            owner = type(getattr(function, "__self__", None)).__module__
+        if isinstance(owner, str) and owner != "builtins":
+            self._ran.builtins.add(f"{owner}.{function.__qualname__}")
+            self._ran.packages.add(owner.partition(".")[0])
+
+    # ---------------------------------------------------------------- Python 3.11
+    def _profile(self) -> None:
+        if sys.getprofile() is not None:
+            self._ran.whole = self._ran.whole_builtins = False
+            self._on = False
+            return
+        self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
+        threading.setprofile(self._event)
+        sys.setprofile(self._event)
+
+    def _unprofile(self) -> None:
+        threading.setprofile(self._threads_before)
+        if sys.getprofile() == self._event:
+            sys.setprofile(None)
+        elif self._left > 0:  # somebody else's profiler took our place
+            self._ran.whole = self._ran.whole_builtins = False
+
+    def _event(self, frame: FrameType, event: str, arg: Any) -> None:
+        if not self._on:
+            sys.setprofile(None)
+            return
+        if event == "call":
+            self._code(frame.f_code, frame)
+        elif event == "c_call":
+            self._builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
+        self._left -= 1
+        if self._left <= 0:
+            self._ran.whole = self._ran.whole_builtins = False
+            sys.setprofile(None)
+
+    # ---------------------------------------------------------------- Python 3.12 and newer
+    _tool: int | None = None
+
+    def _monitor(self) -> None:
+        if sys.version_info < (3, 12):
+            return
+        monitoring = sys.monitoring
+        if self._tool is None:
+            self._tool = next((i for i in (4, 3, 0, 5) if monitoring.get_tool(i) is None), None)
+            if self._tool is None:
+                self._ran.whole = self._ran.whole_builtins = False
+                return
+            monitoring.use_tool_id(self._tool, "tape-jupyter")
+            events = monitoring.events
+            monitoring.register_callback(self._tool, events.PY_START, self._started)
+            monitoring.register_callback(self._tool, events.PY_RESUME, self._started)
+            monitoring.register_callback(self._tool, events.CALL, self._called)
+        events = monitoring.events
+        monitoring.restart_events()
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
+
+    def _started(self, code: CodeType, _offset: int) -> Any:
+        if self._on:
+            self._code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+
+    def _called(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
+        disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+        if hasattr(function, "__code__") or isinstance(function, type) or not self._on:
+            return disable
+        self._left -= 1
+        if self._left <= 0:
+            self._ran.whole_builtins = False
+            return disable
+        if hasattr(function, "__qualname__"):
+            self._builtin(function, code, sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
+        return None
+
+
+def _imports(module: str, caller: CodeType) -> bool:
+    """The import system looks at many files that are none of the user's business."""
+    return module.startswith("importlib") or "importlib" in caller.co_filename or module in ("linecache", "inspect")

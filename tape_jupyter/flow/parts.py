@@ -1,0 +1,173 @@
+"""Engine room: parts of a value that a text names: `memo['a']`, `agent.log`, `math.pi`. A part stands for itself only
+where looking it up runs no code: keys of plain dicts, attributes of plain objects, classes and modules.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from tape_jupyter.flow.uses import Uses
+from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users
+
+_STEP = re.compile(r"\.([^\W\d]\w*)(\(\))?|\[('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
+_TOLD = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__"})
+_BUILTIN = (dict, list, set, deque, bytearray, OrderedDict, defaultdict)
+
+
+def steps(path: str) -> list[tuple[str, Any]]:
+    """[("attr", "log"), ("item", 'a')] of `agent.log['a']`; ("call", name) for a method that is called."""
+    found: list[tuple[str, Any]] = []
+    root = re.match(r"[^\W\d]\w*", path)
+    for each in _STEP.finditer(path, root.end() if root else 0):
+        name, call, key = each.groups()
+        if name is not None:
+            found.append(("call" if call else "attr", name))
+        else:
+            found.append(("item", int(key) if key[0] not in "'\"" else _text(key)))
+    return found
+
+
+def _text(key: str) -> str:
+    import ast
+
+    return str(ast.literal_eval(key))
+
+
+def first(path: str) -> str:
+    """The attribute of a module that a path begins with: `helpers.STATE['a']` -> "STATE"."""
+    return next((name for kind, name in steps(path) if kind != "item"), "")
+
+
+def index(path: str) -> int | None:
+    """3 of `Out[3]`."""
+    found = steps(path)
+    return found[0][1] if found and found[0][0] == "item" and isinstance(found[0][1], int) else None
+
+
+def expanded(line: str) -> Iterator[str]:
+    """What IPython expands in a magic's or the shell's line: $name, {expression}."""
+    for each in re.finditer(r"(?<!\$)\$([^\W\d][\w.]*)|\{([^{}]*)\}", line):
+        yield each[1] or each[2]
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute, where no code runs to find it; MISSING else."""
+    if isinstance(value, types.ModuleType):
+        return value.__dict__.get(name, MISSING)
+    if value is MISSING:
+        return MISSING
+    kind = type(value)
+    if isinstance(value, type):
+        for base in value.__mro__:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                return (
+                    MISSING if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType) else found
+                )
+        return MISSING
+    if not _plain(kind, name):
+        return MISSING
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return MISSING
+    return inside.get(name, MISSING) if type(inside) is dict else MISSING
+
+
+def _plain(kind: type, name: str) -> bool:
+    """Whether instances of a class look an attribute up in their own dict."""
+    for base in kind.__mro__:
+        if base is object:
+            continue
+        if "__getattribute__" in base.__dict__ or "__setattr__" in base.__dict__:
+            return False
+        if name in base.__dict__ and hasattr(type(base.__dict__[name]), "__set__"):
+            return False
+    return True
+
+
+def _item(value: Any, key: Any) -> Any:
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return value.get(key, MISSING)
+    if type(value) in (list, tuple) and isinstance(key, int) and 0 <= key < len(value):
+        return value[key]
+    return MISSING
+
+
+def read(name: str, used: Uses, variables: Variables) -> set[str]:
+    """What a statement reads of a name: its parts, where the text says which and they are plain; else all of it."""
+    own = [path for root, path in used.parts if root == name]
+    value = variables.value(name)
+    if name in used.bare or not own or isinstance(value, types.ModuleType):
+        found = {name}
+        if is_module_of_users(value) and name not in used.bare:
+            found |= {r for p in own if (r := variables.resource(value.__name__, first(p))) is not None}
+        return found
+    return {_longest(name, path, value) for path in own}
+
+
+def _longest(name: str, path: str, value: Any) -> str:
+    """As far down a path as looking it up is plain."""
+    reached = name
+    for kind, key in steps(path):
+        if kind == "call":
+            return reached
+        if kind == "attr" and isinstance(value, type) and key in _TOLD:
+            return f"{reached}.{key}"
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+        if value is MISSING:
+            return reached
+        reached += f".{key}" if kind == "attr" else f"[{key!r}]"
+    return reached
+
+
+def written(name: str, used: Uses, variables: Variables) -> set[str]:
+    """The parts of a name that a statement writes, where it does nothing else with it that may write; else none."""
+    value = variables.value(name)
+    if value is MISSING or isinstance(value, types.ModuleType) or name in used.bare:
+        return set()
+    found = set()
+    for touch in used.touches:
+        if touch.root != name or touch.how in ("argument", "next"):
+            if touch.root == name and touch.how == "next":
+                return set()
+            continue
+        if not touch.path:
+            return set()
+        if touch.how == "method":
+            target = _value_at(touch.path, value)
+            if type(target) not in _BUILTIN or touch.path == name:
+                return set()
+            found.add(touch.path)
+        elif _stores(touch.path, value):
+            found.add(touch.path)
+        else:
+            return set()
+    return found
+
+
+def _value_at(path: str, value: Any) -> Any:
+    for kind, key in steps(path):
+        value = attribute(value, key) if kind == "attr" else _item(value, key) if kind == "item" else MISSING
+    return value
+
+
+def _stores(path: str, value: Any) -> bool:
+    """Whether a store at the end of a path changes that part and nothing else."""
+    way = steps(path)
+    if not way:
+        return False
+    for kind, key in way[:-1]:
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+    kind, key = way[-1]
+    if kind == "item":
+        return type(value) in (dict, OrderedDict) or (
+            type(value) is list and isinstance(key, int) and 0 <= key < len(value)
+        )
+    return value is not MISSING and (
+        isinstance(value, type) or (hasattr(value, "__dict__") and _plain(type(value), key))
+    )

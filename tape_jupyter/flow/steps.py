@@ -1,0 +1,356 @@
+"""Engine room: what each statement of an execution read and may have written, from its text, from what ran and from
+what is different afterwards.
+
+Reads are what was really read: where nothing that was read differs, a statement does the same again. Writes are what
+could be written: with another reply it may take another way.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tape_jupyter.flow import parts
+from tape_jupyter.flow.effects import code_changes, may_change
+from tape_jupyter.flow.executed import Ran
+from tape_jupyter.flow.files import Touched
+from tape_jupyter.flow.fingerprints import Print
+from tape_jupyter.flow.history import EVERYTHING, Step, name_of
+from tape_jupyter.flow.names import Cell, Statement, names_of, words_in
+from tape_jupyter.flow.surroundings import Surroundings
+from tape_jupyter.flow.uses import Touch
+from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users, is_shells
+
+
+@dataclass(slots=True)
+class Seen:
+    """All that is known of one execution."""
+
+    cell: Cell
+    variables: Variables
+    before: dict[str, Print | None]
+    ran: Ran
+    touched: Touched
+    ambient: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    """Attributes of libraries' modules that were bound anew: "math.pi"."""
+    number: int | None = None
+    shown: bool = False
+    """It showed a result (Out[number])."""
+    failed_at: int | None = None
+    """The line whose statement raised; 0 unknown."""
+    background: bool = False
+    """Tasks or threads of the notebook ran on when it began."""
+    leaves_background: bool = False
+    results: tuple[int, ...] = ()
+    """Numbers of the results that `_`, `__` and `___` were when it began."""
+    rebound: frozenset[str] = frozenset()
+    """Names whose value is another object than before."""
+
+
+@dataclass(slots=True)
+class Built:
+    steps: tuple[Step, ...] = ()
+    changed: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A step that is being put together."""
+
+    statement: Statement
+    mention: set[str] = field(default_factory=set)
+    reach: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    strong: set[str] = field(default_factory=set)
+    weak: set[str] = field(default_factory=set)
+    via: dict[str, str] = field(default_factory=dict)
+    codes: set[tuple[str, types.CodeType]] = field(default_factory=set)
+
+
+def build(seen: Seen) -> Built:
+    """The steps of an execution. A cell that is no Python has one, which touches what its words name."""
+    drafts = [_draft(seen, each) for each in seen.cell.statements]
+    if not drafts:
+        return Built()
+    _share_out_codes(seen, drafts)
+    for each in drafts:
+        _reads(seen, each)
+        _binds(seen, each)
+    changed, opaque = _changed(seen, drafts)
+    for each in drafts:
+        _may_change(seen, each)
+    _share_out_changes(seen, drafts, changed)
+    surroundings = Surroundings(seen)
+    for each in drafts:
+        surroundings.add(each)
+    for each in drafts:
+        _narrow(seen, each)
+    steps = tuple(_step(seen, each) for each in drafts)
+    return Built(steps, frozenset(changed), frozenset(opaque))
+
+
+def mentioned(statement: Statement, variables: Variables) -> set[str]:
+    """Variables that a statement's text names, anywhere in it."""
+    code = statement.code
+    names = code.reads | code.stores | code.deletes | code.later_reads | code.later_stores | statement.uses.exists
+    for magic in statement.uses.magics:
+        names |= words_in(f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}")
+    found = {r for n in names if (r := variables.resource("", n)) is not None}
+    for name in names:
+        value = variables.value(name)
+        if is_module_of_users(value):
+            own = {p for root, p in statement.uses.parts if root == name}
+            if name in statement.uses.bare or not own:
+                found.update(variables.globals_of(value.__name__))
+            found.update(r for p in own if (r := variables.resource(value.__name__, parts.first(p))) is not None)
+    return found
+
+
+# -------------------------------------------------------------------- what was read
+def _draft(seen: Seen, statement: Statement) -> _Draft:
+    mention = mentioned(statement, seen.variables)
+    return _Draft(statement, mention, seen.variables.closure(mention))
+
+
+def _share_out_codes(seen: Seen, drafts: list[_Draft]) -> None:
+    """Which statement ran which code: by its place in the cell, by what can reach it; else any of them."""
+    for place, code in seen.ran.codes:
+        own = code.co_filename == seen.ran.own
+        if place == "" and own and code.co_name == "<module>":
+            continue
+        here = (code.co_name, code.co_firstlineno)
+        takers = [d for d in drafts if place == "" and own and here in d.statement.nested]
+        takers += [d for d in drafts if d not in takers and _holds(seen, d.reach, place, code)]
+        for each in takers or drafts:
+            each.codes.add((place, code))
+    if not seen.ran.whole:  # what could have run may have run
+        for each in drafts:
+            each.codes |= {c for r in each.reach if (p := seen.variables.prints.get(r)) for c in p.codes}
+
+
+def _holds(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -> bool:
+    prints = seen.variables.prints
+    for each in reach:
+        for known in (prints.get(each), seen.before.get(each)):
+            if known is not None and any(p == place and (c is code or code in c.co_consts) for p, c in known.codes):
+                return True
+    return False
+
+
+def _reads(seen: Seen, draft: _Draft) -> None:
+    code, used = draft.statement.code, draft.statement.uses
+    whole = set(code.reads)
+    if not seen.ran.whole:
+        whole |= code.later_reads
+    for magic in used.magics:
+        whole |= _magic_reads(magic.name, magic.line, magic.body)
+    for name in whole - _bound_inside(draft):
+        if (resource := seen.variables.resource("", name)) is not None:
+            draft.reads |= parts.read(resource, used, seen.variables)
+        elif is_shells(name):
+            draft.reads |= _results(name, seen)
+    draft.reads |= {n for n in used.exists if not is_shells(n)}
+    draft.reads |= {
+        f"output:{part}" for root, path in used.parts if root == "Out" and (part := parts.index(path)) is not None
+    }
+    for place, each in draft.codes:
+        by = _named(seen, draft, place, each)
+        for name in names_of(each).reads:
+            resource = seen.variables.resource(place, name)
+            if resource is None or resource in draft.reads:
+                continue
+            draft.reads.add(resource)
+            if by:
+                draft.via[resource] = by
+    if _reads_everything(seen, draft):
+        draft.reads.add(EVERYTHING)
+
+
+def _bound_inside(draft: _Draft) -> frozenset[str]:
+    """Names that a statement only reads where it has bound them itself just before: `for x in xs: f(x)`."""
+    return draft.statement.bound_first
+
+
+def _named(seen: Seen, draft: _Draft, place: str, code: types.CodeType) -> str:
+    """The name in the statement's text by which a piece of code was reached; "" where it stands there itself."""
+    prints = seen.variables.prints
+    for name in sorted(draft.mention):
+        if (known := prints.get(name)) is not None and (place, code) in known.codes:
+            return name.rpartition(":")[2]
+    for name in sorted(draft.mention):
+        if any((place, code) in p.codes for r in seen.variables.closure([name]) if (p := prints.get(r))):
+            return name.rpartition(":")[2]
+    return ""
+
+
+def _magic_reads(name: str, line: str, body: str) -> frozenset[str]:
+    if name in ("system", "getoutput", "sx", "!", "bash", "sh", "script"):
+        return words_in(" ".join(parts.expanded(line)))
+    if name in ("time", "timeit", "capture", "prun", "writefile", "html", "markdown", "latex", "javascript", "svg"):
+        return words_in(" ".join(parts.expanded(line)))
+    return words_in(f"{line} {body}")
+
+
+def _results(name: str, seen: Seen) -> set[str]:
+    """`_` is the newest result; another reply may make an older cell show one, so all newer ones count."""
+    if name in ("Out", "_oh"):
+        return {"output:*"} if not any(root == name for root, _ in seen_parts(seen)) else set()
+    if name.lstrip("_") == "" and len(name) <= 3:
+        return {f"output:{n}" for n in seen.results[-len(name) :]} | {"output:newest"}
+    if name[1:].isdigit():
+        return {f"output:{name[1:]}"}
+    return set()
+
+
+def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
+    return (part for s in seen.cell.statements if "Out" not in s.uses.bare for part in s.uses.parts)
+
+
+def _reads_everything(seen: Seen, draft: _Draft) -> bool:
+    words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
+    for _, code in draft.codes:
+        words |= names_of(code).reads & {"globals", "dir"}
+    magics = {m.name for m in draft.statement.uses.magics}
+    if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
+        return True
+    runs_text = draft.statement.uses.dynamic & {"exec", "eval"}
+    return bool(words) or (bool(runs_text) and not seen.ran.whole)
+
+
+# -------------------------------------------------------------------- what was written
+def _binds(seen: Seen, draft: _Draft) -> None:
+    """Names that the text binds: for certain, where the statement came to its end."""
+    code = draft.statement.code
+    stored = code.stores | code.deletes
+    for place, each in draft.codes:
+        used = names_of(each)
+        draft.weak |= {r for n in used.stores | used.deletes if (r := _target(seen, place, n))}
+    for place, inner in _could_run(seen, draft):
+        draft.weak |= {r for n in names_of(inner).stores if (r := _target(seen, place, n))}
+    done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
+    names = {n for n in stored if not is_shells(n)}
+    draft.strong |= {n for n in names if done and (n in draft.statement.always or _only_here(seen, draft, n))}
+    draft.weak |= names - draft.strong
+    if code.star:
+        draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
+
+
+def _could_run(seen: Seen, draft: _Draft) -> set[tuple[str, types.CodeType]]:
+    """Code that it could call with another reply."""
+    if not (draft.statement.uses.called or draft.codes):
+        return set()
+    return draft.codes | {c for r in draft.reach if (p := seen.variables.prints.get(r)) for c in p.codes}
+
+
+def _target(seen: Seen, place: str, name: str) -> str:
+    if place:
+        return f"{place}:{name}"
+    return "" if is_shells(name) else name
+
+
+def _only_here(seen: Seen, draft: _Draft, name: str) -> bool:
+    """It was bound (or removed) in this execution, and only this statement could have done it."""
+    others = [s for s in seen.cell.statements if s is not draft.statement and name in s.code.stores | s.code.deletes]
+    return not others and name in seen.rebound
+
+
+def _changed(seen: Seen, drafts: list[_Draft]) -> tuple[set[str], set[str]]:
+    changed, opaque = set(seen.rebound), set()
+    reached = set().union(*(d.reach for d in drafts))
+    for name, was in seen.before.items():
+        now = seen.variables.prints.get(name)
+        if (was is None) != (now is None) or (was and now and was.digest != now.digest):
+            changed.add(name)
+        if now is not None and now.opaque:
+            opaque.add(name)
+            if name in reached and not now.vast:
+                changed.add(name)
+    return changed, opaque
+
+
+def _may_change(seen: Seen, draft: _Draft) -> None:
+    """What the statement's uses of its names may change, seen or not, and what shares an object with that."""
+    hit: set[str] = set()
+    for touch in draft.statement.touches:
+        name = seen.variables.resource("", touch.root)
+        if name is None or name not in draft.statement.code.reads | draft.statement.code.stores:
+            continue
+        value = seen.variables.value(name)
+        if value is MISSING or isinstance(value, types.ModuleType):
+            continue
+        if may_change(touch, value, _function(seen, touch)):
+            hit.add(name)
+    prints = seen.variables.prints
+    for place, code in _could_run(seen, draft):
+        if code_changes(code):
+            used = {r for n in names_of(code).reads if (r := seen.variables.resource(place, n)) is not None}
+            hit |= {r for r in used if (p := prints.get(r)) and p.ids and _is_data(seen.variables.value(r))}
+    hit |= {n for n in draft.reach if (p := prints.get(n)) and p.opaque and not p.vast}
+    draft.weak |= hit | seen.variables.sharing(hit)
+
+
+def _is_data(value: Any) -> bool:
+    return not isinstance(value, types.FunctionType | types.ModuleType | types.BuiltinFunctionType)
+
+
+def _function(seen: Seen, touch: Touch) -> Any:
+    """The function that a value is handed to; None unknown."""
+    if touch.how != "argument":
+        return None
+    root, *path = touch.what.split(".")
+    value = seen.variables.value(root)
+    for each in path:
+        value = parts.attribute(value, each)
+    return None if value is MISSING else value
+
+
+def _share_out_changes(seen: Seen, drafts: list[_Draft], changed: set[str]) -> None:
+    """Which statement changed what: those that bind it, may change it or can reach it; else any that calls."""
+    for name in sorted(changed):
+        if any(name in d.strong or name in d.weak for d in drafts):
+            continue
+        takers = [d for d in drafts if name in d.reach or not d.reach.isdisjoint(seen.variables.sharing([name]))]
+        takers = takers or [d for d in drafts if d.statement.uses.called or d.statement.uses.magics] or drafts
+        alone = len(takers) == 1 and seen.failed_at is None and name in seen.rebound and ":" not in name
+        for each in takers:
+            (each.strong if alone else each.weak).add(name)
+            each.weak |= seen.variables.sharing([name]) - each.strong
+
+
+def _narrow(seen: Seen, draft: _Draft) -> None:
+    """A whole name that was only written in parts that the text tells becomes these parts."""
+    for name in [n for n in draft.weak if n in draft.statement.code.reads]:
+        paths = parts.written(name, draft.statement.uses, seen.variables)
+        if not paths:
+            continue
+        others = seen.variables.sharing([name]) & draft.reach - {name}
+        by_code = {r for p, c in draft.codes for n in names_of(c).reads if (r := seen.variables.resource(p, n))}
+        if others or name in by_code:
+            continue
+        draft.weak.discard(name)
+        draft.weak |= paths
+
+
+def _step(seen: Seen, draft: _Draft) -> Step:
+    statement = draft.statement
+    unsure = statement.uses.dynamic & {"exec", "eval"}
+    if unsure and _in_own_namespace(draft):
+        draft.weak.add(EVERYTHING)
+    return Step(
+        statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
+        frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
+        statement.calm_call,
+    )  # fmt: skip
+
+
+def _in_own_namespace(draft: _Draft) -> bool:
+    """It runs a text in the notebook's namespace, not in one that it is handed."""
+    return not draft.statement.uses.spaced
+
+
+def written_names(step: Step) -> set[str]:
+    return {n for r in step.strong | step.weak if (n := name_of(r)) is not None}

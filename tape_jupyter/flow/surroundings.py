@@ -1,0 +1,361 @@
+"""Engine room: what a statement has to do with the world around the names: files, processes, state of the process and
+of libraries, results that the shell keeps, tasks that run on.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.flow.effects import MUTATORS, code_changes
+from tape_jupyter.flow.modules import MACHINERY
+from tape_jupyter.flow.names import names_of
+from tape_jupyter.flow.uses import Touch
+from tape_jupyter.flow.variables import MISSING, is_library, is_module_of_users
+
+if TYPE_CHECKING:
+    from tape_jupyter.flow.steps import Seen, _Draft
+
+SETTING: dict[str, frozenset[str]] = {
+    "environment": frozenset({"putenv", "unsetenv", "load_dotenv", "set_env", "env"}),
+    "cwd": frozenset({"chdir", "fchdir", "cd", "pushd", "popd"}),
+    "random": frozenset(
+        {"seed", "setstate", "shuffle", "choice", "choices", "sample", "randint", "uniform", "gauss", "randrange"}
+    ),
+    "decimal": frozenset({"getcontext", "setcontext", "prec", "localcontext"}),
+    "locale": frozenset({"setlocale"}),
+    "time zone": frozenset({"tzset"}),
+    "logging": frozenset(
+        {"setLevel", "basicConfig", "disable", "addHandler", "removeHandler", "dictConfig", "fileConfig"}
+    ),
+    "warnings": frozenset({"filterwarnings", "simplefilter", "resetwarnings"}),
+    "process": frozenset({"setrecursionlimit", "setswitchinterval", "setdefaulttimeout", "excepthook", "displayhook"}),
+    "numpy": frozenset({"set_printoptions", "seterr"}),
+    "pandas": frozenset({"set_option", "reset_option", "options"}),
+    "matplotlib": frozenset({"rcParams", "rc", "rcdefaults", "style"}),
+}
+"""Words of a text that may change a part of the ambient state, whether it did so this time or not."""
+
+_SEEDS = {"random": ("random.seed",), "numpy random": ("np.random.seed", "numpy.random.seed")}
+_WRITERS = frozenset(
+    "write_text write_bytes to_csv to_json to_parquet to_pickle to_excel savefig savez savetxt mkdir makedirs remove "
+    "unlink rename rmtree copyfile copytree touch symlink_to writefile dump".split()
+)
+_LOOKERS = frozenset(
+    "exists isfile isdir is_file is_dir stat getsize getmtime glob rglob iglob listdir scandir walk iterdir".split()
+)
+_STATS = frozenset(
+    {"posix.stat", "posix.lstat", "posix.access", "nt.stat", "nt.lstat", "posix._path_exists", "nt._path_exists"}
+)
+_READING_COMMANDS = frozenset(
+    "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true".split()
+)
+_QUIET = frozenset(
+    "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses typing abc "
+    "contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue concurrent pandas "
+    "numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types".split()
+)
+"""Libraries whose calls for their effect alone change no state of their own that is not looked at elsewhere."""
+_SAYING = frozenset("debug info warning warn error critical exception log".split())
+_SHELL_CALLS = frozenset(
+    "push run_cell run_line_magic run_cell_magic ev ex system getoutput set_next_input user_ns".split()
+)
+_SHELL_MAGICS = frozenset(
+    "precision config load_ext reload_ext unload_ext alias unalias macro autoreload colors pprint xmode autocall automagic pdb".split()
+)
+_PURE = frozenset(
+    "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator copy heapq "
+    "bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib pprint ast uuid zlib "
+    "csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs encodings inspect weakref "
+    "annotationlib tapestub decimal random io genericpath posixpath stat".split()
+)
+
+
+class Surroundings:
+    """Adds to each draft of one execution; a thing that nobody's text claims goes to every statement that calls."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self._reached_whole = seen.ran.whole_builtins
+
+    def add(self, draft: _Draft) -> None:
+        self._files(draft)
+        self._libraries(draft)
+        self._ambient(draft)
+        self._shell(draft)
+        if self.seen.background and self._acts(draft):
+            draft.reads.add("ambient:background")
+        if self.seen.leaves_background and self._acts(draft):
+            draft.weak.add("ambient:background")
+
+    def _acts(self, draft: _Draft) -> bool:
+        used = draft.statement.uses
+        return bool(used.called or used.magics or draft.codes or used.awaits or draft.statement.code.imports)
+
+    def _done(self, draft: _Draft) -> bool:
+        failed = self.seen.failed_at
+        return failed is None or (failed > 0 and draft.statement.end < failed)
+
+    def _words(self, draft: _Draft) -> set[str]:
+        words = set(draft.statement.code.words)
+        for each in draft.reach:
+            for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
+                words |= names_of(code).words
+        for _, code in draft.codes:
+            words |= names_of(code).words
+        return words | {m.name for m in draft.statement.uses.magics}
+
+    # ---------------------------------------------------------------- files
+    def _files(self, draft: _Draft) -> None:
+        touched = self.seen.touched
+        drafts_by = self._acts(draft)
+        for path in touched.read:
+            if self._claims(draft, path):
+                draft.reads.add(f"file:{path}")
+        for path in touched.written:
+            if not self._claims(draft, path):
+                continue
+            literal = self._literal(path)
+            alone = (
+                sum(self._claims_by(s.texts, path) for s in self.seen.cell.statements) == 1
+                or len(self.seen.cell.statements) == 1
+            )
+            if path in touched.replaced and alone and literal and self._done(draft):
+                draft.strong.add(f"file:{path}")
+            else:
+                draft.weak.add(f"file:{path}")
+            draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120 - a text, as the audit hook gave it
+            if not literal:
+                draft.weak.add("file:*")
+        words = self._words(draft)
+        if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
+            draft.weak.add("file:*")
+        looks = bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
+        if looks and drafts_by:
+            draft.reads.add("file:*")
+        self._processes(draft, words)
+
+    def _processes(self, draft: _Draft, words: set[str]) -> None:
+        del words
+        if not self.seen.touched.processes or not self._acts(draft):
+            return
+        commands = [m.line for m in draft.statement.uses.magics if m.name in ("system", "getoutput", "sx")]
+        told = commands or self.seen.touched.processes
+        draft.reads |= {"ambient:environment", "ambient:cwd"}
+        if any(not _only_says(command) for command in told):
+            draft.reads.add("file:*")
+        if any(_may_write(command) for command in told):
+            draft.weak.add("file:*")
+
+    def _claims(self, draft: _Draft, path: str) -> bool:
+        """Whether a statement names this file; every one that acts, where none does."""
+        if self._claims_by(draft.statement.texts, path):
+            return True
+        return self._acts(draft) and not any(self._claims_by(s.texts, path) for s in self.seen.cell.statements)
+
+    @staticmethod
+    def _claims_by(texts: frozenset[str], path: str) -> bool:
+        name = os.path.basename(path)  # noqa: PTH119 - a text
+        return bool(name) and any(name in text for text in texts)
+
+    def _literal(self, path: str) -> bool:
+        return any(self._claims_by(s.texts, path) for s in self.seen.cell.statements)
+
+    # ---------------------------------------------------------------- libraries
+    def _libraries(self, draft: _Draft) -> None:
+        used, variables = draft.statement.uses, self.seen.variables
+        for name in sorted(draft.mention):
+            value = variables.value(name)
+            if value is MISSING or ":" in name:
+                continue
+            package = is_library(value)
+            if isinstance(value, types.ModuleType) and package:
+                own = [path for root, path in used.parts if root == name]
+                if name in used.bare or not own:
+                    draft.reads.add(f"library:{value.__name__}")
+                draft.reads |= {f"library:{value.__name__}{_dotted(path)}" for path in own}
+            elif package:
+                draft.reads.add(f"library:{package}")
+        for package in self._packages(draft):
+            draft.reads.add(f"library:{package}")
+        for touch in used.touches:
+            self._library_write(draft, touch)
+        for attribute in self.seen.attributes:
+            if self._acts(draft) or used.touches:
+                draft.weak.add(f"library:{attribute}")
+        draft.weak -= draft.strong
+
+    def _packages(self, draft: _Draft) -> set[str]:
+        """Libraries whose code ran, or is of the types that the statement reached."""
+        prints = self.seen.variables.prints
+        names = draft.mention if self.seen.ran.whole else draft.reach
+        found = {
+            k
+            for n in names
+            if (p := prints.get(n))
+            for k in p.kinds
+            if not isinstance(self._value(n), types.ModuleType)
+        }
+        if self._acts(draft):
+            found |= self.seen.ran.packages
+        return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "__main__"}
+
+    def _value(self, name: str) -> Any:
+        return self.seen.variables.value(name)
+
+    def _library_write(self, draft: _Draft, touch: Touch) -> None:
+        variables = self.seen.variables
+        value = variables.value(touch.root)
+        if value is MISSING or touch.how in ("argument", "next"):
+            return
+        below = (touch.dotted or touch.root).partition(".")[2]
+        certain = draft.statement.sets == touch.path and bool(touch.path) and self._done(draft)
+        if isinstance(value, types.ModuleType) and value.__name__ == "builtins" and touch.how != "method":
+            variables.ever.add(below)
+            (draft.strong if certain else draft.weak).add(below)
+        elif is_module_of_users(value):
+            if touch.how != "method" and below:
+                name = f"{value.__name__}:{below.partition('.')[0]}"
+                (draft.strong if certain and "." not in below else draft.weak).add(name)
+        elif package := is_library(value):
+            if touch.how != "method":
+                if below.partition(".")[0] == "environ":
+                    draft.weak.add("ambient:environment")
+                module = value.__name__ if isinstance(value, types.ModuleType) else package
+                exact = certain and isinstance(value, types.ModuleType)
+                (draft.strong if exact else draft.weak).add(
+                    f"library:{module}.{below}" if below and exact else f"library:{package}"
+                )
+            elif self._for_effect(touch, package):
+                draft.weak.add(f"library:{package}")
+            if touch.how == "method" and ".environ" in touch.dotted and touch.what in MUTATORS:
+                draft.weak.add("ambient:environment")
+
+    @staticmethod
+    def _for_effect(touch: Touch, package: str) -> bool:
+        return not touch.kept and package not in _QUIET and touch.what not in _SAYING
+
+    # ---------------------------------------------------------------- ambient state
+    def _ambient(self, draft: _Draft) -> None:
+        if not self._acts(draft) and not draft.statement.uses.touches:
+            return
+        draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
+        words = self._words(draft)
+        several = [d for d in self.seen.cell.statements if d is not draft.statement]
+        for part in self.seen.ambient:
+            claimed = SETTING.get(part, frozenset())
+            if several and claimed and not words & claimed and any(s.code.words & claimed for s in several):
+                continue
+            if self._done(draft) and draft.statement.uses.called & set(_SEEDS.get(part, ())):
+                draft.strong.add(f"ambient:{part}")
+                draft.reads.discard(f"ambient:{part}")
+            else:
+                draft.weak.add(f"ambient:{part}")
+        for part, setting in SETTING.items():
+            if words & setting and f"ambient:{part}" not in draft.strong and self._plausible(part, draft):
+                draft.weak.add(f"ambient:{part}")
+        if "environ" in words and any(code_changes(c) for _, c in draft.codes):
+            draft.weak.add("ambient:environment")
+
+    def _plausible(self, part: str, draft: _Draft) -> bool:
+        """`random` and `sample` are common words: their library must be at hand."""
+        if part not in ("random", "pandas", "matplotlib", "logging", "decimal"):
+            return True
+        return f"library:{part}" in draft.reads or any(r.startswith(f"library:{part}") for r in draft.reads)
+
+    def _ambient_reads(self, draft: _Draft) -> set[str]:
+        ran, seen = self.seen.ran, self.seen
+        packages = {r.removeprefix("library:").partition(".")[0] for r in draft.reads if r.startswith("library:")}
+        found = {"process"} if self._acts(draft) else set()
+        found |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
+        if draft.statement.code.imports or "importlib" in packages:
+            found.add("path")
+        for part, owners in _READERS.items():
+            if packages & owners:
+                found.add(part)
+        if not self._acts(draft):
+            return found
+        if packages - _PURE:
+            found |= {"warnings"}
+        if self._reached_whole:
+            if (
+                seen.touched.relative
+                or seen.touched.processes
+                or ran.builtins & (_STATS | {"posix.getcwd", "nt.getcwd"})
+            ):
+                found.add("cwd")
+            if (
+                any(f.startswith(("os._Environ", "os.getenv", "os.MutableMapping")) for f in ran.functions)
+                or "os" in packages & _ENV
+            ):
+                found.add("environment")
+            if any(b.startswith("random.") for b in ran.builtins):
+                found.add("random")
+        elif packages - _PURE:
+            found |= {"cwd", "environment", "random", "numpy random", "torch"}
+        return found
+
+    # ---------------------------------------------------------------- the shell
+    def _shell(self, draft: _Draft) -> None:
+        statement, seen = draft.statement, self.seen
+        draft.reads.add("ambient:shell")
+        if statement.shown and seen.number is not None:
+            draft.weak.add(f"output:{seen.number}")
+            (draft.strong if seen.shown and self._done(draft) else draft.weak).add("output:newest")
+        magics = {m.name for m in statement.uses.magics}
+        if magics & _SHELL_MAGICS:
+            draft.weak.add("ambient:shell")
+        for magic, part in (
+            ("cd", "cwd"),
+            ("env", "environment"),
+            ("set_env", "environment"),
+            ("matplotlib", "matplotlib"),
+        ):
+            if magic in magics:
+                draft.weak.add(f"ambient:{part}")
+        for touch in statement.touches:
+            value = self.seen.variables.value(touch.root)
+            if touch.root == "get_ipython" or type(value).__name__.endswith("InteractiveShell"):
+                called = touch.what if touch.how == "method" else ""
+                if called not in _SHELL_CALLS and called != "__call__":
+                    draft.weak.add("ambient:shell")
+
+
+_ENV: frozenset[str] = frozenset()
+_READERS: dict[str, frozenset[str]] = {
+    "decimal": frozenset({"decimal"}),
+    "locale": frozenset({"locale", "time", "datetime", "calendar", "pandas"}),
+    "time zone": frozenset({"time", "datetime", "calendar", "zoneinfo", "pandas"}),
+    "logging": frozenset({"logging"}),
+    "numpy": frozenset({"numpy", "pandas"}),
+    "pandas": frozenset({"pandas"}),
+    "matplotlib": frozenset({"matplotlib", "pandas", "seaborn"}),
+    "figures": frozenset({"matplotlib", "seaborn"}),
+    "numpy random": frozenset(),
+}
+
+
+def _dotted(path: str) -> str:
+    """`.pi` of `math.pi`; up to the first item or call."""
+    rest = path.partition(".")[2].partition("[")[0].removesuffix("()")
+    return f".{rest}" if rest else ""
+
+
+def _only_says(command: str) -> bool:
+    return command.strip().partition(" ")[0] in (
+        "echo",
+        "pwd",
+        "date",
+        "env",
+        "printenv",
+        "printf",
+        "sleep",
+        "true",
+        "whoami",
+    )
+
+
+def _may_write(command: str) -> bool:
+    first = command.strip().partition(" ")[0].rpartition("/")[2]
+    return ">" in command or "|" in command or ";" in command or first not in _READING_COMMANDS

@@ -1,0 +1,112 @@
+"""Engine room: arrays, frames and tensors, as what a fingerprint needs of them: a head, buffers, objects, owners.
+
+The libraries are looked at only where their values are there: nothing is imported that the notebook did not import.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    head: str
+    buffers: tuple[Any, ...] = ()
+    """Read-only views of bytes."""
+    values: tuple[Any, ...] = ()
+    """Python values that are to be looked at one by one; in tuples, since a list made here is shared with nobody."""
+    ids: frozenset[int] = frozenset()
+    """Objects whose memory it shares: views of one array have one owner."""
+
+
+def look(module: str, value: Any) -> Table | None:
+    """The table that a value of the package `module` is; None where it is none, or none that we know."""
+    if module == "numpy" and isinstance(value, sys.modules["numpy"].ndarray):
+        return _array(value)
+    if module == "pandas":
+        return _pandas(value)
+    if module == "torch" and isinstance(value, sys.modules["torch"].Tensor):
+        return _tensor(value)
+    return None
+
+
+def _array(value: Any) -> Table:
+    numpy = sys.modules["numpy"]
+    owners = {id(value)}
+    base = value.base
+    while base is not None:
+        owners.add(id(base))
+        base = getattr(base, "base", None)
+    head = f"array {value.dtype.str} {value.shape} {value.dtype.names}"
+    if value.dtype.hasobject:
+        return Table(head, (), tuple(value.ravel().tolist()), frozenset(owners))
+    plain = value if value.flags.c_contiguous else numpy.ascontiguousarray(value)
+    return Table(head, (plain.reshape(-1).view(numpy.uint8),) if plain.size else (), (), frozenset(owners))
+
+
+def _pandas(value: Any) -> Table | None:
+    pandas = sys.modules["pandas"]
+    if isinstance(value, pandas.DataFrame):
+        columns = [_column(value._ixs(i, axis=1)._values) for i in range(value.shape[1])]  # noqa: SLF001
+        labels = (*_labels(value.columns), *_labels(value.index))
+        return _joined(f"frame {value.shape} {type(value).__name__}", columns, (*labels, tuple(value.attrs.items())))
+    if isinstance(value, pandas.Series):
+        return _joined(
+            "series", [_column(value._values)], (value.name, *_labels(value.index), tuple(value.attrs.items()))
+        )  # noqa: SLF001
+    if isinstance(value, pandas.Index):
+        return _joined("index", [], _labels(value))
+    if isinstance(value, pandas.api.extensions.ExtensionArray):
+        return _joined("column", [_column(value)], ())
+    return Table(repr(value)) if type(value).__name__ in ("Timestamp", "Timedelta", "Interval", "NAType") else None
+
+
+def _labels(index: Any) -> tuple[Any, ...]:
+    """An index costs nothing where it only counts."""
+    if type(index).__name__ == "RangeIndex":
+        return (index.start, index.stop, index.step, tuple(index.names))
+    return (tuple(index.names), tuple(index.tolist()))
+
+
+def _column(values: Any) -> Table:
+    numpy = sys.modules["numpy"]
+    if isinstance(values, numpy.ndarray):
+        return _array(values)
+    for part in ("_ndarray", "_data", "_codes"):
+        inner = getattr(values, part, None)
+        if isinstance(inner, numpy.ndarray):
+            table = _array(inner)
+            mask = getattr(values, "_mask", None)
+            more = _array(mask).buffers if isinstance(mask, numpy.ndarray) else ()
+            kinds = (tuple(values.categories),) if part == "_codes" else ()
+            return Table(f"{values.dtype} {table.head}", table.buffers + more, table.values + kinds, table.ids)
+    arrow = getattr(values, "_pa_array", None)
+    if arrow is not None:
+        buffers = tuple(b for chunk in arrow.chunks for b in chunk.buffers() if b is not None)
+        offsets = tuple((chunk.offset, len(chunk)) for chunk in arrow.chunks)
+        return Table(f"{values.dtype} {offsets}", buffers, (), frozenset())
+    return Table(str(values.dtype), (), tuple(values.tolist()))
+
+
+def _joined(head: str, columns: list[Table], values: tuple[Any, ...]) -> Table:
+    return Table(
+        " ".join([head, *(c.head for c in columns)]),
+        tuple(b for c in columns for b in c.buffers),
+        (*values, *(c.values for c in columns if c.values)),
+        frozenset().union(*(c.ids for c in columns)) if columns else frozenset(),
+    )
+
+
+def _tensor(value: Any) -> Table | None:
+    owner = frozenset({value.untyped_storage().data_ptr()})
+    if value.device.type != "cpu":
+        return None
+    plain = value.detach().contiguous()
+    numpy = sys.modules["torch"].Tensor.numpy
+    try:
+        array = _array(numpy(plain.view(-1).view(sys.modules["torch"].uint8) if plain.numel() else plain))
+    except (TypeError, RuntimeError):
+        return None
+    return Table(f"tensor {value.dtype} {tuple(value.shape)}", array.buffers, (), owner)

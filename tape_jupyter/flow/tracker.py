@@ -1,0 +1,297 @@
+"""Engine room: listens to the shell's cells and writes the history. The notebook's namespace, shell and code are left as
+they are; whatever goes wrong in here is the entry's note, never the cell's error.
+
+It begins where it is installed: what was there before is "from before the tape".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.flow import ambient
+from tape_jupyter.flow.executed import Ran, Watch
+from tape_jupyter.flow.files import FileWatch
+from tape_jupyter.flow.fingerprints import SECONDS
+from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step
+from tape_jupyter.flow.modules import MACHINERY
+from tape_jupyter.flow.names import Cell, cell_names, transform
+from tape_jupyter.flow.steps import Seen, build, mentioned
+from tape_jupyter.flow.variables import MISSING, Variables
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+KEPT = 64 << 20
+"""Bytes of one value beyond which it is not kept by reference: people who delete it want the memory."""
+LEAST = 0.004
+"""Seconds that looking at one value may take, however short the cell was; else a 25th of the cell."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A cell that runs."""
+
+    entry: Entry
+    info: Any
+    cell: Cell
+    began: float
+    thread: int
+    ambient: dict[str, Any]
+    modules: dict[str, dict[str, Any]]
+    results: tuple[int, ...]
+    threads: set[threading.Thread]
+    tasks: set[Any]
+    background: bool
+
+
+class Tracker:
+    """The hooks of one shell, and its history."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.history = History()
+        self.variables = Variables(shell.user_ns)
+        self._watch = Watch(shell.user_ns)
+        self._files = FileWatch()
+        self._open: _Open | None = None
+        self._threads = set(threading.enumerate())
+        self.failures: list[str] = []
+        """Tracebacks of our own errors."""
+        self.lines: dict[int, int] = {}
+        """By entry, the line at which its first taped call was made (`calling`)."""
+
+    def install(self) -> None:
+        self._threads = set(threading.enumerate())
+        self.variables.refresh(set(), SECONDS)
+        self.shell.events.register("pre_run_cell", self.pre_run_cell)
+        self.shell.events.register("post_run_cell", self.post_run_cell)
+        hooks = self.shell.events.callbacks["post_run_cell"]  # first: before others put the cell's surroundings back
+        hooks.insert(0, hooks.pop())
+
+    def uninstall(self) -> None:
+        self._watch.end()
+        self._watch.close()
+        self._files.end()
+        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+
+    def holds(self, run: str) -> None:
+        """The cell that runs now is taped as this run."""
+        if self._open is not None:
+            self._open.entry.run = run
+
+    def calling(self) -> None:
+        """A call is made now: note the line of the running cell that makes it."""
+        if (running := self._open) is None or running.entry.index in self.lines:
+            return
+        frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the line
+        while frame is not None:
+            if frame.f_globals is self.shell.user_ns and frame.f_code.co_name in ("<module>", "<cell>"):
+                self.lines[running.entry.index] = frame.f_lineno
+                return
+            frame = frame.f_back
+
+    def forget(self) -> None:
+        """Values were changed between cells (a re-run put them back): look at everything again when it is reached."""
+        self.variables.forget()
+
+    # ---------------------------------------------------------------- the shell's events
+    def pre_run_cell(self, info: Any) -> None:
+        if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
+            return  # a cell that a cell runs is part of it
+        try:
+            self._begin(info)
+        except Exception:
+            self._open = None
+            self._fail(self.history.begin(info.cell_id or "", info.raw_cell, None), traceback.format_exc())
+
+    def post_run_cell(self, result: Any) -> None:
+        running = self._open
+        if running is None or (result is not None and result.info is not running.info):
+            return
+        if result is None and _depth() > 0 and running.thread != threading.get_ident():
+            return
+        self._open = None
+        try:
+            self._end(running, result)
+        except Exception:
+            self._fail(running.entry, traceback.format_exc())
+
+    # ---------------------------------------------------------------- before
+    def _begin(self, info: Any) -> None:
+        number = self.shell.execution_count - 1 if info.store_history else None
+        entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
+        text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
+        cell = cell_names(text)
+        mention = set().union(*(mentioned(s, self.variables) for s in cell.statements)) if cell.statements else set()
+        reach = self.variables.closure(mention)
+        alive = set(threading.enumerate())
+        tasks = _tasks()
+        self._open = _Open(
+            entry, info, cell, 0.0, threading.get_ident(), ambient.take(), self._module_dicts(reach),
+            tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
+            alive, tasks, bool(tasks) or bool(alive - self._threads),
+        )  # fmt: skip
+        self._files.begin()
+        self._open.began = time.perf_counter()
+        self._watch.begin()
+
+    def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Attributes of the modules that the cell can reach, to see patches."""
+        found = {"builtins": dict(vars(sys.modules["builtins"]))}
+        for each in reach:
+            value = self.variables.value(each)
+            if isinstance(value, types.ModuleType) and value.__name__ in sys.modules:
+                found[value.__name__] = dict(vars(value))
+            elif value is not MISSING and not isinstance(value, str | int | float | bool):
+                module = getattr(value, "__module__", None) if isinstance(value, type | types.FunctionType) else None
+                if isinstance(module, str) and module in sys.modules and module != "__main__":
+                    found[module] = dict(vars(sys.modules[module]))
+        return found
+
+    # ---------------------------------------------------------------- after
+    def _end(self, running: _Open, result: Any) -> None:
+        ran = self._watch.end()
+        entry, touched = running.entry, self._files.end()
+        entry.seconds = time.perf_counter() - running.began
+        if running.background:
+            ran.whole = ran.whole and sys.version_info >= (3, 12)
+        entry.outcome = _outcome(result)
+        changes = ambient.changes(running.ambient, ambient.take())
+        patches = {name: c for name, was in running.modules.items() if (c := ambient.module_changes(name, was)) is not None}
+        entry.files = touched.changes()
+        seen = self._seen(running, result, ran, touched, frozenset(changes))
+        seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins")
+        self.variables.ever.update(k for k in patches["builtins"].after) if "builtins" in patches else None
+        built = build(seen)
+        entry.ambient = changes | {f"{ambient.MODULE}{name}": change for name, change in patches.items()}
+        entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
+        self._keep(entry, seen)
+        entry.notes = tuple(_notes(touched.processes, ran))
+
+    def _seen(self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str]) -> Seen:
+        entry, variables = running.entry, self.variables
+        names = {n: variables.value(n) for n in variables.prints}
+        ids = {n: variables.identity(n) for n in names}
+        mention = set().union(*(mentioned(s, variables) for s in running.cell.statements)) if running.cell.statements else set()
+        for s in running.cell.statements:
+            variables.ever.update(s.code.stores | s.code.later_stores | s.code.deletes | s.uses.exists)
+        reach = variables.closure(mention)
+        for place, code in ran.codes:
+            if place != "?":
+                reach |= variables.closure(variables.used_by(place, code))
+        reach |= variables.sharing(reach)
+        before = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
+        rebound = frozenset(
+            n for n in {*ids, *before} if variables.value(n) is MISSING or (n in before and ids.get(n) != id(variables.value(n)))
+        )
+        alive = {t for t in threading.enumerate() if t not in running.threads}
+        return Seen(
+            running.cell, variables, before, ran, touched, changes, number=entry.number,
+            shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
+            background=running.background, leaves_background=bool(alive) or bool(_tasks() - running.tasks),
+            results=running.results, rebound=rebound,
+        )  # fmt: skip
+
+    def _failed_at(self, result: Any, ran: Ran) -> int | None:
+        """The line of the cell that raised; 0 where it is not known; None where nothing did."""
+        if result is None:
+            return 0
+        error = result.error_in_exec or result.error_before_exec
+        if error is None:
+            return None
+        found, trace = 0, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals is self.shell.user_ns and trace.tb_frame.f_code.co_filename == ran.own and not found:
+                found = trace.tb_lineno
+            trace = trace.tb_next
+        return found
+
+    def _keep(self, entry: Entry, seen: Seen) -> None:
+        prints = self.variables.prints
+        for name, was in seen.before.items():
+            now = prints.get(name)
+            entry.before[name] = "" if was is None else was.digest
+            entry.after[name] = "" if now is None else now.digest
+        for name in entry.changed:
+            if (now := prints.get(name)) is None:
+                continue
+            others = self.variables.sharing([name]) - {name}
+            if others:
+                entry.shares[name] = frozenset(others)
+            if now.weight < KEPT and not now.vast:
+                entry.kept[name] = self.variables.value(name)
+        hold(entry)
+
+    def _fail(self, entry: Entry, told: str) -> None:
+        """An entry of which nothing is known reads and writes everything."""
+        self._watch.end()
+        self._files.end()
+        every = frozenset({EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)})
+        entry.steps = (Step(1, entry.source.count("\n") + 1, every, frozenset(), every),)
+        entry.outcome = "error" if entry.outcome == "running" else entry.outcome
+        entry.notes = (*entry.notes, f"what this cell read and wrote could not be told: {told.strip().splitlines()[-1]}")
+        self.failures.append(told)
+
+
+def hold(entry: Entry) -> None:
+    """Mementos of what is kept, for putting it back (restore.py)."""
+    from tape_jupyter.flow import restore
+
+    restore.hold(entry)
+
+
+def _outcome(result: Any) -> Any:
+    if result is None:
+        return "cancelled"
+    return "ok" if result.success else "error"
+
+
+def _notes(processes: list[str], ran: Ran) -> Iterable[str]:
+    if processes:
+        yield f"starts a process ({processes[0][:60]}): it may read any file"
+    if not ran.whole:
+        yield "more code ran than was looked at: what it could read is taken as read"
+
+
+def _depth() -> int:
+    """How many cells run on this stack."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    code = InteractiveShell.run_cell_async.__code__
+    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
+    count = 0
+    while frame is not None:
+        count += frame.f_code is code
+        frame = frame.f_back
+    return count
+
+
+def _tasks() -> set[Any]:
+    """Tasks of the notebook that are not done; the kernel's own are none of them."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        from IPython.core.async_helpers import get_asyncio_loop
+
+        loop = get_asyncio_loop()
+    try:
+        return {task for task in asyncio.all_tasks(loop) if not task.done() and _is_notebooks(task)}
+    except RuntimeError:
+        return set()
+
+
+def _is_notebooks(task: Any) -> bool:
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    if frame is None:
+        return False
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in MACHINERY and package != "nest_asyncio"

@@ -1,0 +1,163 @@
+"""How well downstream cells are told, on cases whose truth was found by running them again.
+
+`python tests/flow_score.py CASES.json [NAME...]`: recall, precision, per category; with names, their reasons.
+Each case runs in a forked process with a real shell and the tracker; its calls come from a stand-in for a provider.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+import types
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+STAND_IN = Path(__file__).parent / "flow_cases" / "tapestub.py"
+
+
+def predict(case):
+    """By cell, the reasons of those that are downstream of the edited one, which is left out; and our own errors."""
+    from tape_jupyter.flow.downstream import downstream
+    from tape_jupyter.flow.tracker import Tracker
+
+    shell = _shell()
+    import tapestub
+
+    tapestub.TABLE.clear()
+    tapestub.TABLE.update(case["responses"])
+    tracker = Tracker(shell)
+    lookup = tapestub._lookup
+    changed = set(case["perturb"])
+
+    def looked_up(key):
+        if key in changed:
+            tracker.calling()
+        return lookup(key)
+
+    tapestub._lookup = looked_up
+    tracker.install()
+    for step in case["history"]:
+        source = step.get("source", case["cells"][step["cell"]] if isinstance(step["cell"], int) else None)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            shell.run_cell(source, store_history=True)
+    entries = [i for i, h in enumerate(case["history"]) if h["cell"] == case["edit"]]
+    found = downstream(tracker.history, {i: tracker.lines.get(i) for i in entries})
+    reasons = defaultdict(list)
+    for index, why in found.items():
+        reasons[case["history"][index]["cell"]] += why
+    reasons.pop(case["edit"], None)
+    steps = [[(s.line, sorted(s.reads), sorted(s.strong), sorted(s.weak), dict(s.via)) for s in e.steps] for e in tracker.history]
+    return {"cells": {c: w for c, w in reasons.items()}, "failures": tracker.failures, "steps": steps, "n": len(tracker.history)}
+
+
+def _shell():
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    InteractiveShell.clear_instance()
+    InteractiveShell.enable_gui = lambda self, gui=None: None
+    return InteractiveShell.instance(config=config)
+
+
+def apart(function, *args, seconds=60):
+    """What a function returns, run in a forked process and a folder of its own; an error's traceback as text."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read)
+            signal.alarm(seconds)
+            folder = os.path.realpath(tempfile.mkdtemp(prefix="flow"))
+            os.chdir(folder)
+            os.environ["IPYTHONDIR"] = folder + "/.ipython"
+            warnings.filterwarnings("ignore")
+            try:
+                told = ("ok", function(*args))
+            except BaseException:
+                told = ("error", traceback.format_exc())
+            with os.fdopen(write, "wb") as f:
+                pickle.dump(told, f)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as f:
+        data = f.read()
+    os.waitpid(pid, 0)
+    return pickle.loads(data) if data else ("error", "the process died")
+
+
+def prepare():
+    """Imports that every case would pay for."""
+    sys.path.insert(0, str(STAND_IN.parent))
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    with contextlib.suppress(ImportError):
+        import matplotlib.pyplot
+        import numpy
+        import pandas
+    import IPython.core.interactiveshell
+    import tapestub
+
+    assert isinstance(tapestub, types.ModuleType)
+
+
+def score(cases):
+    """(rows: name, category, missed, needless, right; failures)."""
+    rows, failures = [], []
+    for case in cases:
+        if case.get("expected") is None:
+            continue
+        state, told = apart(predict, case)
+        if state != "ok":
+            failures.append((case["name"], told))
+            told = {"cells": {}, "failures": []}
+        failures += [(case["name"], each) for each in told["failures"]]
+        got = {c for c in told["cells"] if isinstance(c, int)}
+        expected = set(case["expected"])
+        rows.append((case["name"], case.get("category", ""), expected - got, got - expected, expected & got, told))
+    return rows, failures
+
+
+def sums(rows):
+    """(recall, precision) of some rows."""
+    missed, needless, right = (sum(len(r[i]) for r in rows) for i in (2, 3, 4))
+    return right / max(1, right + missed), right / max(1, right + needless)
+
+
+def main():
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    only = set(sys.argv[2:])
+    prepare()
+    rows, failures = score([c for c in cases if not only or c["name"] in only])
+    by_category = defaultdict(list)
+    for row in rows:
+        by_category[row[1]].append(row)
+        if row[2] or row[3]:
+            print(("MISSED " + str(sorted(row[2])) if row[2] else "") + (" needless " + str(sorted(row[3])) if row[3] else ""), row[0])
+        for cell, why in row[5]["cells"].items():
+            if only or cell in row[3]:
+                print("     ", cell, why)
+        if only:
+            for number, steps in enumerate(row[5].get("steps", [])):
+                for step in steps:
+                    print("   ", number, *step)
+    for category, some in sorted(by_category.items()):
+        print(f"{category:14} recall {sums(some)[0]:.2f} precision {sums(some)[1]:.2f}")
+    for name, told in failures:
+        print("FAILED", name, told[-1500:])
+    print("recall {:.3f} precision {:.3f}".format(*sums(rows)), len(rows), "cases")
+
+
+if __name__ == "__main__":
+    main()
