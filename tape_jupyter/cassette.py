@@ -10,7 +10,7 @@ import secrets as entropy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter import __version__, assets, records, slices, takes, tapetext
 from tape_jupyter.book import TORN, WHOLE_CHECK, Entry, Overridden
@@ -21,6 +21,9 @@ from tape_jupyter.migrations import VERSION
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.takes import Base
 from tape_jupyter.taking import Derived
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["WHOLE_CHECK", "Cassette", "Entry", "Overridden", "open"]
 
@@ -47,6 +50,16 @@ class Cassette(Derived):
     def _forget(self) -> None:
         super()._forget()
         self._folder, self._primed = slices.Folder(), ""  # what it refers to may be gone
+
+    def frame(self) -> pd.DataFrame:
+        """Its spans as a pandas frame: one row a span, typed columns (spans/frame.py tells them and their units).
+
+        Raises TapeUsageError where pandas is not installed.
+        """
+        from tape_jupyter.spans.frame import frame
+
+        self.refresh()
+        return frame(self)
 
     def append_override(
         self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets

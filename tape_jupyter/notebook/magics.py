@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
@@ -30,8 +30,8 @@ OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
     "--on-divergence",
 )  # fmt: skip
-LATER = ("view", "frame", "plan", "rerun", "override", "export", "verify", "prune")
-ASKS = ("status", "calls", "show", "gaps", "takes", "diff", "set")
+LATER = ("plan", "rerun", "override", "export", "verify", "prune")
+ASKS = ("status", "calls", "show", "gaps", "view", "frame", "takes", "diff", "set")
 LINE_USAGE = (
     f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-3])} [NAME], %tape set KEY=VALUE, "
     f"%tape {take_words.USAGE}, %tape diff A B"
@@ -48,9 +48,9 @@ class TapeMagics(Magics):
 
     @line_magic("tape")  # type: ignore[arg-type]  # no_var_expand is annotated for functions without arguments
     @no_var_expand
-    def line(self, line: str) -> None:
+    def line(self, line: str) -> Any:
         """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
-        with_short_errors(self._ask, line)
+        return with_short_errors(self._ask, line)
 
     @cell_magic("tape")  # type: ignore[arg-type]  # the same
     @no_var_expand
@@ -65,14 +65,16 @@ class TapeMagics(Magics):
             "and not inside a cell that another cell runs (%run, run_cell)"
         )
 
-    def _ask(self, line: str) -> None:
+    def _ask(self, line: str) -> Any:
+        """What a magic gives: `%tape view` a widget, `%tape frame` a frame, the others nothing."""
         word, _, rest = line.strip().partition(" ")
         if word in SESSION_MODES:
             return self._set_mode(parse_line(line, SESSION_MODES))
         if word in LATER:
             raise TapeUsageError(f"%tape {word} is not in this version of tape-jupyter. Usage: {LINE_USAGE}")
+        asks: dict[str, Callable[[str], Any]]
         asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
-                "calls": self._calls, "show": self._show, "gaps": self._gaps,
+                "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
                 "takes": self._takes, "diff": self._diff}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
@@ -97,6 +99,14 @@ class TapeMagics(Magics):
 
     def _gaps(self, name: str) -> None:
         gap_page.show(gap_report.report([self._cassette(name)]))
+
+    def _view(self, name: str) -> Any:
+        from tape_jupyter.notebook.widget import view
+
+        return view(self.cells, name)
+
+    def _frame(self, name: str) -> Any:
+        return self._cassette(name).frame()
 
     def _takes(self, line: str) -> None:
         root = takes.cassette_of(self._path(""))
@@ -164,10 +174,10 @@ def say(text: str) -> None:
     print(text)  # noqa: T201 - the answer to a magic
 
 
-def with_short_errors(what: Callable[[str], None], line: str) -> None:
+def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
     """Run it; an error that a person can mend shows without a traceback (they typed no code)."""
     try:
-        what(line)
+        return what(line)
     except TapeError as error:
         lines = short(error)
         error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tape_jupyter import providers
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.providers import Facts
+from tape_jupyter.spans import prices
 from tape_jupyter.spans.heads import HTTP, MODEL, RETRIEVAL, TOOL, Told
 from tape_jupyter.spans.tree import NOTHING_RUNS, Pending
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 AT_MOST = 0.15
 """Seconds between two looks."""
 
-_SHARE = 10  # a look may take a tenth of the time
+_SHARE, _AT_LEAST = 10, 2.0  # a look may take a tenth of the time, and comes every two seconds in any case
 MOST_GOING = 200
 """Calls that run now, shown at once."""
 
@@ -66,13 +67,14 @@ class Watch:
         self._news.set()
 
     def _run(self) -> None:
+        prices.load()  # a while; the first view should not wait for it
         while self._go_on():
             self._news.wait()
             self._news.clear()
             began = time.perf_counter()
             for view in tuple(self._views):
                 view.look()
-            pause = max(AT_MOST, _SHARE * (time.perf_counter() - began))
+            pause = min(max(AT_MOST, _SHARE * (time.perf_counter() - began)), _AT_LEAST)
             threading.Event().wait(pause)
 
     def _go_on(self) -> bool:

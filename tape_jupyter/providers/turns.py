@@ -219,7 +219,7 @@ def _use_of(call: Mapping[str, Any]) -> Part:
     """A tool call in any spelling."""
     told = mapping(call.get("function")) or mapping(call.get("custom")) or call
     own = next((call[name] for name in ("call_id", "toolUseId", "id") if text(call.get(name))), "")
-    given = next(
+    given: Any = next(
         (told[name] for name in ("input", "arguments", "args", "parameters") if told.get(name) is not None), {}
     )
     return {"type": "tool_use", "id": own, "name": text(told.get("name")), "input": arguments(given)}

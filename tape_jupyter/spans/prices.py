@@ -31,6 +31,11 @@ def price(told: Facts, at: float) -> float | None:
     return sum(count * rate for count, rate in zip(counts, rates, strict=True) if rate is not None)
 
 
+def load() -> None:
+    """Import the table of prices, which takes a while, before somebody waits for it."""
+    cost(Facts(provider="anthropic", model="claude", usage=Usage(1, 1)))
+
+
 @lru_cache(maxsize=1024)
 def _rates(provider: str, model: str, answered: str, hour: int) -> tuple[float | None, ...] | None:
     """US dollars a token: of input, output, cached and written input. None where that is not in proportion."""
