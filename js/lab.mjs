@@ -35,8 +35,8 @@ export async function bundles() {
     bundle("src/view/edit/cards/index.tsx", "cards", { format: "esm" }),
     bundle("src/lab/saved.ts", "saved", { format: "esm", inject: [] }),
   ]);
-  const [editor, cards, saved] = late.map(({ file }) => file);
-  const door = await bundle("src/lab/index.ts", "door", { format: "esm", define: { TAPE_CHUNKS: JSON.stringify({ editor, cards, saved }) } });
+  const [TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED] = late.map(({ file }) => JSON.stringify(file));
+  const door = await bundle("src/lab/index.ts", "door", { format: "esm", define: { TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED } });
   const container = await bundle("src/lab/container.ts", "remoteEntry", { format: "iife", inject: [], define: { TAPE_DOOR: JSON.stringify(door.file) } });
   return { container, chunks: [door, ...late] };
 }

@@ -5,7 +5,7 @@ const FROM = "<from>";
 const ASSET = "<asset>";
 const REF = /^(?:([^\s/]+)\/)?([0-9a-f]{8}(?:-\d+)?) ([^[\]]+?)(?:\[(\d{1,9}):(\d{1,9})\])?$/;
 /** Steps that one request's references may take: a few hostile lines could ask for any number. */
-const MOST_STEPS = 1_000_000;
+const MOST_STEPS = 500_000;
 const LONGEST = 64 * 1024 * 1024;
 
 interface Span { start: number; end: number }

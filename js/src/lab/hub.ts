@@ -22,12 +22,12 @@ export function panelOf(node: Node, path = ""): NotebookPanel | undefined {
 
 /** What every view of the labextension is mounted with. */
 export const chunks: MountOptions = {
-  loadEditor: async () => (await chunk<{ openEditor: OpenEditor }>(TAPE_CHUNKS.editor)).openEditor,
-  loadCards: () => chunk<CardsModule>(TAPE_CHUNKS.cards),
+  loadEditor: async () => (await chunk<{ openEditor: OpenEditor }>(TAPE_EDITOR)).openEditor,
+  loadCards: () => chunk<CardsModule>(TAPE_CARDS),
 };
 
 /** The reader of cassettes, for outputs without a kernel. */
-export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_CHUNKS.saved);
+export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_SAVED);
 
 async function chunk<T>(file: string): Promise<T> {
   return (await import(/* @vite-ignore */ new URL(file, import.meta.url).href)) as T;

@@ -5,7 +5,9 @@
 
 /** File names of what is loaded (lab.mjs): the container's next, and what the door loads when it is first needed. */
 declare const TAPE_DOOR: string;
-declare const TAPE_CHUNKS: { editor: string; cards: string; saved: string };
+declare const TAPE_EDITOR: string;
+declare const TAPE_CARDS: string;
+declare const TAPE_SAVED: string;
 
 declare module "@lumino/signaling" {
   export interface ISignal<S, A> {
