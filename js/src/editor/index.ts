@@ -3,7 +3,7 @@
  * of its own, because it is six times the view. Tab is not trapped and Escape is left to the card around it. What is
  * wrong is said beside the field by the card: @codemirror/lint would say it again in tooltips, for 32 KB.
  */
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { history, historyKeymap, standardKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting, syntaxTree } from "@codemirror/language";
 import { unifiedMergeView } from "@codemirror/merge";
@@ -78,7 +78,7 @@ function extensions(options: EditorOptions): Extension[] {
     history(),
     options.json ? forJson : [],
     look,
-    keymap.of([...defaultKeymap, ...historyKeymap]),
+    keymap.of([...standardKeymap, ...historyKeymap]),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
     EditorView.updateListener.of((update) => {

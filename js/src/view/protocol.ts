@@ -164,7 +164,7 @@ export type Edit =
   | { form: "raw"; status: number; headers: [string, string][]; body: string }
   | { form: "fault"; name: string; options: Record<string, number | string> };
 
-// about: "check" {span, edit} -> {problems}; about: "override" {span, edit, take, accept: boolean} -> {take, session, plan}
+// about: "check" {span, edit} -> {problems}; about: "override" {span, edit, take, accept: boolean} -> {take, session, plan, notes?}
 export interface Problem { level: "error" | "warning"; path: string; text: string }
 // about: "undo" {take} -> Session; about: "keep" | "discard" | "default" {take} -> Session
 

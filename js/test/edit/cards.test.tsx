@@ -114,6 +114,22 @@ test("a plan that cannot be made says why", async () => {
   expect(room.all('[role="alert"]')[0]?.textContent).toContain("no cell of this kernel");
 });
 
+test("what an edit brought about by itself is said above the plan", async () => {
+  const notes = ["stop_reason is `end_turn` now", "usage is stale: it is that of the recorded reply"];
+  const room = await fronted(new Room({ override: ({ take }) => ({ take, session: SESSION, plan: null, notes }) }));
+  await room.do(() => room.work.override("r-1/c-1", { form: "fields", fields: [] }, "calm", false));
+  expect(room.asked("plan")[0]).toMatchObject({ take: "calm" });
+  expect(room.text).toContain("stop_reason is end_turn now");
+  expect(room.text).toContain("Re-run 4 of 9 cells");
+});
+
+test("a take that is saved where no plan can be made: both are said", async () => {
+  const room = await fronted(new Room({ override: ({ take }) => ({ take, session: SESSION, plan: null }), plan: () => new Error("this kernel ran none of its cells") }));
+  await room.do(() => room.work.override("r-1/c-1", { form: "fields", fields: [] }, "calm", false));
+  expect(room.text).toContain("Saved as take calm");
+  expect(room.text).toContain("this kernel ran none of its cells");
+});
+
 test("a refused re-run is said, and the plan stays", async () => {
   const room = await fronted(new Room({ rerun: () => new Error("the kernel is busy") }));
   await room.do(() => room.work.plan("angry-customer"));

@@ -21,7 +21,7 @@ export function TakeMenu({ work, session, able }: TakeProps) {
     return () => window.removeEventListener("pointerdown", outside, true);
   }, [open]);
   return <div ref={menu} class="tape-takes" onKeyDown={(event) => escape(event, open ? close : undefined)}>
-    <button type="button" class={session.take ? "tape-taken" : ""} aria-expanded={open} aria-controls={id} title="The recording and its takes" onClick={() => set(!open)}>
+    <button class={session.take ? "tape-taken" : ""} aria-expanded={open} aria-controls={id} title="The recording and its takes" onClick={() => set(!open)}>
       {session.take ? `take: ${session.take}` : "the recording"} ▾</button>
     <div id={id}>{open && <List work={work} session={session} able={able} onClose={close} />}</div>
   </div>;
@@ -39,11 +39,11 @@ function List({ work, session, able, onClose }: TakeProps & { onClose: () => voi
   return <div ref={list} class="tape-popup" role="group" aria-label="Takes">
     <ul class="tape-chain">
       <li aria-current={session.take === "" ? "true" : undefined}>
-        <button type="button" class="tape-row-button" disabled={busy} onClick={() => show("")}>
+        <button class="tape-row-button" disabled={busy} onClick={() => show("")}>
           <b>{session.take === "" ? "● " : "○ "}the recording</b><small>the original, never changed{session.default_take === "" ? " · default" : ""}</small></button>
       </li>
       {chain(session.takes).map(({ take, depth }) => <li key={take.name} aria-current={session.take === take.name ? "true" : undefined}>
-        <button type="button" class="tape-row-button" style={{ paddingInlineStart: `${6 + 14 * depth}px` }} disabled={busy} onClick={() => show(take.name)}>
+        <button class="tape-row-button" style={{ paddingInlineStart: `${6 + 14 * depth}px` }} disabled={busy} onClick={() => show(take.name)}>
           <b>{session.take === take.name ? "● " : "○ "}{take.name}</b><small>{about(take)}{session.default_take === take.name ? " · default" : ""}</small></button>
       </li>)}
     </ul>
@@ -63,16 +63,16 @@ export function TakeActions({ work, take, isDefault, onPlan, onDone }: { work: W
     if (about === "keep" || about === "default") onDone?.();
   });
   if (aside) {
-    return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.</span><button type="button" disabled={busy} onClick={() => run("undo")}>Undo</button>
-      {onDone && <button type="button" onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
+    return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.</span><button disabled={busy} onClick={() => run("undo")}>Undo</button>
+      {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
   return <div class="tape-actions">
-    {onDone && <button type="button" class="tape-primary" disabled={busy} onClick={() => run("keep")}>Keep</button>}
-    {onPlan && <button type="button" class="tape-primary" disabled={busy} onClick={() => { onPlan(); void work.plan(take); }}>Re-run…</button>}
-    <button type="button" disabled={busy} onClick={() => run("discard")}>{onDone ? "Discard" : "Put aside"}</button>
-    {isDefault ? <button type="button" disabled={busy} onClick={() => run("default", "")}>Not the default</button>
-      : <button type="button" disabled={busy} onClick={() => run("default")} title="replays without naming it">Make default</button>}
-    {!onDone && <button type="button" disabled={busy} onClick={() => run("undo")}>Undo last change</button>}
+    {onDone && <button class="tape-primary" disabled={busy} onClick={() => run("keep")}>Keep</button>}
+    {onPlan && <button class="tape-primary" disabled={busy} onClick={() => { onPlan(); void work.plan(take); }}>Re-run…</button>}
+    <button disabled={busy} onClick={() => run("discard")}>{onDone ? "Discard" : "Put aside"}</button>
+    {isDefault ? <button disabled={busy} onClick={() => run("default", "")}>Not the default</button>
+      : <button disabled={busy} onClick={() => run("default")} title="replays without naming it">Make default</button>}
+    {!onDone && <button disabled={busy} onClick={() => run("undo")}>Undo last change</button>}
     <Alert text={wrong} />
   </div>;
 }

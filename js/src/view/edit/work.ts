@@ -15,10 +15,10 @@ export type Policy = "stop" | "live" | "stale";
 export type State =
   | { phase: "idle" }
   | { phase: "planning" }
-  | { phase: "plan"; plan: Plan }
+  | { phase: "plan"; plan: Plan; notes: readonly string[] }
   | { phase: "running"; progress: Progress | null; divergence: Divergence | null; canceling: boolean }
   | { phase: "done"; comparison: Comparison }
-  | { phase: "failed"; text: string };
+  | { phase: "failed"; title: string; text: string; notes: readonly string[] };
 
 export interface WorkOptions {
   /** Each is code of its own, loaded when first needed. */
@@ -29,7 +29,8 @@ export interface WorkOptions {
   onOpenSpan?: ((id: string) => void) | undefined;
 }
 
-interface Saved { take: string; session: Session; plan: Plan | null }
+/** `notes` say what followed from an edit by itself: the stop reason, a signature that was dropped. */
+interface Saved { take: string; session: Session; plan: Plan | null; notes?: string[] }
 
 export class Work {
   readonly drafts = new Map<string, Draft>();
@@ -65,19 +66,21 @@ export class Work {
 
   /** Ask for the plan of a take and show it. `changed` names spans or cells; without it, what the take overrides. */
   plan(take: string, changed?: readonly string[]): Promise<void> {
-    return this.#plan("plan", { take, ...(changed ? { changed } : {}) });
+    return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", []);
   }
 
   /** Take in the cells that the proof named, and plan anew. */
   adopt(take: string, cells: readonly string[]): Promise<void> {
-    return this.#plan("adopt", { take, cells });
+    return this.#plan("adopt", { take, cells }, "No plan", []);
   }
 
   async override(span: string, edit: Edit, take: string, accept: boolean): Promise<void> {
     const saved = await this.ask<Saved>("override", { span, edit, take, accept });
+    const notes = saved.notes ?? [];
     this.drafts.delete(span);
     this.#options.onSession?.(saved.session);
-    if (saved.plan) this.#go({ phase: "plan", plan: saved.plan });
+    if (saved.plan) this.#go({ phase: "plan", plan: saved.plan, notes });
+    else void this.#plan("plan", { take: saved.take }, `Saved as take ${saved.take}`, notes);
   }
 
   async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
@@ -118,13 +121,13 @@ export class Work {
     this.#listeners.clear();
   }
 
-  async #plan(about: "plan" | "adopt", body: Record<string, unknown>): Promise<void> {
+  async #plan(about: "plan" | "adopt", body: Record<string, unknown>, title: string, notes: readonly string[]): Promise<void> {
     this.#go({ phase: "planning" });
     try {
       const plan = await this.ask<Plan>(about, body);
-      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan });
+      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes });
     } catch (error) {
-      this.#go({ phase: "failed", text: (error as Error).message });
+      this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }
   }
 

@@ -27,8 +27,8 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
     {variables.length > 0 && <Variables variables={variables} />}
     <footer class="tape-foot">
       {overridable && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} />}
-      <div class="tape-actions"><button type="button" class="tape-link" onClick={() => void work.take("open", { take: "" })}>show the original</button>
-        <button type="button" class="tape-link" onClick={() => work.dismiss()}>close</button></div>
+      <div class="tape-actions"><button class="tape-link" onClick={() => void work.take("open", { take: "" })}>show the original</button>
+        <button class="tape-link" onClick={() => work.dismiss()}>close</button></div>
     </footer>
   </Card>;
 }
@@ -42,7 +42,7 @@ function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: 
   const said = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs:", "not provable": "not provable:" }[proof.state];
   const adopt = () => go(() => work.adopt(take, proof.adopt));
   return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{said} {proof.state === "proved" || proof.state === "running" ? "" : proof.text}
-    {proof.adopt.length > 0 && <> <button type="button" onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
+    {proof.adopt.length > 0 && <> <button onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
 }
 
 function Change({ cell }: { cell: CellChange }) {
@@ -84,7 +84,7 @@ function Same({ runs, all, onAll }: { runs: readonly Run[]; all: boolean; onAll:
   const hidden = text.length - 6;
   const block = (part: string[]) => <div class="tape-two tape-both"><pre>{part.join("\n")}</pre><pre aria-hidden="true">{part.join("\n")}</pre></div>;
   if (all || hidden < 3) return block(text);
-  return <>{block(text.slice(0, 3))}<button type="button" class="tape-link" onClick={onAll}>… {hidden} lines that are the same</button>{block(text.slice(-3))}</>;
+  return <>{block(text.slice(0, 3))}<button class="tape-link" onClick={onAll}>… {hidden} lines that are the same</button>{block(text.slice(-3))}</>;
 }
 
 function TableChange({ before, after }: { before: string; after: string }) {
@@ -97,7 +97,7 @@ function TableChange({ before, after }: { before: string; after: string }) {
     <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{columns.map((column, at) => <th key={at} scope="col" class={number[at] ? "tape-number" : ""}><Both cell={column} /></th>)}</tr></thead>
     <tbody>{shown.map((row, at) => <tr key={at} class={`tape-${row.mark}`}><td class="tape-sign" aria-label={MARKS[row.mark][1]}>{MARKS[row.mark][0]}</td>
       {row.cells.map((cell, place) => <td key={place} class={number[place] ? "tape-number" : ""}><Both cell={cell} /></td>)}</tr>)}</tbody>
-  </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button type="button" class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</div>;
+  </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</div>;
 }
 
 function Both({ cell: { before, after } }: { cell: Cell }) {
@@ -116,9 +116,9 @@ function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {
     <ul class="tape-aligned">{shown.map(({ before, after, name, mark, note }, at) => {
       const id = after ?? before;
       return <li key={at} class={`tape-${mark}`}><span class="tape-sign" role="img" aria-label={MARKS[mark][1]}>{MARKS[mark][0]}</span>
-        <button type="button" class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{note}</small></button></li>;
+        <button class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{note}</small></button></li>;
     })}</ul>
-    {!all && <button type="button" class="tape-link" onClick={() => showAll(true)}>show those that are the same</button>}
+    {!all && <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button>}
   </details>;
 }
 

@@ -5,7 +5,7 @@ import { useLate } from "../small.tsx";
 import { useWork, type State } from "../work.ts";
 import { ComparisonView } from "./comparison.tsx";
 import { Card, useFocusBack } from "./parts.tsx";
-import { PlanCard } from "./plan.tsx";
+import { Notes, PlanCard } from "./plan.tsx";
 import { DivergenceCard, ProgressBar } from "./running.tsx";
 
 export function Front(props: CardsProps) {
@@ -19,13 +19,15 @@ function card({ work, able }: CardsProps, state: State) {
   switch (state.phase) {
     case "idle": return null;
     case "planning": return <Planning />;
-    case "plan": return <PlanCard key={`${state.plan.take} ${state.plan.cells.map(({ entry }) => entry).join(" ")}`} work={work} plan={state.plan} able={able} />;
+    case "plan": return <PlanCard key={`${state.plan.take} ${state.plan.cells.map(({ entry }) => entry).join(" ")}`} work={work} plan={state.plan} notes={state.notes} able={able} />;
     case "running": return state.divergence
       ? <DivergenceCard key={state.divergence.id} work={work} divergence={state.divergence} />
       : <ProgressBar work={work} progress={state.progress} canceling={state.canceling} />;
     case "done": return <ComparisonView key={state.comparison.take} work={work} comparison={state.comparison} overridable={able.override} />;
-    case "failed": return <Card kind="failed" title="No plan" onEscape={() => work.dismiss()}><p class="tape-wrong" role="alert">{state.text}</p>
-      <div class="tape-actions tape-end"><button type="button" onClick={() => work.dismiss()}>Close</button></div></Card>;
+    case "failed": return <Card kind="failed" title={state.title} onEscape={() => work.dismiss()}>
+      <Notes notes={state.notes} />
+      <p class="tape-wrong" role="alert">{state.text}</p>
+      <div class="tape-actions tape-end"><button onClick={() => work.dismiss()}>Close</button></div></Card>;
   }
 }
 

@@ -81,7 +81,7 @@ function Form({ work, span, of, start, onClose }: PaneProps & { of: Editable }) 
       <Said problems={problems.filter(({ path }) => !placed(path, of, draft.tab)).map((problem) => ({ ...problem, path: "" }))} at="" />
       <Alert text={refused} />
       {also && <p class="tape-dim">Save takes this tab only; what you changed on the {NAMES[also]} tab is kept here, unsaved.</p>}
-      {dirty && <p class="tape-dim">Kept here while the viewer is open. <button type="button" class="tape-link" onClick={revert}>back to as it was</button></p>}
+      {dirty && <p class="tape-dim">Kept here while the viewer is open. <button class="tape-link" onClick={revert}>back to as it was</button></p>}
       <SaveBar work={work} span={span} edit={what} take={draft.take} accept={draft.accept} problems={problems} check={now}
         onTake={(take) => update({ take })} onAccept={(accept) => update({ accept })} onSaved={onClose} onCancel={onClose} />
     </footer>
@@ -111,7 +111,7 @@ function Tabs({ names, tab, id, onTab }: { names: readonly Tab[]; tab: Tab; id: 
     (list.current?.children[at] as HTMLElement | undefined)?.focus();
   };
   return <div ref={list} class="tape-etabs" role="tablist" aria-label="What to edit" onKeyDown={key}>
-    {names.map((name) => <button key={name} type="button" role="tab" id={`${id}-${name}`} aria-selected={name === tab} aria-controls={`${id}-panel`}
+    {names.map((name) => <button key={name} role="tab" id={`${id}-${name}`} aria-selected={name === tab} aria-controls={`${id}-panel`}
       tabIndex={name === tab ? 0 : -1} onClick={() => onTab(name)}>{NAMES[name]}</button>)}
   </div>;
 }
@@ -131,7 +131,7 @@ function OneField({ work, field, value, before, problems, onType }: FieldProps) 
   const invalid = problems.some(({ path, level }) => path === field.path && level === "error");
   if (value === null) return <Row id={id} field={field}><p class="tape-dim">No longer in the message (see the JSON tab).</p></Row>;
   const common = { value, id, describedBy: `${id}-said`, invalid };
-  const back = before !== null && value !== before && <button type="button" class="tape-link" onClick={() => onType(before)}>as recorded</button>;
+  const back = before !== null && value !== before && <button class="tape-link" onClick={() => onType(before)}>as recorded</button>;
   return <Row id={id} field={field} beside={back}>
     {field.kind === "json" ? <Code work={work} value={value} recorded={before} json label={field.label} invalid={invalid} onChange={onType} />
       : field.kind === "text" ? <Text {...common} onChange={onType} />

@@ -10,7 +10,12 @@ const ROLES: Record<PlanCell["role"], [string, string]> = {
 };
 const POLICIES: readonly [Policy, string][] = [["stop", "stop and ask"], ["live", "go live"], ["stale", "keep the recorded reply, stale"]];
 
-export function PlanCard({ work, plan, able }: { work: Work; plan: Plan; able: Able }) {
+/** What followed from an edit by itself. */
+export function Notes({ notes }: { notes: readonly string[] }) {
+  return <>{notes.map((text) => <p key={text} class="tape-dim"><Prose text={text} /></p>)}</>;
+}
+
+export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; notes: readonly string[]; able: Able }) {
   const [ticked, tick] = useState<ReadonlySet<number>>(() => new Set(plan.cells.filter((cell) => cell.ticked).map(({ entry }) => entry)));
   const [fresh, setFresh] = useState(false);
   const [policy, setPolicy] = useState<Policy>("stop");
@@ -24,6 +29,7 @@ export function PlanCard({ work, plan, able }: { work: Work; plan: Plan; able: A
     tick(next);
   };
   return <Card kind="plan" title={`Re-run ${count} of ${plan.total} cells`} onEscape={() => work.dismiss()}>
+    <Notes notes={notes} />
     <p class="tape-counts">{counts(plan, policy)}</p>
     {plan.hermetic && <p class="tape-warn">⚠ <Prose text={plan.hermetic} /></p>}
     {plan.warnings.map((text) => <p key={text} class="tape-warn">⚠ <Prose text={text} /></p>)}
@@ -36,8 +42,8 @@ export function PlanCard({ work, plan, able }: { work: Work; plan: Plan; able: A
     <Alert text={wrong} />
     {!able.rerun && <p class="tape-dim">To run it: <code>%tape rerun {plan.take}</code> in the notebook.</p>}
     <footer class="tape-actions tape-end">
-      <button type="button" onClick={() => work.dismiss()}>Cancel</button>
-      <button type="button" class="tape-primary" disabled={busy || !able.rerun || count === 0} onClick={() => go(() => work.rerun(plan.take, entries, fresh, policy))}>Re-run</button>
+      <button onClick={() => work.dismiss()}>Cancel</button>
+      <button class="tape-primary" disabled={busy || !able.rerun || count === 0} onClick={() => go(() => work.rerun(plan.take, entries, fresh, policy))}>Re-run</button>
     </footer>
   </Card>;
 }

@@ -17,7 +17,7 @@ export function ProgressBar({ work, progress, canceling }: { work: Work; progres
     <progress aria-label="Cells that ran" max={progress?.total ?? 1} value={progress?.done ?? 0} />
     <p role="status">{doing}</p>
     <Alert text={wrong} />
-    <div class="tape-actions tape-end"><button type="button" disabled={busy || canceling} onClick={() => go(() => work.cancel())}>Cancel</button></div>
+    <div class="tape-actions tape-end"><button disabled={busy || canceling} onClick={() => go(() => work.cancel())}>Cancel</button></div>
   </Card>;
 }
 
@@ -42,10 +42,10 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
     {reply !== null && <Write work={work} start={start} value={reply} onType={write} />}
     <Alert text={wrong} />
     <div class="tape-actions">{reply === null
-      ? choices.map((choice, at) => <button key={choice} type="button" class={at === 0 ? "tape-primary" : ""} disabled={busy} onClick={() => (choice === "write" ? write(start.text) : choose(choice))}>{labels[choice]}</button>)
-      : <><button type="button" class="tape-primary" disabled={busy || (start.json && !parses(reply))} onClick={() => choose("write", reply)}>Give this reply</button>
-        <button type="button" onClick={() => write(null)}>Back</button></>}
-      <button type="button" onClick={() => go(() => work.cancel())}>Cancel the re-run</button>
+      ? choices.map((choice, at) => <button key={choice} class={at === 0 ? "tape-primary" : ""} disabled={busy} onClick={() => (choice === "write" ? write(start.text) : choose(choice))}>{labels[choice]}</button>)
+      : <><button class="tape-primary" disabled={busy || (start.json && !parses(reply))} onClick={() => choose("write", reply)}>Give this reply</button>
+        <button onClick={() => write(null)}>Back</button></>}
+      <button onClick={() => go(() => work.cancel())}>Cancel the re-run</button>
     </div>
   </Card>;
 }
