@@ -24,25 +24,37 @@ export const common = {
   bundle: true,
   minify: true,
   target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } }, // its `jsx` is for the type checker
+  jsx: "transform",
+  jsxFactory: "h",
+  jsxFragment: "Fragment",
+  inject: ["h.mjs"],
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
   plugins: [styles],
 };
 
+/** A saved page changes nothing: what edits stays out of it. */
+const unedited = {
+  name: "unedited",
+  setup(build) {
+    build.onResolve({ filter: /\/edit\/index\.ts$/ }, () => ({ path: join(here, "src/page/edit.tsx") }));
+  },
+};
+
 /** The doors that stand alone: entry, file, form. The labextension has a build of its own. */
 export const DOORS = [
   { entry: "src/widget/index.ts", file: "widget.js", format: "esm" },
-  { entry: "src/page/index.ts", file: "page.js", format: "iife" },
+  { entry: "src/page/index.ts", file: "page.js", format: "iife", plugins: [unedited] },
+  { entry: "src/page/side.tsx", file: "page-side.js", format: "iife" },
   { entry: "src/view/edit/cards/index.tsx", file: "cards.js", format: "esm" },
-  { entry: "src/editor/index.ts", file: "editor.js", format: "esm" },
+  { entry: "src/editor/index.ts", file: "editor.js", format: "esm", inject: [] },
 ];
 
 /** Bundle one door; without `outdir` nothing is written. Its text comes back. */
-export async function build({ entry, file, format }, outdir) {
-  const made = await esbuild.build({ ...common, entryPoints: [entry], format, write: outdir !== undefined, outfile: join(outdir ?? here, file) });
+export async function build({ entry, file, format, plugins = [], inject = common.inject }, outdir) {
+  const made = await esbuild.build({ ...common, inject, plugins: [...common.plugins, ...plugins], entryPoints: [entry], format, write: outdir !== undefined, outfile: join(outdir ?? here, file) });
   return made.outputFiles?.[0].text ?? "";
 }
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Bar, Chips } from "./bar.tsx";
 import type { Desk, Look } from "./desk.ts";
-import { Detail } from "./detail.tsx";
 import { useWork, WorkCards, type Work } from "./edit/index.ts";
+import { Island } from "./edit/island.tsx";
 import { Foot, Live } from "./foot.tsx";
 import { useLook, useSize } from "./hooks.ts";
 import { plain, typing } from "./keys.ts";
@@ -17,22 +17,22 @@ export function App({ desk, work }: { desk: Desk; work: Work }) {
   const { phase } = useWork(work);
   const root = useRef<HTMLElement>(null);
   const narrow = useSize(root, { width: 900, height: 500 }).width < NARROW;
-  const side = phase !== "idle" ? <WorkCards work={work} able={desk.able} /> : look.open !== null && <Detail desk={desk} look={look} work={work} span={look.open} narrow={narrow} />;
+  const side = phase !== "idle" ? <WorkCards work={work} able={desk.able} /> : look.open !== null && <Island work={work} draw={(side, place) => side.drawDetail(place, { desk, work, narrow })} />;
   const rows = desk.visible.length > 0;
   const busy = look.error !== null && rows;
-  return <section ref={root} class={`tape-app${narrow ? " tape-narrow" : ""}${side ? " tape-sided" : ""}`} aria-label="Tape" onKeyDown={(event) => keys(event, desk, look, work)}>
+  return <section ref={root} class={`app${narrow ? " narrow" : ""}${side ? " sided" : ""}`} aria-label="Tape" onKeyDown={(event) => keys(event, desk, look, work)}>
     <h1 class="tape-hidden">{desk.title ? `Tape of ${desk.title}` : "Tape"}</h1>
     <Bar desk={desk} look={look} work={work} narrow={narrow} />
     <Chips desk={desk} look={look} />
     {look.running && <Live key={look.running.cell} desk={desk} running={look.running} />}
     {busy && <Failed text={look.error ?? ""} again={() => void desk.start()} />}
-    <div class="tape-split">
-      <div class="tape-list" inert={narrow && Boolean(side)}>
+    <div class="split">
+      <div class="list" inert={narrow && Boolean(side)}>
         {rows ? <Tree desk={desk} look={look} /> : <Nothing desk={desk} look={look} />}
         <Foot desk={desk} look={look} />
       </div>
       {side && !narrow && <Divider />}
-      {side && <div class="tape-side">{side}</div>}
+      {side && <div class="side">{side}</div>}
     </div>
   </section>;
 }
@@ -49,7 +49,7 @@ function Divider() {
     event.preventDefault();
     move(share + by);
   };
-  return <div ref={node} class="tape-divider" role="separator" aria-orientation="vertical" aria-label="Width of the list" aria-valuenow={Math.round(share)} aria-valuemin={20} aria-valuemax={80}
+  return <div ref={node} class="divider" role="separator" aria-orientation="vertical" aria-label="Width of the list" aria-valuenow={Math.round(share)} aria-valuemin={20} aria-valuemax={80}
     tabIndex={0} onKeyDown={onKeyDown} onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
     onPointerMove={(event) => {
       const box = event.currentTarget.parentElement?.getBoundingClientRect();

@@ -20,9 +20,9 @@ const MORE: { mode: Mode; word: string; says: string }[] = [
 /** Modes, cassette, take, search: what stands above everything. */
 export function Bar({ desk, look, work, narrow }: { desk: Desk; look: Look; work: Work; narrow: boolean }) {
   const { session } = look;
-  return <div class="tape-bar" role="toolbar" aria-label="Tape">
-    {desk.able.modes && session ? <Modes desk={desk} mode={session.mode} narrow={narrow} /> : desk.title && <b class="tape-title">{desk.title}</b>}
-    {desk.able.step && <button type="button" title="Step to the next call  ." onClick={() => void desk.client.ask("step")}>Step</button>}
+  return <div class="bar" role="toolbar" aria-label="Tape">
+    {desk.able.modes && session ? <Modes desk={desk} mode={session.mode} narrow={narrow} /> : desk.title && <b class="title">{desk.title}</b>}
+    {desk.able.step && <button title="Step to the next call  ." onClick={() => void desk.client.ask("step")}>Step</button>}
     {session && session.cassettes.length > 1 && <Cassettes desk={desk} session={session} />}
     {session && <TakeMenu work={work} session={session} able={desk.able} />}
     <Search desk={desk} look={look} />
@@ -33,13 +33,13 @@ function Modes({ desk, mode, narrow }: { desk: Desk; mode: Mode; narrow: boolean
   const go = (to: string): void => void desk.change("mode", { mode: to });
   const others = MORE.filter((one) => one.mode === mode);
   if (narrow) {
-    return <select class={`tape-mode tape-mode-${mode}`} aria-label="Mode" value={mode} onChange={(event) => go(event.currentTarget.value)}>
+    return <select class={`mode mode-${mode}`} aria-label="Mode" value={mode} onChange={(event) => go(event.currentTarget.value)}>
       {[...MODES, ...MORE].map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>)}
     </select>;
   }
-  return <span class="tape-modes" role="group" aria-label="Mode">
+  return <span class="modes" role="group" aria-label="Mode">
     {[...MODES, ...others].map(({ mode: one, word, says }) =>
-      <button key={one} type="button" class={`tape-mode-${one}`} aria-pressed={one === mode} title={says} onClick={() => go(one)}>{word}</button>)}
+      <button key={one} class={`mode-${one}`} aria-pressed={one === mode} title={says} onClick={() => go(one)}>{word}</button>)}
   </span>;
 }
 
@@ -51,7 +51,7 @@ function Cassettes({ desk, session }: { desk: Desk; session: Session }) {
 
 function Search({ desk, look }: { desk: Desk; look: Look }) {
   const { filter } = look;
-  return <span class="tape-search">
+  return <span class="search">
     <input type="search" data-search placeholder="search  /" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
       onInput={(event) => desk.filter({ words: event.currentTarget.value })}
       onKeyDown={(event) => {
@@ -60,7 +60,7 @@ function Search({ desk, look }: { desk: Desk; look: Look }) {
         desk.filter({ words: "" });
       }} />
     <Filters desk={desk} look={look} />
-    <button type="button" class="tape-errors" aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button>
+    <button aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button>
   </span>;
 }
 
@@ -83,8 +83,8 @@ function Filters({ desk, look }: { desk: Desk; look: Look }) {
     set(false);
     node.current?.querySelector("button")?.focus();
   };
-  return <span class="tape-filters" ref={node} onKeyDown={onKeyDown}>
-    <button type="button" aria-expanded={open} aria-controls={id} onClick={() => set(!open)}>{words(kinds.size + notes.size)} ▾</button>
+  return <span class="filters" ref={node} onKeyDown={onKeyDown}>
+    <button aria-expanded={open} aria-controls={id} onClick={() => set(!open)}>{words(kinds.size + notes.size)} ▾</button>
     <div id={id}>{open && <Choices desk={desk} filter={look.filter} />}</div>
   </span>;
 }
@@ -97,7 +97,7 @@ function Choices({ desk, filter }: { desk: Desk; filter: Filter }) {
   const { kinds, notes } = facets(desk.spans);
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => list.current?.querySelector("input")?.focus(), []);
-  return <div ref={list} class="tape-popup tape-choices" role="group" aria-label="Show only">
+  return <div ref={list} class="tape-popup choices" role="group" aria-label="Show only">
     <fieldset><legend>Kind</legend>
       {kinds.map(({ kind, count }) => <Choice key={kind} text={KINDS[kind] ?? ""} count={count} on={filter.kinds.has(kind)} onTurn={() => desk.filter({ kinds: turned(filter.kinds, kind) })} />)}
     </fieldset>
@@ -108,7 +108,7 @@ function Choices({ desk, filter }: { desk: Desk; filter: Filter }) {
 }
 
 function Choice({ text, count, on, onTurn }: { text: string; count: number; on: boolean; onTurn: () => void }) {
-  return <label class="tape-choice"><input type="checkbox" checked={on} onChange={onTurn} /><span>{text}</span><small>{exact(count)}</small></label>;
+  return <label class="choice"><input type="checkbox" checked={on} onChange={onTurn} /><span>{text}</span><small>{exact(count)}</small></label>;
 }
 
 function turned<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
@@ -126,8 +126,8 @@ export function Chips({ desk, look }: { desk: Desk; look: Look }) {
     ...[...notes].map((note) => ({ text: note, off: () => desk.filter({ notes: turned(notes, note) }) })),
   ];
   if (!chips.length) return null;
-  return <div class="tape-chips">
-    {chips.map(({ text, off }) => <button key={text} type="button" class="tape-chip" aria-label={`Show more than ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
+  return <div class="chips">
+    {chips.map(({ text, off }) => <button key={text} class="chip" aria-label={`Show more than ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
   </div>;
 }
 

@@ -31,8 +31,8 @@ function Difference({ desk, span, other }: { desk: Desk; span: string; other: st
   if (error) return <Failed text={error} again={again} />;
   if (!value) return null;
   if (hunks.every(({ same }) => same)) return <p role="status">No difference.</p>;
-  return <table class="tape-diff"><thead><tr><th scope="col">{value.left_name}</th><th scope="col">{value.right_name}</th></tr></thead>
-    <tbody>{hunks.map((hunk, at) => hunk.same ? <Same key={at} hunk={hunk} ends={(at === 0 ? 1 : 0) + (at === hunks.length - 1 ? 2 : 0)} /> : <tr key={at} class="tape-diff-changed"><Side runs={hunk.before} /><Side runs={hunk.after} /></tr>)}</tbody>
+  return <table class="diff"><thead><tr><th scope="col">{value.left_name}</th><th scope="col">{value.right_name}</th></tr></thead>
+    <tbody>{hunks.map((hunk, at) => hunk.same ? <Same key={at} hunk={hunk} ends={(at === 0 ? 1 : 0) + (at === hunks.length - 1 ? 2 : 0)} /> : <tr key={at} class="diff-changed"><Side runs={hunk.before} /><Side runs={hunk.after} /></tr>)}</tbody>
   </table>;
 }
 
@@ -47,7 +47,7 @@ function Same({ hunk, ends }: { hunk: Hunk; ends: number }) {
   if (open || old.length <= head + tail + 1) return <tr><Side runs={hunk.before} /><Side runs={hunk.after} /></tr>;
   const part = (from: number, to: number) => from < to && <tr><td>{old.slice(from, to).join("\n")}</td><td>{now.slice(from, to).join("\n")}</td></tr>;
   return <>{part(0, head)}
-    <tr><td colSpan={2}><button type="button" class="tape-earlier" onClick={() => show(true)}>{many(old.length - head - tail, "line")} the same</button></td></tr>
+    <tr><td colSpan={2}><button class="earlier" onClick={() => show(true)}>{many(old.length - head - tail, "line")} the same</button></td></tr>
     {part(old.length - tail, old.length)}</>;
 }
 

@@ -1,12 +1,13 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { DiffTab } from "./compare.tsx";
 import { Conversation } from "./conversation.tsx";
 import type { Desk, Look } from "./desk.ts";
-import { EditPane, type Work } from "./edit/index.ts";
+import type { PaneProps } from "./edit/island.tsx";
+import type { Work } from "./edit/work.ts";
 import { useLate } from "./edit/small.tsx";
 import { Facts, Headers, Timing } from "./facts.tsx";
-import { useAsked, useSize } from "./hooks.ts";
+import { useAsked, useLook, useSize } from "./hooks.ts";
 import { dollars, duration, short } from "./human.ts";
 import { Text } from "./json.tsx";
 import type { Detail as Details } from "./protocol.ts";
@@ -32,10 +33,13 @@ const TABS: readonly Tab[] = [
 /** Pane width in px from which all tabs stand side by side. */
 const ALL_TABS = 520;
 
-interface DetailProps { desk: Desk; look: Look; work: Work; span: string; narrow: boolean }
+export interface DetailProps { desk: Desk; work: Work; narrow: boolean }
 
 /** All about one span; what went wrong stands above everything. */
-export function Detail({ desk, look, work, span, narrow }: DetailProps) {
+/** `Pane` edits a reply; a door that cannot has none. */
+export function Detail({ desk, work, narrow, Pane }: DetailProps & { Pane: ComponentType<PaneProps> | null }) {
+  const look = useLook(desk);
+  const span = look.open ?? "";
   const node = useRef<HTMLElement>(null);
   const { width } = useSize(node, { width: 460, height: 400 });
   const row = desk.spans.row(span);
@@ -45,21 +49,21 @@ export function Detail({ desk, look, work, span, narrow }: DetailProps) {
   const late = useLate(!current && !error);
   const name = desk.spans.name[row] ?? current?.title ?? "";
   useEffect(() => {
-    if (narrow) node.current?.querySelector<HTMLElement>(".tape-back")?.focus();
+    if (narrow) node.current?.querySelector<HTMLElement>(".back")?.focus();
   }, [narrow, span]);
   const close = (): void => {
     desk.close();
     (node.current?.getRootNode() as ShadowRoot | undefined)?.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]')?.focus();
   };
-  return <aside class="tape-detail" ref={node} aria-label={`Detail of ${name}`}>
-    <header class="tape-detail-head">
-      {narrow && <button type="button" class="tape-back" aria-label="Back to the list" onClick={close}>←</button>}
+  return <aside class="detail" ref={node} aria-label={`Detail of ${name}`}>
+    <header class="detail-head">
+      {narrow && <button class="back" aria-label="Back to the list" onClick={close}>←</button>}
       <h2>{mark ? `${GLYPH[mark]} ` : ""}{name}</h2>
       {current && <small>{facts(current, desk.spans.note[row] ?? "")}</small>}
-      {!narrow && <button type="button" class="tape-close" aria-label="Close detail" title="Close  Esc" onClick={close}>✕</button>}
+      {!narrow && <button class="close" aria-label="Close detail" title="Close  Esc" onClick={close}>✕</button>}
     </header>
-    {error ? <Failed text={error} again={again} /> : !current ? <p class="tape-nothing" role="status">{late ? "Reading…" : ""}</p>
-      : look.editing ? <EditPane work={work} span={span} start={look.editing === "fault" ? "fault" : undefined} onClose={() => desk.set({ editing: null })} />
+    {error ? <Failed text={error} again={again} /> : !current ? <p class="nothing" role="status">{late ? "Reading…" : ""}</p>
+      : look.editing && Pane ? <Pane work={work} span={span} start={look.editing === "fault" ? "fault" : undefined} onClose={() => desk.set({ editing: null })} />
       : <Tabbed desk={desk} look={look} work={work} detail={current} few={width < ALL_TABS} />}
   </aside>;
 }
@@ -89,17 +93,17 @@ function Tabbed({ desk, look, work, detail, few }: TabbedProps) {
   };
   const selected = now !== undefined && shown.includes(now);
   return <>
-    <div class="tape-tabs">
+    <Wrong detail={detail} />
+    <div class="tabs">
       <div role="tablist" aria-label="Detail" ref={list} onKeyDown={onKeyDown}>
-        {shown.map((tab, at) => <button key={tab.name} type="button" role="tab" id={`tape-tab-${tab.name}`} aria-controls="tape-panel" aria-selected={tab === now}
+        {shown.map((tab, at) => <button key={tab.name} role="tab" id={`tab-${tab.name}`} aria-controls="panel" aria-selected={tab === now}
           tabIndex={tab === now || (!selected && at === 0) ? 0 : -1} onClick={() => go(tab.name)}>{tab.word}</button>)}
       </div>
-      {more.length > 0 && <select class={selected ? "tape-more" : "tape-more tape-more-on"} aria-label="More about it" value={selected ? "" : now?.name} onChange={(event) => go(event.currentTarget.value)}>
+      {more.length > 0 && <select class={selected ? "more" : "more more-on"} aria-label="More about it" value={selected ? "" : now?.name} onChange={(event) => go(event.currentTarget.value)}>
         <option value="" hidden>More</option>{more.map(({ name, word }) => <option key={name} value={name}>{word}</option>)}
       </select>}
     </div>
-    <div class="tape-panel" id="tape-panel" role="tabpanel" aria-label={now?.word} tabIndex={0} key={`${detail.id} ${now?.name ?? ""}`}>
-      <Wrong detail={detail} />
+    <div class="panel" id="panel" role="tabpanel" aria-label={now?.word} tabIndex={0} key={`${detail.id} ${now?.name ?? ""}`}>
       <Panel desk={desk} detail={detail} name={now?.name ?? ""} />
     </div>
     <Actions desk={desk} work={work} detail={detail} />
@@ -109,14 +113,14 @@ function Tabbed({ desk, look, work, detail, few }: TabbedProps) {
 function Wrong({ detail }: { detail: Details }) {
   const { overridden, error } = detail;
   return <>
-    {overridden && <p class="tape-banner">✎ changed in take <b>{overridden.take}</b>{overridden.stale && " · stale: its request is another now"}{overridden.note && ` · ${overridden.note}`}</p>}
-    {error !== null && error !== "" && <pre class="tape-error" role="note">{error}</pre>}
+    {overridden && <p class="banner">✎ changed in take <b>{overridden.take}</b>{overridden.stale && " · stale: its request is another now"}{overridden.note && ` · ${overridden.note}`}</p>}
+    {error !== null && error !== "" && <pre class="error" role="note">{error}</pre>}
   </>;
 }
 
 function Panel({ desk, detail, name }: { desk: Desk; detail: Details; name: string }): ComponentChildren {
   const look = desk.look.session;
-  const based = detail.overridden !== null || Boolean(look?.take);
+  const based = desk.door !== "page" && (detail.overridden !== null || Boolean(look?.take));
   return useMemo(() => {
     switch (name) {
       case "conversation": return <Conversation turns={detail.turns} changed={detail.overridden !== null} />;
@@ -142,8 +146,8 @@ function Summary({ detail }: { detail: Details }) {
 
 function Source({ desk, detail }: { desk: Desk; detail: Details }) {
   return <>
-    <pre class="tape-code tape-source">{detail.source}</pre>
-    {desk.able.cells && <p><button type="button" class="tape-link" onClick={() => desk.focusCell(detail.cell)}>only this cell</button></p>}
+    <pre class="tape-code source">{detail.source}</pre>
+    {desk.able.cells && <p><button class="tape-link" onClick={() => desk.focusCell(detail.cell)}>only this cell</button></p>}
   </>;
 }
 
@@ -151,9 +155,9 @@ function Actions({ desk, work, detail }: { desk: Desk; work: Work; detail: Detai
   const edits = desk.able.override && detail.editable !== "no";
   const take = desk.look.session?.take ?? "";
   if (!edits && !desk.able.rerun) return null;
-  return <footer class="tape-acts">
-    {edits && <button type="button" class="tape-primary" data-back="edit" title="Edit reply  e" onClick={() => desk.set({ editing: "reply" })}>Edit reply</button>}
-    {edits && detail.kind !== "tool" && detail.kind !== "retrieval" && <button type="button" title="Let it fail: 429, a reset, a timeout" onClick={() => desk.set({ editing: "fault" })}>Fault…</button>}
-    {desk.able.rerun && <button type="button" title="Re-run what depends on it  r" onClick={() => void work.plan(take, [detail.id])}>Re-run below</button>}
+  return <footer class="acts">
+    {edits && <button class="tape-primary" data-back="edit" title="Edit reply  e" onClick={() => desk.set({ editing: "reply" })}>Edit reply</button>}
+    {edits && detail.kind !== "tool" && detail.kind !== "retrieval" && <button title="Let it fail: 429, a reset, a timeout" onClick={() => desk.set({ editing: "fault" })}>Fault…</button>}
+    {desk.able.rerun && <button title="Re-run what depends on it  r" onClick={() => void work.plan(take, [detail.id])}>Re-run below</button>}
   </footer>;
 }

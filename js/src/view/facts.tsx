@@ -3,7 +3,7 @@ import type { Detail } from "./protocol.ts";
 
 /** Names and values, one a line. */
 export function Facts({ facts }: { facts: readonly (readonly [string, string])[] }) {
-  return <dl class="tape-facts">{facts.map(([name, value], at) => <div key={at}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+  return <dl class="facts">{facts.map(([name, value], at) => <div key={at}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
 }
 
 export function Headers({ detail }: { detail: Detail }) {
@@ -33,7 +33,7 @@ export function Timing({ detail }: { detail: Detail }) {
     ...detail.tags,
   ];
   return <>
-    {first !== null && seconds > 0 && <div class="tape-split-bar" role="img" aria-label={`${duration(first)} waiting, ${duration(streamed ?? 0)} streaming`}>
+    {first !== null && seconds > 0 && <div class="split-bar" role="img" aria-label={`${duration(first)} waiting, ${duration(streamed ?? 0)} streaming`}>
       <span style={`flex:${first}`}>{duration(first)}</span><span style={`flex:${streamed ?? 0}`}>{duration(streamed ?? NaN)}</span></div>}
     <Facts facts={facts.filter(([, value]) => value)} />
   </>;

@@ -13,7 +13,7 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
   const live = running !== null || keep !== null;
   const text = live ? summed(desk) : totals(session.totals);
   const loading = desk.feed.loading && spans.count > 0 && spans.count < spans.total;
-  return <footer class="tape-sums">
+  return <footer class="sums">
     <span>{text}</span>
     {loading && <span role="status">{exact(spans.count)} of {exact(spans.total)} spans…</span>}
     {session.notes.length > 0 && <Notes notes={session.notes} />}
@@ -33,7 +33,7 @@ function summed(desk: Desk): string {
 }
 
 function Notes({ notes }: { notes: readonly string[] }) {
-  return <details class="tape-notes"><summary>⚠ {notes.length === 1 ? notes[0] : many(notes.length, "note")}</summary>
+  return <details class="notes"><summary>⚠ {notes.length === 1 ? notes[0] : many(notes.length, "note")}</summary>
     <ul>{notes.map((note) => <li key={note}>{note}</li>)}</ul></details>;
 }
 
@@ -50,7 +50,7 @@ export function Live({ desk, running }: { desk: Desk; running: Running }) {
   const name = row < 0 ? "" : (spans.name[spans.root(row)] ?? "");
   const known = row >= 0 && spans.kind[spans.root(row)] === CELL ? ` ${name}` : "";
   const doing = running.mode === "replay" ? "replaying" : running.mode === "live" ? "running" : "recording";
-  return <div class={`tape-live tape-live-${running.mode}`}>
+  return <div class={`live live-${running.mode}`}>
     <span aria-hidden="true">● {doing}{known} · {many(running.calls, "call")} · {duration(Math.max(running.seconds, (now - since) / 1000))}</span>
     <span class="tape-hidden" role="status">{doing}{known}, {many(running.calls, "call")}</span>
   </div>;

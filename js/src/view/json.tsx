@@ -11,7 +11,7 @@ const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(
 export function Text({ section, label }: { section: Section; label: string }) {
   const text = useMemo(() => (section.json && section.whole ? pretty(section.text) : section.text), [section]);
   if (!text) return <p class="tape-dim">{label}: empty</p>;
-  return <div class="tape-text" role="group" aria-label={label}>
+  return <div class="text" role="group" aria-label={label}>
     <Copy text={text} />
     <pre class="tape-code">{section.json ? <Json text={text} /> : text}</pre>
     {!section.whole && <p class="tape-dim">Cut here; all of it is on the Raw tab.</p>}
@@ -29,7 +29,7 @@ function tokens(text: string): ComponentChildren[] {
   for (const match of text.matchAll(TOKEN)) {
     const [all, quoted, colon, word] = match;
     const kind = quoted ? (colon ? "key" : "string") : word ? "word" : "number";
-    out.push(text.slice(end, match.index), <span class={`tape-j-${kind}`}>{quoted ?? all}</span>, colon ?? "");
+    out.push(text.slice(end, match.index), <span class={`j-${kind}`}>{quoted ?? all}</span>, colon ?? "");
     end = match.index + all.length;
   }
   return [...out, text.slice(end)];

@@ -21,15 +21,15 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     set(null);
   };
   const percent = (at: number): string => `${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`;
-  return <div class="tape-axis" ref={node} title="Drag to look closer; double-click for all"
+  return <div class="axis" ref={node} title="Drag to look closer; double-click for all"
     onPointerDown={(event) => {
       event.currentTarget.setPointerCapture(event.pointerId);
       set({ from: share(event), to: share(event) });
     }}
     onPointerMove={(event) => drag && set({ ...drag, to: share(event) })}
     onPointerUp={end} onPointerCancel={() => set(null)} onDblClick={() => desk.set({ zoom: "all" })}>
-    {timeline.ticks(shown, Math.max(2, Math.floor(width / 72))).map(({ at, seconds }) => <small key={seconds} style={`left:${percent(at)}`}>{tick(seconds)}</small>)}
-    {drag && <span class="tape-drag" style={`left:${100 * Math.min(drag.from, drag.to)}%;width:${100 * Math.abs(drag.to - drag.from)}%`} />}
+    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).map(({ at, seconds }) => <small key={seconds} style={`left:${percent(at)}`}>{tick(seconds)}</small>)}
+    {drag && <span class="drag" style={`left:${100 * Math.min(drag.from, drag.to)}%;width:${100 * Math.abs(drag.to - drag.from)}%`} />}
   </div>;
 }
 
@@ -40,7 +40,7 @@ function tick(seconds: number): string {
 /** Where time was cut out, through all rows. */
 export function Cuts({ timeline, shown }: { timeline: Timeline; shown: Window }) {
   const seen = timeline.pauses.filter(({ at }) => at >= shown.from && at <= shown.to).slice(0, 60);
-  return <div class="tape-cuts" aria-hidden="true">
+  return <div class="cuts" aria-hidden="true">
     {seen.map(({ at, seconds }) => <span key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} title={`${duration(seconds)} in which nothing ran, cut out`} />)}
   </div>;
 }
@@ -49,10 +49,10 @@ export function Cuts({ timeline, shown }: { timeline: Timeline; shown: Window })
 export function Zooms({ desk, timeline, shown }: { desk: Desk; timeline: Timeline; shown: Window }) {
   const by = (factor: number): void => zoomBy(desk, timeline, shown, factor);
   const { zoom } = desk.look;
-  return <span class="tape-zooms" role="group" aria-label="Timeline">
-    <button type="button" aria-label="Look closer" title="Look closer  +" onClick={() => by(0.5)}>+</button>
-    <button type="button" aria-label="Look from farther" title="Look from farther  −" onClick={() => by(2)}>−</button>
-    <button type="button" aria-pressed={zoom === "follow"} title="The time of the rows on show" onClick={() => desk.set({ zoom: zoom === "follow" ? "all" : "follow" })}>follow</button>
+  return <span class="zooms" role="group" aria-label="Timeline">
+    <button aria-label="Look closer" title="Look closer  +" onClick={() => by(0.5)}>+</button>
+    <button aria-label="Look from farther" title="Look from farther  −" onClick={() => by(2)}>−</button>
+    <button aria-pressed={zoom === "follow"} title="The time of the rows on show" onClick={() => desk.set({ zoom: zoom === "follow" ? "all" : "follow" })}>follow</button>
   </span>;
 }
 

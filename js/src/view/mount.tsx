@@ -26,7 +26,7 @@ export function mount(el: HTMLElement, model: Model, options: MountOptions = {})
   home.replaceChildren(root);
 
   const desk = new Desk(model);
-  root.className = `tape-view tape-door-${desk.door}`;
+  root.className = `tape-view door-${desk.door}`;
   const work = new Work(desk.client, {
     loadEditor: options.loadEditor,
     loadCards: options.loadCards,

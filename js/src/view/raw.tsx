@@ -18,15 +18,15 @@ export function RawTab({ desk, detail }: { desk: Desk; detail: Detail }) {
   };
   return <div>
     <div class="tape-actions">
-      <span class="tape-modes" role="group" aria-label="Side">
-        {(["request", "reply"] as const).map((name) => <button key={name} type="button" aria-pressed={side === name} onClick={() => pick(name)}>{name} {bytes(detail.raw[name])}</button>)}
+      <span class="modes" role="group" aria-label="Side">
+        {(["request", "reply"] as const).map((name) => <button key={name} aria-pressed={side === name} onClick={() => pick(name)}>{name} {bytes(detail.raw[name])}</button>)}
       </span>
-      {value && value.total > SIZE && <span class="tape-pager">
-        <button type="button" disabled={from === 0} aria-label="Page before" onClick={() => go(Math.max(0, from - SIZE))}>‹</button>
+      {value && value.total > SIZE && <span class="pager">
+        <button disabled={from === 0} aria-label="Page before" onClick={() => go(Math.max(0, from - SIZE))}>‹</button>
         <span role="status">{bytes(from)} – {bytes(Math.min(from + SIZE, value.total))} of {bytes(value.total)}</span>
-        <button type="button" disabled={from + SIZE >= value.total} aria-label="Next page" onClick={() => go(from + SIZE)}>›</button>
+        <button disabled={from + SIZE >= value.total} aria-label="Next page" onClick={() => go(from + SIZE)}>›</button>
       </span>}
     </div>
-    {error ? <Failed text={error} again={again} /> : value && <pre class="tape-code tape-raw">{value.text || "(empty)"}</pre>}
+    {error ? <Failed text={error} again={again} /> : value && <pre class="tape-code raw">{value.text || "(empty)"}</pre>}
   </div>;
 }

@@ -72,7 +72,7 @@ export class Row extends Component<RowProps> {
   }
 
   override render({ row, top, name, note, depth, kind, mark, took, tokens, bar, fold, dim, active, open, stuck }: RowProps) {
-    const look = ["tape-row", `tape-${kind}`, mark && `tape-is-${mark}`, dim && "tape-dim-row", open && "tape-is-open"].filter(Boolean).join(" ");
+    const look = ["row", kind, mark && `is-${mark}`, dim && "dim-row", open && "is-open"].filter(Boolean).join(" ");
     const tree = stuck
       ? { "aria-hidden": true as const }
       : {
@@ -84,13 +84,13 @@ export class Row extends Component<RowProps> {
           ...(fold ? { "aria-expanded": fold === "open" } : {}),
         };
     return <div class={look} data-row={row} {...(stuck ? {} : { style: `top:${top}px` })} {...tree}>
-      <span class="tape-mark">{GLYPH[mark]}</span>
-      <span class="tape-name" style={`padding-left:${Math.min(depth, 12) * 14}px`}>
-        <span class="tape-fold">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
+      <span class="mark">{GLYPH[mark]}</span>
+      <span class="name" style={`padding-left:${Math.min(depth, 12) * 14}px`}>
+        <span class="fold">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
       </span>
-      <span class="tape-tokens">{tokens}</span>
-      <span class="tape-took">{took}</span>
-      <span class="tape-lane">{bar && <s style={bar} />}</span>
+      <span class="tokens">{tokens}</span>
+      <span class="took">{took}</span>
+      <span class="lane">{bar && <s style={bar} />}</span>
     </div>;
   }
 }

@@ -7,20 +7,20 @@ import { useLate } from "./edit/small.tsx";
 export function Nothing({ desk, look }: { desk: Desk; look: Look }) {
   const late = useLate(!look.session || desk.feed.loading);
   if (look.error) return <Failed text={look.error} again={() => void desk.start()} />;
-  if (!look.session || desk.feed.loading) return <p class="tape-nothing" role="status">{late ? "Asking the kernel…" : ""}</p>;
+  if (!look.session || desk.feed.loading) return <p class="nothing" role="status">{late ? "Asking the kernel…" : ""}</p>;
   if (desk.spans.count) {
-    return <div class="tape-nothing" role="status"><p>No span is like that.</p>
-      <button type="button" onClick={() => desk.filter(EVERYTHING)}>Show all</button></div>;
+    return <div class="nothing" role="status"><p>No span is like that.</p>
+      <button onClick={() => desk.filter(EVERYTHING)}>Show all</button></div>;
   }
-  if (desk.door === "page") return <div class="tape-nothing"><p>Nothing is on this tape.</p></div>;
-  return <div class="tape-nothing">
+  if (desk.door === "page") return <div class="nothing"><p>Nothing is on this tape.</p></div>;
+  return <div class="nothing">
     <p>Nothing recorded yet. Put this on top of a cell and run it:</p>
     <p><code>%%tape record</code> <Copy text="%%tape record" /></p>
   </div>;
 }
 
 export function Failed({ text, again }: { text: string; again?: () => void }) {
-  return <div class="tape-failed" role="alert"><p>{text}</p>{again && <button type="button" onClick={again}>Try again</button>}</div>;
+  return <div class="failed" role="alert"><p>{text}</p>{again && <button onClick={again}>Try again</button>}</div>;
 }
 
 /** Puts a text on the clipboard; where that is not allowed, it says so. */
@@ -34,5 +34,5 @@ export function Copy({ text }: { text: string }) {
     const board = navigator.clipboard as Clipboard | undefined;
     (board ? board.writeText(text) : Promise.reject(new Error("no clipboard"))).then(done("Copied"), done("Not allowed here"));
   };
-  return <button type="button" class="tape-copy" onClick={copy}>{said}</button>;
+  return <button class="copy" onClick={copy}>{said}</button>;
 }

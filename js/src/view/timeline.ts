@@ -45,16 +45,17 @@ export class Timeline {
     return last.at + (since < last.seconds ? (since / last.seconds) * this.#mark : since - last.seconds + this.#mark);
   }
 
-  /** Round moments to write on the axis: shown seconds, and the recorded seconds since the first span. */
+  /** Round moments to write on the axis, and what follows a cut: shown seconds, and recorded ones since the first span. */
   ticks(shown: Window, most: number): { at: number; seconds: number }[] {
     const step = stepFor((shown.to - shown.from) / most);
     const out: { at: number; seconds: number }[] = [];
     for (const piece of this.#pieces()) {
+      if (piece.at > 0 && piece.at >= shown.from && piece.at <= shown.to) out.push({ at: piece.at, seconds: piece.from });
       const from = piece.from + Math.max(0, shown.from - piece.at);
       const to = piece.from + Math.min(piece.length, shown.to - piece.at);
       for (let count = Math.ceil(from / step - 1e-9); count * step <= to + 1e-9; count++) {
         const at = piece.at + count * step - piece.from;
-        if (!out.length || at - (out.at(-1)?.at ?? 0) > step * 0.55) out.push({ at, seconds: count * step });
+        if (!out.length || at - (out.at(-1)?.at ?? 0) > step * 0.8) out.push({ at, seconds: count * step });
       }
     }
     return out;

@@ -80,13 +80,13 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
     const id = spans.id[row];
     if (id === undefined) return;
     focusNext.current = true;
-    if (target.closest(".tape-fold") && !spans.leaf(row)) {
+    if (target.closest(".fold") && !spans.leaf(row)) {
       desk.fold(id, !look.folded.has(id));
       desk.set({ active: id });
     } else desk.open(id);
   };
   const onWheel = (event: WheelEvent): void => {
-    const lane = (event.target as Element).closest(".tape-lane")?.getBoundingClientRect();
+    const lane = (event.target as Element).closest(".lane")?.getBoundingClientRect();
     if (!lane || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     zoomBy(desk, timeline, shown, event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - lane.left) / lane.width);
@@ -94,15 +94,15 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
 
   const root = rows.length ? spans.root(rows[first] ?? 0) : -1;
   const stuck = root >= 0 && place(rows, root) < first ? root : -1;
-  return <div class="tape-tree">
-    <div class="tape-head">
-      <span class="tape-head-name">span</span><span class="tape-tokens">tokens</span><span class="tape-took">time</span>
-      <div class="tape-head-lane"><Axis desk={desk} timeline={timeline} shown={shown} width={width * 0.42} /><Zooms desk={desk} timeline={timeline} shown={shown} /></div>
+  return <div class="tree">
+    <div class="head">
+      <span class="head-name">span</span><span class="tokens">tokens</span><span class="took">time</span>
+      <div class="head-lane"><Axis desk={desk} timeline={timeline} shown={shown} width={width * 0.4} /><Zooms desk={desk} timeline={timeline} shown={shown} /></div>
     </div>
-    <div class="tape-scroll" ref={box} role="tree" aria-label={`Spans${desk.title ? ` of ${desk.title}` : ""}`} onKeyDown={onKey} onClick={onClick} onWheel={onWheel}
+    <div class="scroll" ref={box} role="tree" aria-label={`Spans${desk.title ? ` of ${desk.title}` : ""}`} onKeyDown={onKey} onClick={onClick} onWheel={onWheel}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
-      {stuck >= 0 && <div class="tape-stuck" role="none"><Row {...rowProps(spans, stuck, 0, { ...drawn, active: -1 })} stuck /></div>}
-      <div role="none" class="tape-rows" style={`height:${rows.length * ROW}px`}>
+      {stuck >= 0 && <div class="stuck" role="none"><Row {...rowProps(spans, stuck, 0, { ...drawn, active: -1 })} stuck /></div>}
+      <div role="none" class="rows" style={`height:${rows.length * ROW}px`}>
         <Cuts timeline={timeline} shown={shown} />
         {places.map((one) => {
           const row = rows[one] ?? 0;

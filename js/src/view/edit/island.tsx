@@ -58,6 +58,6 @@ export function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, 
   return <div class="tape-island">
     <div ref={place} style={{ height: "100%" }} />
     {late && <p class="tape-dim" role="status">Loading…</p>}
-    {wrong && <p class="tape-wrong" role="alert">{wrong} <button type="button" onClick={load}>Try again</button></p>}
+    {wrong && <p class="tape-wrong" role="alert">{wrong} <button onClick={load}>Try again</button></p>}
   </div>;
 }
