@@ -12,19 +12,22 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tape_jupyter.book import Book
-from tape_jupyter.calls import FunctionCall, Reply, Value, header
+from tape_jupyter.calls import FunctionCall, Reply, Value
 from tape_jupyter.entry import Entry, Holder
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.freezing import freeze, freeze_error
+from tape_jupyter.providers.editing import plain_headers
 from tape_jupyter.runs import Current, newer_than, run_of
 
 
-class _Unset:
+class Unset:
+    """Stands for an argument that was not given."""
+
     def __repr__(self) -> str:
         return "(not given)"
 
 
-UNSET: Final = _Unset()
+UNSET: Final = Unset()
 """Not given; None is a value."""
 
 
@@ -65,10 +68,7 @@ def _with_body(entry: Entry, body: Any) -> Reply:
             data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         except (TypeError, ValueError) as problem:
             raise TapeUsageError(f"reply= is a Reply, bytes, text or JSON: {problem}") from problem
-    headers = tuple((name, told) for name, told in recorded.headers if name.lower() != "content-encoding")
-    if header(headers, "content-length"):
-        headers = tuple((n, str(len(data)) if n.lower() == "content-length" else v) for n, v in headers)
-    status = recorded.status or 200
+    headers, status = plain_headers(recorded.headers, len(data)), recorded.status or 200
     chunks, waits = ((data,), (recorded.waits[-1:] or (0.0,))) if data else ((), ())
     return replace(recorded, status=status, headers=headers, chunks=chunks, waits=waits, end="complete", error=None)
 

@@ -231,10 +231,41 @@ def require(cassette: Path, name: str) -> Path:
     raise TapeUsageError(f"{cassette.name} has no take {name!r}; " + (f"there are: {have}" if have else "it has none"))
 
 
+def default(cassette: Path) -> str:
+    """The take that replays where none is named, "" for the recording itself. A choice that is gone is none."""
+    try:
+        name = _choice(cassette).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return name if _NAME.fullmatch(name) and path_of(cassette, name).is_file() else ""
+
+
+def choose(cassette: Path, name: str) -> None:
+    """Let a take replay where none is named; "" or the cassette's own name: the recording itself.
+
+    The choice is a line in a file beside the takes, CASSETTE.default. Raises TapeUsageError for no such take.
+    """
+    file = _choice(cassette)
+    if name in ("", stem(cassette)):
+        file.unlink(missing_ok=True)
+        return
+    require(cassette, name)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(f"{name}\n", encoding="utf-8")
+    draft.replace(file)
+
+
+def _choice(cassette: Path) -> Path:
+    return cassette.parent / FOLDER / f"{stem(cassette)}.default"
+
+
 def rename(cassette: Path, old: str, new: str) -> Path:
     """Give a take another name; takes of it still find it. Raises TapeUsageError where that name is taken."""
     path, goal = require(cassette, old), path_of(cassette, new)
+    chosen = default(cassette) == old
     _move(path, goal, f"a take {new!r} exists already; nothing is overwritten: delete or rename that one first")
+    if chosen:
+        choose(cassette, new)
     return goal
 
 
@@ -243,6 +274,8 @@ def delete(cassette: Path, name: str) -> Path:
     path = require(cassette, name)
     if users := [name_of(other) for other in found(cassette) if other != path and base_file(other) == path]:
         raise TapeUsageError(f"takes are based on {name!r}: {', '.join(users)}; delete those first")
+    if default(cassette) == name:
+        choose(cassette, "")
     folder = path.parent / DELETED
     folder.mkdir(exist_ok=True)
     for goal in _free(folder, path):
@@ -252,6 +285,19 @@ def delete(cassette: Path, name: str) -> Path:
             continue
         return goal
     raise AssertionError("there is no end of numbers")
+
+
+def bring_back(cassette: Path, name: str) -> Path:
+    """Move the take of that name that was put aside last back. Raises TapeUsageError where there is none."""
+    goal = path_of(cassette, name)
+    aside = re.compile(rf"{re.escape(stem(goal))}(?:-\d+)?{re.escape(SUFFIX)}")
+    folder = goal.parent / DELETED
+    files = [path for path in folder.iterdir() if aside.fullmatch(path.name)] if folder.is_dir() else []
+    if not files:
+        raise TapeUsageError(f"{cassette.name} has no take {name!r}, and none was put aside")
+    last = max(files, key=lambda path: path.stat().st_ctime_ns)
+    _move(last, goal, f"a take {name!r} exists already; nothing is overwritten")
+    return goal
 
 
 def _free(folder: Path, path: Path) -> Iterator[Path]:

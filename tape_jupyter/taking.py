@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from tape_jupyter import overrides, takes
+from tape_jupyter import edits, overrides, takes
 from tape_jupyter.book import Book
 from tape_jupyter.calls import Reply, Value
+from tape_jupyter.edits import Answer
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.overrides import UNSET
+from tape_jupyter.overrides import UNSET, Unset
 from tape_jupyter.records import moment
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.takes import Base
@@ -31,6 +32,10 @@ class Derived(Book):
         self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
     ) -> Overridden:
         """Commit what answers a recorded call from now on."""
+
+    @abstractmethod
+    def append_again(self, entry: Overridden, replies: Sequence[Reply], at: str, secrets: Secrets) -> None:
+        """Commit what answers the same request when it is sent again: calls of a run that adds to the recorded one."""
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -91,21 +96,41 @@ class Derived(Book):
             raise TapeUsageError(f"{self.path.name} is a cassette, not a take; it is not renamed or deleted from here")
 
     def override(
-        self, call: str | Entry, *, reply: Any = UNSET, value: Any = UNSET, error: Any = UNSET, take: str = ""
+        self,
+        call: str | Entry,
+        *,
+        text: str | Unset = UNSET,
+        message: Mapping[str, Any] | str | Unset = UNSET,
+        fault: Mapping[str, Any] | str | Unset = UNSET,
+        reply: Any = UNSET,
+        value: Any = UNSET,
+        error: Any = UNSET,
+        take: str = "",
     ) -> Self:
         """Put another answer in a recorded call's place, and give the take that holds it: this one, or a new one.
 
+        `text` takes the place of the reply's first text; `message`, a dict or JSON of one, that of the keys it names in
+        the assembled message; `fault` is one of faults.py ("rate_limit", "reset:after=2", {"name": "timeout"});
+        `reply`, `value`, `error`: see overrides.answer. The recorded wire form stays as it is.
+
         A cassette is never written: a take of it is made (called `take`, or override, override-2, ...). So is a take
-        of this take where it overrides the call already. `call` is an id ("78a670b1", "RUN/78a670b1") or an entry;
-        what answers it: see overrides.answer. Raises TapeUsageError, also where the call was recorded again since.
+        of this take where it overrides the call already. `call` is an id ("78a670b1", "RUN/78a670b1") or an entry.
+        Raises TapeUsageError, also where the call was recorded again since.
         """
         self.refresh()
         entry = overrides.find(self, call)
-        answer = overrides.answer(entry, reply=reply, value=value, error=error)
+        said = {"text": text, "message": message, "fault": fault, "reply": reply, "value": value, "error": error}
+        return self.put(entry, edits.given(entry, **said), take)
+
+    def put(self, entry: Entry, answer: Answer, take: str = "") -> Self:
+        """Commit an answer that was made of an edit (edits.py) to a take; gives the take. Raises as `override`."""
         overrides.require_newest(entry, self)
         goal, secrets = self._goal(entry, take), Secrets()
         secrets.learn_environment(os.environ)
-        goal.append_override(entry, answer, {"at": moment(datetime.now(UTC))}, secrets)
+        at = moment(datetime.now(UTC))
+        overridden = goal.append_override(entry, answer.reply, {"at": at, **answer.told}, secrets)
+        if answer.again:
+            goal.append_again(overridden, answer.again, at, secrets)
         return goal
 
     def _goal(self, entry: Entry, name: str) -> Self:

@@ -241,8 +241,9 @@ def _told_anew(event: Event, new: Mapping[str, Any], differs: set[str]) -> Event
             own["usage"] = {**mapping(own["usage"]), **mapping(new.get("usage"))}
         return event.put({**event.data, "message": own})
     if event.kind == "message_delta":
-        delta = {**mapping(event.data.get("delta")), **{key: new.get(key) for key in _TAIL if key in differs}}
-        beside = {key: new[key] for key in _BESIDE if key in differs and key in new}
+        ends: dict[str, Any] = {key: new.get(key) for key in _TAIL if key in differs}
+        delta = {**mapping(event.data.get("delta")), **ends}
+        beside: dict[str, Any] = {key: new[key] for key in _BESIDE if key in differs and key in new}
         data: dict[str, Any] = {**event.data, "delta": delta, **beside}
         if "usage" in differs:
             usage = mapping(new.get("usage"))

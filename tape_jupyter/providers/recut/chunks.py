@@ -78,3 +78,11 @@ class _Moves:
         if offset == after or stop - start == after - before:
             return start + (offset - before) if offset != after else stop
         return start + (offset - before) * (stop - start) // (after - before)
+
+
+def beginning(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
+    """The first bytes of the recorded body (without content-encoding), in the reads that brought them."""
+    ends = [end for end in plain_ends(reply) if end < len(body)]
+    chunks, waits = _cut(body, ends, reply.waits)
+    last = reply.waits[min(len(ends), len(reply.waits) - 1)] if reply.waits else 0.0
+    return chunks, (*waits[:-1], last) if waits else ()

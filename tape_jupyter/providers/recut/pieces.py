@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Final
 
 IDS = ("id", "call_id", "tool_use_id")
 
@@ -63,10 +63,10 @@ def recut(parts: Sequence[str], text: str) -> list[str | None]:
     Parts of what both texts begin and end with stay as they were; what lies between is cut in proportion.
     """
     first, last = _common(parts, text)
-    if first == last and first < len(parts):
-        last = first + 1  # something was put in between two parts: the next one carries it
-    elif first == last and first:
-        first -= 1  # or the last one
+    if first == last and parts:  # something was put in between two parts: one that says something carries it
+        near = [*range(first - 1, -1, -1), *range(first, len(parts))]
+        first = next((place for place in near if parts[place]), 0)
+        last = first + 1
     inner = text[sum(map(len, parts[:first])) : len(text) - sum(map(len, parts[last:]))]
     sizes = [max(len(part), 1) for part in parts[first:last]]
     middle = _cut(inner, sizes) if inner or len(sizes) == len(parts) else [None] * len(sizes)
@@ -87,10 +87,21 @@ def _common(parts: Sequence[str], text: str) -> tuple[int, int]:
 
 
 def _cut(text: str, sizes: Sequence[int]) -> list[str | None]:
+    """In proportion to the old parts, between words where one ends nearby, as models give them."""
     if not sizes:
         return []
-    if len(text) <= len(sizes):
-        parts: list[str | None] = [*text] or [""]
-        return [*parts, *[None] * (len(sizes) - len(parts))]
-    ends = [round(end * len(text) / sum(sizes)) for end in accumulate(sizes)]
-    return [text[start:end] or None for start, end in pairwise([0, *ends])]
+    ends = [_word_end(text, end * len(text) // sum(sizes)) for end in accumulate(sizes)]
+    parts = [text[start:end] or None for start, end in pairwise([0, *ends])]
+    return parts if text else ["", *parts[1:]]
+
+
+def _word_end(text: str, at: int) -> int:
+    """The next place behind `at` where a word ends; `at` itself where none is near."""
+    if at == 0:
+        return 0
+    end = next((place for place in range(at, min(at + _NEAR, len(text))) if text[place].isspace()), at + _NEAR)
+    return min(end, len(text)) if end < at + _NEAR or at + _NEAR > len(text) else at
+
+
+_NEAR: Final = 16
+"""Characters of a long word that are not parted."""

@@ -1,0 +1,407 @@
+"""Store room: what a person may change of a recorded call, and what a change makes of it. Writes nothing (cassette.py).
+
+An edit comes from Python (`given`: text=, message=, fault=, reply=, value=, error=) or from a view or a command line
+(`made_of`: the protocol's Edit as plain structure). Both give an `Answer`: what answers the call from now on.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tape_jupyter import faults, overrides
+from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.freezing import CannotFreeze, freeze, thaw
+from tape_jupyter.freezing.classes import ModuleAbsent
+from tape_jupyter.overrides import UNSET
+from tape_jupyter.providers import checking, editing, identify, wire
+from tape_jupyter.providers.editing import Taken
+from tape_jupyter.providers.recut import chunks
+from tape_jupyter.providers.recut.consequences import TAPE_ONLY
+from tape_jupyter.records import headers_of
+
+Edit = Mapping[str, Any]
+
+LIMIT: Final = checking.LIMIT
+_FRAMES: Final = "is a stream of binary frames, which is not edited here; give another one with reply= (a calls.Reply)"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What answers the call from now on, and what the take keeps of how it came about.
+
+    `told` stands in the override's record: `edit`, `usage: stale`, `tape only`, `fault`. `notes` are sentences for
+    the person. `again` answers the same call when it is tried again, in this order.
+    """
+
+    reply: Reply | Value
+    told: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    again: tuple[Reply, ...] = ()
+
+
+# ---------------------------------------------------------------- from Python
+
+
+def given(entry: Entry, **said: Any) -> Answer:
+    """Of text, message, fault, reply, value and error the one that is not UNSET. Raises TapeUsageError."""
+    named = [name for name, told in said.items() if told is not UNSET]
+    if len(named) == 1 and named[0] in _MAKERS:
+        return _MAKERS[named[0]](entry, said[named[0]])
+    if any(name in _MAKERS for name in named):
+        raise TapeUsageError(
+            f"an override is one of {', '.join((*_MAKERS, 'reply', 'value', 'error'))}; not all at once"
+        )
+    old = {name: told for name, told in said.items() if name not in _MAKERS}
+    kind = {"reply": "raw"}.get(named[0], named[0]) if named else ""
+    return Answer(overrides.answer(entry, **old), {"edit": kind})
+
+
+def _text(entry: Entry, text: Any) -> Answer:
+    if not isinstance(text, str):
+        raise TapeUsageError(f"text= is a text, not a {type(text).__name__}")
+    _require_size(text)
+    request = entry.request()
+    if isinstance(request, FunctionCall):
+        return Answer(Value(freeze(text)), {"edit": "text"})
+    taken, reply = _taken(entry)
+    if taken is None:
+        return Answer(_raw(entry, text, None, None), {"edit": "text"})
+    return _encoded(request, reply, editing.with_text(taken.wire, taken.message, text), "text")
+
+
+def _message(entry: Entry, told: Any) -> Answer:
+    """`told` is the message, or the part of it that is to be another: a dict, or JSON of one."""
+    partial = _json(told, "message=") if isinstance(told, str) else told
+    if not isinstance(partial, Mapping):
+        raise TapeUsageError(f"message= is a dict or JSON of one, not a {type(partial).__name__}")
+    taken, reply, request = _require_message(entry)
+    message = editing.updated(taken.message, _in_place(taken, partial))
+    _require_no_error(_problems(entry, taken, message))
+    return _encoded(request, reply, message, "message")
+
+
+def _in_place(taken: Taken, partial: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`{"content": "..."}` says enough where there is one place for it."""
+    content = partial.get("content")
+    if taken.wire == "anthropic" and isinstance(content, str):
+        return {**partial, "content": [{"type": "text", "text": content}]}
+    choices = taken.message.get("choices")
+    own = {key: partial[key] for key in ("content", "tool_calls", "refusal") if key in partial}
+    if own and isinstance(choices, list) and len(choices) == 1 and "choices" not in partial:
+        rest = {key: told for key, told in partial.items() if key not in own}
+        return {**rest, "choices": [editing.updated(choices[0], {"message": own})]}
+    return partial
+
+
+def _fault(entry: Entry, told: Any) -> Answer:
+    recorded = entry.recorded if isinstance(entry, Overridden) else entry
+    reply, again, kept = faults.injected(entry.request(), recorded.reply(), told)
+    return Answer(reply, {"edit": "fault", "fault": kept}, again=tuple(again))
+
+
+_MAKERS: Final = {"text": _text, "message": _message, "fault": _fault}
+
+
+# ---------------------------------------------------------------- from a view or a command line
+
+
+def answer_of(entry: Entry, edit: Edit) -> Reply | Value:
+    """What answers a call after an edit (`made_of`), nothing else told."""
+    return made_of(entry, edit).reply
+
+
+def made_of(entry: Entry, edit: Edit) -> Answer:
+    """What an Edit of the protocol makes of a call; `{"form": "text", "text": ...}` too. Raises TapeUsageError."""
+    match edit.get("form"):
+        case "text":
+            return _text(entry, edit.get("text"))
+        case "message" | "fields":
+            taken, reply, request = _require_message(entry)
+            message = _message_of(taken, edit)
+            _require_no_error(_problems(entry, taken, message))
+            return _encoded(request, reply, message, "message")
+        case "value":
+            return Answer(_value(entry, _told(edit, "value")), {"edit": "value"})
+        case "raw":
+            status, headers = edit.get("status"), edit.get("headers")
+            return Answer(_raw(entry, _told(edit, "body"), status, headers), {"edit": "raw"})
+        case "fault":
+            return _fault(entry, {"name": _told(edit, "name"), "options": edit.get("options")})
+        case form:
+            raise TapeUsageError(f"an edit is of the form message, fields, value, raw, fault or text, not {form!r:.80}")
+
+
+def _told(edit: Edit, key: str) -> str:
+    told = edit.get(key)
+    if not isinstance(told, str):
+        raise TapeUsageError(f"this edit has a text {key!r}")
+    _require_size(told)
+    return told
+
+
+def _message_of(taken: Taken, edit: Edit) -> Any:
+    if edit.get("form") == "message":
+        return _json(_told(edit, "message"), "the message")
+    changes = edit.get("fields")
+    if not isinstance(changes, list) or not all(_is_change(each) for each in changes):
+        raise TapeUsageError("fields are a list of {path, value}, both texts")
+    _require_size("".join(each["value"] for each in changes))
+    return checking.with_fields(taken.wire, taken.message, changes)
+
+
+def _is_change(each: Any) -> bool:
+    return isinstance(each, dict) and isinstance(each.get("path"), str) and isinstance(each.get("value"), str)
+
+
+def _json(text: str, what: str) -> Any:
+    _require_size(text)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TapeUsageError(f"{what}: this is no JSON ({error})") from None
+
+
+def _require_size(text: str) -> None:
+    _require_no_error(checking.too_long(text))
+
+
+def _require_no_error(problems: Iterable[Mapping[str, str]]) -> None:
+    for problem in problems:
+        if problem["level"] == "error":
+            raise TapeUsageError(": ".join(part for part in (problem["path"], problem["text"]) if part))
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _taken(entry: Entry) -> tuple[Taken | None, Reply]:
+    """The reply as a message: as it is in this take, else (a fault stands there now) as it was recorded."""
+    request = entry.request()
+    recorded = [entry, *([entry.recorded] if isinstance(entry, Overridden) else [])]
+    replies = [reply for each in recorded if isinstance(reply := each.reply(), Reply)]
+    if isinstance(request, FunctionCall) or not replies:
+        what = "a function" if isinstance(request, FunctionCall) else "no reply"
+        raise TapeUsageError(f"call {entry.id} is {what}: override it with value= or error=")
+    for reply in replies:
+        if (found := editing.taken(request, reply)) is not None:
+            return found, reply
+    return None, replies[0]
+
+
+def _require_message(entry: Entry) -> tuple[Taken, Reply, Request]:
+    taken, reply = _taken(entry)
+    request = entry.request()
+    assert isinstance(request, Request)
+    if taken is None:
+        editing.encoded(request, reply, {})  # raises, and says why
+        raise AssertionError("what is not taken apart is not put together")
+    return taken, reply, request
+
+
+def _encoded(request: Request, reply: Reply, message: Mapping[str, Any], edit: str) -> Answer:
+    made, notes = editing.encoded(request, reply, message)
+    told: dict[str, Any] = {"edit": edit}
+    if any(note.startswith("usage stale") for note in notes):
+        told["usage"] = "stale"
+    if any(note.startswith(TAPE_ONLY) for note in notes):
+        told["tape only"] = True
+    return Answer(made, told, tuple(notes))
+
+
+# ---------------------------------------------------------------- values and bodies
+
+
+def _value(entry: Entry, text: str) -> Value:
+    """A function's value as JSON text: plain JSON, or the recorded structure with its types, changed."""
+    if not isinstance(entry.request(), FunctionCall):
+        raise TapeUsageError(f"call {entry.id} is a request: override its reply")
+    structure = _json(text, "the value")
+    try:
+        thaw(structure)
+    except ModuleAbsent:
+        pass  # the notebook has it, this process has not
+    except CassetteError as error:
+        raise TapeUsageError(f"this is no value that can be given back: {error}") from error
+    recorded = entry.reply()
+    kept = recorded if isinstance(recorded, Value) else Value()
+    return replace(kept, value=structure, error=None, unkept="")
+
+
+def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
+    """The recorded reply with another body as text, and another status and headers where they are given."""
+    recorded = entry.reply()
+    if not isinstance(recorded, Reply):
+        raise TapeUsageError(f"call {entry.id} is a function: override it with value= or error=")
+    if status is not None and (type(status) is not int or not 100 <= status <= 999):
+        raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
+    told = recorded.headers if headers is None else _headers(headers)
+    data = _plain(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
+    cut, waits = chunks.whole(recorded, data)
+    number = status if status is not None else recorded.status or 200
+    reason = recorded.reason if number == recorded.status else ""
+    head = editing.plain_headers(told, len(data))
+    return Reply(number, head, cut, waits, version=recorded.version, reason=reason)
+
+
+def _bytes(entry: Entry, recorded: Reply, body: str) -> bytes:
+    if is_frames(recorded):
+        raise TapeUsageError(f"call {entry.id} {_FRAMES}")
+    charset = charset_of(recorded)
+    try:
+        _plain(recorded).decode(charset)
+        return body.encode(charset)
+    except UnicodeDecodeError:
+        said = f"the recorded body of call {entry.id} is no text; give another one with reply= (bytes)"
+        raise TapeUsageError(said) from None
+    except UnicodeEncodeError as error:
+        raise TapeUsageError(f"this cannot be said in {charset}, the charset of the reply: {error}") from None
+
+
+def _headers(told: Any) -> Headers:
+    pairs: list[Any] = list(told) if isinstance(told, list | tuple) else [None]
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise TapeUsageError("headers are pairs of name and value")
+    try:
+        return headers_of([{name: value} for name, value in pairs])
+    except (CassetteError, TypeError) as error:
+        raise TapeUsageError(str(error)) from error
+
+
+def charset_of(reply: Reply) -> str:
+    """The charset that the content-type tells, UTF-8 without one."""
+    _, _, told = reply.header("content-type").lower().partition("charset=")
+    try:
+        return codecs.lookup(told.split(";")[0].strip(" \"'")).name
+    except LookupError:
+        return "utf-8"
+
+
+def is_frames(reply: Reply) -> bool:
+    return "amazon.eventstream" in reply.header("content-type").lower()
+
+
+def text_of(reply: Reply) -> str:
+    """The body as text, without content-encoding; bytes that are no text are shown escaped, and cannot be edited."""
+    return _plain(reply).decode(charset_of(reply), "backslashreplace")
+
+
+def _plain(reply: Reply) -> bytes:
+    body = wire.plain(reply.headers, reply.body)
+    return reply.body if body is None else body
+
+
+# ---------------------------------------------------------------- what may be edited, and what is wrong with an edit
+
+
+@dataclass(frozen=True, slots=True)
+class Editable:
+    """What the editor shows of a call (protocol: Editable, without span and take)."""
+
+    form: str
+    api: str = ""
+    recorded: str = ""
+    current: str = ""
+    fields: list[dict[str, Any]] = field(default_factory=list)
+    raw: dict[str, Any] = field(default_factory=dict)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        return {"form": self.form, "api": self.api, "recorded": self.recorded, "current": self.current,
+                "fields": self.fields, "raw": self.raw, "faults": self.faults, "limit": LIMIT}  # fmt: skip
+
+
+_NO_RAW: Final[Mapping[str, Any]] = {"status": None, "headers": [], "body": "", "json": False}
+
+
+def editable_of(entry: Entry) -> Editable:
+    request, reply = entry.request(), entry.reply()
+    listed = [fault.record() for fault in faults.faults(request)]
+    recorded = entry.recorded.reply() if isinstance(entry, Overridden) else reply
+    if isinstance(request, FunctionCall) or isinstance(reply, Value):
+        before, now = (_pretty(each.value) if isinstance(each, Value) else "" for each in (recorded, reply))
+        return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
+    raw = _raw_of(reply)
+    taken = editing.taken(request, reply)
+    first = editing.taken(request, recorded) if isinstance(recorded, Reply) else None
+    shown = taken or first
+    if shown is None:
+        was = text_of(recorded) if isinstance(recorded, Reply) else ""
+        return Editable("raw", identify(request).wire, was, raw["body"], raw=raw, faults=listed)
+    return Editable(
+        "message",
+        shown.wire,
+        _pretty(first.message if first else shown.message),
+        _pretty(shown.message),
+        checking.fields(shown.wire, shown.message, checking.schemas(wire.plain(request.headers, request.body) or b"")),
+        raw,
+        listed,
+    )
+
+
+def _raw_of(reply: Reply) -> dict[str, Any]:
+    kind = reply.header("content-type").lower()
+    headers = [[name, told] for name, told in reply.headers]
+    is_json = "json" in kind and "ndjson" not in kind
+    return {"status": reply.status, "headers": headers, "body": text_of(reply), "json": is_json}
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
+    """What is wrong with an edit, in the shape of the protocol (Problem): errors keep it from being written."""
+    try:
+        if edit.get("form") in ("message", "fields"):
+            taken, _, _ = _require_message(entry)
+            return _problems(entry, taken, _message_of(taken, edit))
+        answer = made_of(entry, edit)
+    except (TapeUsageError, CannotFreeze) as error:
+        return [checking.problem("error", "", str(error))]
+    if edit.get("form") == "raw" and isinstance(answer.reply, Reply):
+        return _broken_json(answer.reply)
+    if edit.get("form") == "value" and isinstance(answer.reply, Value):
+        return _no_longer_json(entry, answer.reply)
+    return []
+
+
+def _problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
+    request = entry.request()
+    assert isinstance(request, Request)
+    declared = checking.schemas(wire.plain(request.headers, request.body) or b"")
+    made = checking.call_ids(taken.wire, taken.message) - (
+        checking.call_ids(taken.wire, message) if isinstance(message, dict) else set()
+    )
+    answered = _answered_later(entry, made) if made else frozenset[str]()
+    return checking.problems(taken.wire, taken.message, message, declared, answered)
+
+
+def _answered_later(entry: Entry, calls: set[str]) -> frozenset[str]:
+    """Which of these tool calls later requests of the recording hand back a result of."""
+    later = [other for other in getattr(entry.book, "calls", ()) if other.place > entry.place]
+    bodies = [request.body for other in later if isinstance(request := other.request(), Request)]
+    return frozenset(call for call in calls if any(call.encode() in body for body in bodies))
+
+
+def _broken_json(reply: Reply) -> list[dict[str, str]]:
+    kind = reply.header("content-type").lower()
+    if "json" not in kind or "ndjson" in kind or wire.loads(reply.body) is not None or reply.body.strip() == b"null":
+        return []
+    return [checking.problem("warning", "", "the reply says that it is JSON, and this is none")]
+
+
+def _no_longer_json(entry: Entry, value: Value) -> list[dict[str, str]]:
+    """A tool that gives JSON as a text is taken to go on doing so."""
+    recorded = entry.reply()
+    was = recorded.value if isinstance(recorded, Value) else None
+    if not isinstance(was, str) or was.lstrip()[:1] not in ("{", "[") or wire.loads(was) is None:
+        return []
+    if isinstance(value.value, str) and wire.loads(value.value) is None:
+        return [checking.problem("error", "", "the recorded result is JSON in a text, and this text is no JSON")]
+    return []
