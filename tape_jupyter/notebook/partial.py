@@ -23,7 +23,7 @@ from tape_jupyter.runs import newer_than, run_of
 from tape_jupyter.secrets import names_a_secret, placeholder
 from tape_jupyter.selection import Selection, Site, site_of
 
-OPTIONS = ("take", "live", "freeze", "stub", "on_divergence")
+OPTIONS = ("take", "live", "freeze", "stub", "on_divergence", "decided")
 """Their keys in a cell's options."""
 FRESH = "live"
 
@@ -119,8 +119,8 @@ def take_of(
 
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
-    name = str(ask.options.get("take") or "")
     replays_more = writes(ask.options, ask.mode, selection)
+    name = _named(base.root, ask, chosen=ask.mode == "replay" and not replays_more)
     if not name and not replays_more:
         return base
     if name and ask.mode == "replay" and not replays_more and not takes.path_of(base.root, name).exists():
@@ -131,6 +131,17 @@ def take_of(
     if covered_by_hand(take, selection):
         return opened(take, takes.fresh(base.root, takes.name_of(take.path)))
     return take
+
+
+def _named(cassette: Path, ask: CellAsk, *, chosen: bool) -> str:
+    """The take that is asked for: by name, else (`chosen`) the one that a person chose to replay without a word.
+
+    The cassette's own name asks for the recording itself.
+    """
+    name = str(ask.options.get("take") or "")
+    if not name and chosen:
+        return takes.default(cassette)
+    return "" if name == takes.stem(cassette) and name not in takes.names(cassette) else name
 
 
 def covered_by_hand(take: Cassette, selection: Selection) -> bool:
