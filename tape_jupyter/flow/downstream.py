@@ -47,8 +47,12 @@ def walk(entry: Entry, taints: Taints, lines: Mapping[int, int | None]) -> list[
             continue
         if not holds:
             reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
-        for written in step.strong | step.weak:
-            taints.add(written, entry)
+        if at_call or not_reached or any(read not in step.amends for read, _, _ in hits):
+            for written in step.strong | step.weak:
+                taints.add(written, entry)
+        else:
+            for written in step.strong:
+                taints.clear(written)
         if stopped_after is None and not (step.calm_call if at_call and not hits else step.calm):
             stopped_after = step.end or step.line
     return reasons
@@ -61,6 +65,8 @@ class Taints:
         self._by: dict[str, Entry] = {}
         self._roots: dict[str, set[str]] = defaultdict(set)
         self._names: set[str] = set()
+        self._clean: set[str] = set()
+        """Names bound for certain since "*" was tainted."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._by))
@@ -72,10 +78,14 @@ class Taints:
         fresh = Taints()
         for resource, entry in self._by.items():
             fresh.add(resource, entry)
+        fresh._clean |= self._clean
         return fresh
 
     def add(self, resource: str, entry: Entry) -> None:
         self._by[resource] = entry
+        if resource == EVERYTHING:
+            self._clean.clear()
+        self._clean.discard(resource)
         root = _root(resource)
         self._roots[root].add(resource)
         if name_of(resource) is not None:
@@ -83,6 +93,8 @@ class Taints:
 
     def clear(self, resource: str) -> None:
         """It was written anew, and so are its parts."""
+        if EVERYTHING in self._by:
+            self._clean.add(resource)
         root = _root(resource)
         for each in [
             t for t in self._roots.get(root, ()) if t == resource or t.startswith((f"{resource}.", f"{resource}["))
@@ -107,7 +119,8 @@ class Taints:
         if read == EVERYTHING:
             return sorted(self._names) or (sorted(self._roots.get(EVERYTHING, ())))
         near = sorted(self._roots.get(_root(read), ()))
-        wide = self._roots.get(EVERYTHING, ()) if name_of(read) is not None else ()
+        name = name_of(read)
+        wide = self._roots.get(EVERYTHING, ()) if name is not None and name not in self._clean else ()
         return [*near, *wide]
 
 

@@ -27,7 +27,7 @@ MUTATORS = frozenset(
 
 CHANGING = frozenset(
     "next anext setattr delattr heappush heappop heapify heapreplace heappushpop shuffle insort insort_left insort_right "
-    "copyto put place putmask fill_diagonal setitem delitem iadd iconcat dump".split()
+    "copyto put place putmask fill_diagonal setitem delitem iadd iconcat dump exec eval".split()
 )
 """Functions that change what they are handed."""
 

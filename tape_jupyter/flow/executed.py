@@ -58,12 +58,12 @@ class Watch:
     def end(self) -> Ran:
         if not self._on:
             return self._ran
-        self._on = False
         if sys.version_info >= (3, 12):
             if self._tool is not None:
                 sys.monitoring.set_events(self._tool, 0)
         else:
             self._unprofile()
+        self._on = False
         return self._ran
 
     def close(self) -> None:
@@ -84,8 +84,7 @@ class Watch:
             self._ran.codes.add(("", code))
             return
         module = names.get("__name__")
-        if not isinstance(module, str):
-            self._ran.codes.add(("?", code))
+        if not isinstance(module, str):  # globals of its own: exec(text, {}); what holds them is a name of the notebook
             return
         package = module.partition(".")[0]
         if package in MACHINERY:
@@ -117,10 +116,13 @@ class Watch:
         sys.setprofile(self._event)
 
     def _unprofile(self) -> None:
-        threading.setprofile(self._threads_before)
-        if sys.getprofile() == self._event:
+        ours = sys.getprofile() == self._event
+        if ours:
             sys.setprofile(None)
-        elif self._left > 0:  # somebody else's profiler took our place
+        threading.setprofile(self._threads_before)
+        if ours:
+            return
+        if self._left > 0:  # somebody else's profiler took our place
             self._ran.whole = self._ran.whole_builtins = False
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:

@@ -69,6 +69,8 @@ class Print:
     vast: bool = False
     """Opaque for its size alone: it could be read, but that takes too long."""
     ids: frozenset[int] = frozenset()
+    classes: frozenset[int] = frozenset()
+    """Of `ids`, the classes: who changes an object changes none of them."""
     codes: frozenset[tuple[str, types.CodeType]] = frozenset()
     kinds: frozenset[str] = frozenset()
     seconds: float = 0.0
@@ -116,7 +118,7 @@ def fingerprint(value: Any, namespace: Mapping[str, Any] | None = None, *, secon
     ids = frozenset(walk.ids)
     digest = "" if vast or opaque else walk.hash.hexdigest()
     return Print(
-        digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids,
+        digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids, frozenset(walk.classes),
         frozenset(walk.codes), frozenset(walk.kinds), took, walk.weight,
     )  # fmt: skip
 
@@ -132,6 +134,7 @@ class _Walk:
     def __init__(self, namespace: Mapping[str, Any] | None, deadline: float) -> None:
         self.hash = hasher()
         self.ids: set[int] = set()
+        self.classes: set[int] = set()
         self.codes: set[tuple[str, types.CodeType]] = set()
         self.kinds: set[str] = set()
         self.opaque = False
@@ -190,6 +193,8 @@ class _Walk:
         self.say(f"[{kind.__name__}{len(value)}")
         if isinstance(value, dict):
             for key, each in list(dict.items(value)):
+                if type(key) is str and key == "__builtins__":  # of a namespace that exec() was given
+                    continue
                 self.go(key, depth, foreign=foreign)
                 self.go(each, depth, foreign=foreign)
         elif isinstance(value, set | frozenset):
@@ -255,6 +260,8 @@ class _Walk:
         if place is None:
             self.kinds.add(root_module(value))
             self.say(f"function {value.__module__}.{value.__qualname__}")
+            if str(value.__globals__.get("__name__")).partition(".")[0] in MACHINERY:
+                return
             if not value.__closure__ and not value.__dict__:
                 return
         self.ids.add(id(value))
@@ -269,7 +276,9 @@ class _Walk:
             else:
                 self.ids.add(id(cell))
                 self.go(inside, depth, foreign=place is None)
-        if place is not None:
+        if place == "?":
+            self.go(value.__globals__, depth, foreign=False)
+        elif place is not None:
             self.codes.add((place, value.__code__))
 
     def _place(self, value: types.FunctionType) -> str | None:
@@ -279,7 +288,7 @@ class _Walk:
         name = value.__globals__.get("__name__")
         if isinstance(name, str) and name in sys.modules and sys.modules[name].__dict__ is value.__globals__:
             return name if is_users(name) else None
-        return ""  # globals of its own: exec(text, {})
+        return "?"  # globals of its own: exec(text, {})
 
     def code(self, value: types.CodeType, depth: int) -> None:
         self.hash.update(value.co_code)
@@ -390,6 +399,7 @@ class _Walk:
             return
         self._seen.setdefault(id(value), len(self._seen))
         self.ids.add(id(value))
+        self.classes.add(id(value))
         self.say(f"class {value.__qualname__}")
         for base in value.__bases__:
             if base is not object:

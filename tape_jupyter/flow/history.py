@@ -68,6 +68,8 @@ class Step:
     """It raises for no other value that it reads: `print(r)`; so what follows it is reached all the same."""
     calm_call: bool = False
     """It raises for no other reply that it asks for: `r = ask("hi")`."""
+    amends: frozenset[str] = frozenset()
+    """Of `reads`, names of which it binds a part and reads nothing: it depends on them, what it writes does not."""
 
 
 @dataclass(frozen=True, slots=True)

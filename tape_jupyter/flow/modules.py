@@ -40,17 +40,14 @@ def is_installed(path: str) -> bool:
 
 def is_users(module: str) -> bool:
     """Whether a module is the notebook itself or a file of the user's."""
-    return module == "__main__" or _is_users(module)
+    return module == "__main__" or (module in sys.modules and _is_users(module))
 
 
 @lru_cache(4096)
 def _is_users(name: str) -> bool:
     if not name or name.partition(".")[0] in MACHINERY or name in sys.builtin_module_names:
         return False
-    module = sys.modules.get(name)
-    if module is None:
-        return False
-    path = getattr(module, "__file__", None)
+    path = getattr(sys.modules[name], "__file__", None)
     return isinstance(path, str) and path.endswith(".py") and not is_installed(path)
 
 

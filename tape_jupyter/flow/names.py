@@ -60,12 +60,16 @@ class Statement:
     """Texts that stand in it."""
     bound_first: frozenset[str] = frozenset()
     """Names that it only reads where it has bound them itself just before: `for x in xs: f(x)`."""
+    caught: frozenset[str] = frozenset()
+    """Names that `except ... as e` binds and removes again, and nothing else in it binds."""
     sets: str = ""
     """The part that it binds, and does nothing else: `math.pi` of `math.pi = 3`."""
     calm: bool = False
     """No other reply that it reads makes it raise."""
     calm_call: bool = False
     """No other reply that it asks for makes it raise."""
+    repeats: bool = False
+    """It holds a loop, a condition or a function."""
     writes_files: bool = False
     """It opens a file for writing, on some way through it."""
     shown: bool = False
@@ -195,7 +199,7 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
     calls = unsure_calls(node)
     yield Statement(
         line, end, found, used, always, inside - defines, defines, frozenset(texts(node)), frozenset(_bound_first(node)),
-        _sets(node), calls == 0, calls is not None and calls <= 1, _writes_files(node), shown,
+        frozenset(_caught(node)), _sets(node), calls == 0, calls is not None and calls <= 1, _repeats(node), _writes_files(node), shown,
     )  # fmt: skip
 
 
@@ -260,6 +264,11 @@ def _sets(node: ast.stmt) -> str:
     return ""
 
 
+def _caught(node: ast.stmt) -> set[str]:
+    caught = {n.name for n in ast.walk(node) if isinstance(n, ast.ExceptHandler) and n.name}
+    return caught - {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+
+
 def _bound_first(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.For | ast.AsyncFor):
         used = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
@@ -295,6 +304,11 @@ def unsure_calls(node: ast.stmt) -> int | None:
             name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
             count += name not in _SURE
     return count
+
+
+def _repeats(node: ast.stmt) -> bool:
+    kinds = (ast.For, ast.While, ast.AsyncFor, ast.If, ast.Try, ast.IfExp, ast.BoolOp, ast.comprehension, ast.Lambda, ast.With)
+    return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
 def _writes_files(node: ast.stmt) -> bool:

@@ -5,6 +5,7 @@ where looking it up runs no code: keys of plain dicts, attributes of plain objec
 from __future__ import annotations
 
 import re
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
@@ -95,12 +96,19 @@ def _item(value: Any, key: Any) -> Any:
         return value.get(key, MISSING)
     if type(value) in (list, tuple) and isinstance(key, int) and 0 <= key < len(value):
         return value[key]
+    if _is_frame(value) and isinstance(key, str) and len(value) and key in value.columns:
+        return value[key]
     return MISSING
+
+
+def _is_frame(value: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and type(value) is getattr(pandas, "DataFrame", None)
 
 
 def read(name: str, used: Uses, variables: Variables) -> set[str]:
     """What a statement reads of a name: its parts, where the text says which and they are plain; else all of it."""
-    own = [path for root, path in used.parts if root == name]
+    own = [path for root, path in (*used.parts, *used.counted) if root == name]
     value = variables.value(name)
     if name in used.bare or not own or isinstance(value, types.ModuleType):
         found = {name}
@@ -115,9 +123,12 @@ def _longest(name: str, path: str, value: Any) -> str:
     reached = name
     for kind, key in steps(path):
         if kind == "call":
-            return reached
+            sized = (key == "len" and type(value) in (list, dict)) or (key == "keys" and type(value) is dict)
+            return f"{reached}.__len__" if sized else reached
         if kind == "attr" and isinstance(value, type) and key in _TOLD:
             return f"{reached}.{key}"
+        if kind == "item" and type(value) is list and isinstance(key, int) and key < 0:
+            key += len(value)  # noqa: PLW2901 - results[-1] is the part that it is now
         value = attribute(value, key) if kind == "attr" else _item(value, key)
         if value is MISSING:
             return reached
@@ -139,7 +150,7 @@ def written(name: str, used: Uses, variables: Variables) -> set[str]:
         if not touch.path:
             return set()
         if touch.how == "method":
-            target = _value_at(touch.path, value)
+            target = value_at(touch.path, value)
             if type(target) not in _BUILTIN or touch.path == name:
                 return set()
             found.add(touch.path)
@@ -150,7 +161,28 @@ def written(name: str, used: Uses, variables: Variables) -> set[str]:
     return found
 
 
-def _value_at(path: str, value: Any) -> Any:
+def appended(name: str, used: Uses, variables: Variables) -> str:
+    """The one element that a statement `x.log.append(v)` adds; "" where it may do something else to `name`."""
+    ways = [t for t in used.touches if t.root == name]
+    if len(ways) != 1 or ways[0].how != "method" or ways[0].what != "append" or ways[0].kept or not ways[0].path:
+        return ""
+    value = variables.value(name)
+    target = value_at(ways[0].path, value)
+    inside = [p for root, p in used.parts if root == name and p.removesuffix(".append()") != ways[0].path]
+    if type(target) is not list or not target or inside or name in used.bare or used.counted:
+        return ""
+    return f"{ways[0].path}[{len(target) - 1}]"
+
+
+def target(path: str, value: Any) -> Any:
+    """The object that a store at the end of a path changes."""
+    way = steps(path)
+    for kind, key in way[:-1]:
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+    return value
+
+
+def value_at(path: str, value: Any) -> Any:
     for kind, key in steps(path):
         value = attribute(value, key) if kind == "attr" else _item(value, key) if kind == "item" else MISSING
     return value
@@ -164,6 +196,8 @@ def _stores(path: str, value: Any) -> bool:
     for kind, key in way[:-1]:
         value = attribute(value, key) if kind == "attr" else _item(value, key)
     kind, key = way[-1]
+    if kind == "item" and _is_frame(value):
+        return isinstance(key, str) and len(value) > 0
     if kind == "item":
         return type(value) in (dict, OrderedDict) or (
             type(value) is list and isinstance(key, int) and 0 <= key < len(value)

@@ -7,9 +7,11 @@ could be written: with another reply it may take another way.
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tape_jupyter.flow import parts
@@ -18,7 +20,7 @@ from tape_jupyter.flow.executed import Ran
 from tape_jupyter.flow.files import Touched
 from tape_jupyter.flow.fingerprints import Print
 from tape_jupyter.flow.history import EVERYTHING, Step, name_of
-from tape_jupyter.flow.names import Cell, Statement, names_of, words_in
+from tape_jupyter.flow.names import Cell, Statement, cell_names, names_of, transform, words_in
 from tape_jupyter.flow.surroundings import Surroundings
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users, is_shells
@@ -96,7 +98,7 @@ def build(seen: Seen) -> Built:
 def mentioned(statement: Statement, variables: Variables) -> set[str]:
     """Variables that a statement's text names, anywhere in it."""
     code = statement.code
-    names = code.reads | code.stores | code.deletes | code.later_reads | code.later_stores | statement.uses.exists
+    names = script_names(statement) | code.reads | code.stores | code.deletes | code.later_reads | code.later_stores | statement.uses.exists
     for magic in statement.uses.magics:
         names |= words_in(f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}")
     found = {r for n in names if (r := variables.resource("", n)) is not None}
@@ -108,6 +110,24 @@ def mentioned(statement: Statement, variables: Variables) -> set[str]:
                 found.update(variables.globals_of(value.__name__))
             found.update(r for p in own if (r := variables.resource(value.__name__, parts.first(p))) is not None)
     return found
+
+
+def script_names(statement: Statement) -> frozenset[str]:
+    """Names that files which `%run` runs read or bind."""
+    found: set[str] = set()
+    for magic in statement.uses.magics:
+        if magic.name == "run":
+            for word in re.findall(r"[^\s'\"]+\.(?:py|ipy)\b", magic.line):
+                found |= _names_in_file(word)
+    return frozenset(found)
+
+
+def _names_in_file(path: str) -> set[str]:
+    try:
+        inner = cell_names(transform(Path(path).expanduser().read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return set()
+    return {n for s in inner.statements for n in s.code.reads | s.code.later_reads | s.code.stores | s.code.later_stores}
 
 
 # -------------------------------------------------------------------- what was read
@@ -146,6 +166,7 @@ def _reads(seen: Seen, draft: _Draft) -> None:
     whole = set(code.reads)
     if not seen.ran.whole:
         whole |= code.later_reads
+    whole |= script_names(draft.statement)
     for magic in used.magics:
         whole |= _magic_reads(magic.name, magic.line, magic.body)
     for name in whole - _bound_inside(draft):
@@ -192,6 +213,8 @@ def _magic_reads(name: str, line: str, body: str) -> frozenset[str]:
         return words_in(" ".join(parts.expanded(line)))
     if name in ("time", "timeit", "capture", "prun", "writefile", "html", "markdown", "latex", "javascript", "svg"):
         return words_in(" ".join(parts.expanded(line)))
+    if name in ("reset", "reset_selective", "xdel"):
+        return frozenset()
     return words_in(f"{line} {body}")
 
 
@@ -233,8 +256,10 @@ def _binds(seen: Seen, draft: _Draft) -> None:
         draft.weak |= {r for n in names_of(inner).stores if (r := _target(seen, place, n))}
     done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
     names = {n for n in stored if not is_shells(n)}
+    names -= {n for n in draft.statement.caught if n not in seen.variables.prints and seen.before.get(n) is None}
     draft.strong |= {n for n in names if done and (n in draft.statement.always or _only_here(seen, draft, n))}
     draft.weak |= names - draft.strong
+    draft.weak |= {n for n in script_names(draft.statement) if n in seen.variables.prints and not is_shells(n)}
     if code.star:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
 
@@ -283,7 +308,10 @@ def _may_change(seen: Seen, draft: _Draft) -> None:
         if value is MISSING or isinstance(value, types.ModuleType):
             continue
         if may_change(touch, value, _function(seen, touch)):
-            hit.add(name)
+            if (exact := _exactly(touch, value)) is not MISSING:
+                draft.weak |= {name} | seen.variables.holding(exact)
+            else:
+                hit.add(name)
     prints = seen.variables.prints
     for place, code in _could_run(seen, draft):
         if code_changes(code):
@@ -291,6 +319,16 @@ def _may_change(seen: Seen, draft: _Draft) -> None:
             hit |= {r for r in used if (p := prints.get(r)) and p.ids and _is_data(seen.variables.value(r))}
     hit |= {n for n in draft.reach if (p := prints.get(n)) and p.opaque and not p.vast}
     draft.weak |= hit | seen.variables.sharing(hit)
+
+
+def _exactly(touch: Touch, value: Any) -> Any:
+    """The one object that a use changes, where its text tells; MISSING else."""
+    if not touch.path or touch.how not in ("item", "attr", "method"):
+        return MISSING
+    if touch.how == "method":
+        found = parts.value_at(touch.path, value)
+        return found if type(found) in (list, dict, set) else MISSING
+    return parts.target(touch.path, value)
 
 
 def _is_data(value: Any) -> bool:
@@ -318,13 +356,12 @@ def _share_out_changes(seen: Seen, drafts: list[_Draft], changed: set[str]) -> N
         alone = len(takers) == 1 and seen.failed_at is None and name in seen.rebound and ":" not in name
         for each in takers:
             (each.strong if alone else each.weak).add(name)
-            each.weak |= seen.variables.sharing([name]) - each.strong
 
 
 def _narrow(seen: Seen, draft: _Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
-        paths = parts.written(name, draft.statement.uses, seen.variables)
+        paths = _appended(seen, draft, name) or parts.written(name, draft.statement.uses, seen.variables)
         if not paths:
             continue
         others = seen.variables.sharing([name]) & draft.reach - {name}
@@ -333,18 +370,44 @@ def _narrow(seen: Seen, draft: _Draft) -> None:
             continue
         draft.weak.discard(name)
         draft.weak |= paths
+        if draft.statement.repeats or not (draft.statement.calm or draft.statement.calm_call):
+            draft.weak |= {f"{path.rpartition('[')[0]}.__len__" for path in paths if path.endswith("]")}
+
+
+def _appended(seen: Seen, draft: _Draft, name: str) -> set[str]:
+    """One element, where the statement appends in any case and the cell does nothing else to the list."""
+    statement = draft.statement
+    if not (statement.calm or statement.calm_call) or statement.repeats:
+        return set()
+    if any(t.root == name for s in seen.cell.statements if s is not statement for t in s.touches if t.how not in ("argument", "next")):
+        return set()
+    element = parts.appended(name, statement.uses, seen.variables)
+    return {element} if element else set()
 
 
 def _step(seen: Seen, draft: _Draft) -> Step:
     statement = draft.statement
-    unsure = statement.uses.dynamic & {"exec", "eval"}
+    unsure = statement.uses.dynamic & {"exec"}
     if unsure and _in_own_namespace(draft):
         draft.weak.add(EVERYTHING)
     return Step(
         statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
         frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
         statement.calm_call,
+        frozenset(_amends(seen, draft)),
     )  # fmt: skip
+
+
+def _amends(seen: Seen, draft: _Draft) -> Iterable[str]:
+    """Names of which it only binds a part: `s.goal = "draw"` differs where `s` does, but what it writes does not."""
+    used = draft.statement.uses
+    for name in draft.reads:
+        if name in used.bare or any(root == name for root, p in used.parts if not p.endswith(".append()")):
+            continue
+        ways = [t for t in used.touches if t.root == name]
+        stores = ways and all(t.how in ("item", "attr") and t.path for t in ways)
+        if name not in draft.weak and (stores or parts.appended(name, used, seen.variables)):
+            yield name
 
 
 def _in_own_namespace(draft: _Draft) -> bool:

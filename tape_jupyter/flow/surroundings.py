@@ -172,7 +172,7 @@ class Surroundings:
             package = is_library(value)
             if isinstance(value, types.ModuleType) and package:
                 own = [path for root, path in used.parts if root == name]
-                if name in used.bare or not own:
+                if name in used.bare or name in self._named_in_code(draft):
                     draft.reads.add(f"library:{value.__name__}")
                 draft.reads |= {f"library:{value.__name__}{_dotted(path)}" for path in own}
             elif package:
@@ -185,6 +185,10 @@ class Surroundings:
             if self._acts(draft) or used.touches:
                 draft.weak.add(f"library:{attribute}")
         draft.weak -= draft.strong
+
+    def _named_in_code(self, draft: _Draft) -> set[str]:
+        """Names of the notebook in the functions that ran."""
+        return {n for place, code in draft.codes if not place for n in names_of(code).reads}
 
     def _packages(self, draft: _Draft) -> set[str]:
         """Libraries whose code ran, or is of the types that the statement reached."""
@@ -220,6 +224,8 @@ class Surroundings:
                 (draft.strong if certain and "." not in below else draft.weak).add(name)
         elif package := is_library(value):
             if touch.how != "method":
+                if not isinstance(value, types.ModuleType | type):
+                    return
                 if below.partition(".")[0] == "environ":
                     draft.weak.add("ambient:environment")
                 module = value.__name__ if isinstance(value, types.ModuleType) else package

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,6 @@ class _Open:
     """A cell that runs."""
 
     entry: Entry
-    info: Any
     cell: Cell
     began: float
     thread: int
@@ -55,8 +54,9 @@ class _Open:
 class Tracker:
     """The hooks of one shell, and its history."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+    def __init__(self, shell: InteractiveShell, skips: Callable[[str], bool] = lambda _: False) -> None:
+        """`skips`: cells that are no part of the history, by their source."""
+        self.shell, self._skips = shell, skips
         self.history = History()
         self.variables = Variables(shell.user_ns)
         self._watch = Watch(shell.user_ns)
@@ -73,14 +73,17 @@ class Tracker:
         self.variables.refresh(set(), SECONDS)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
-        hooks = self.shell.events.callbacks["post_run_cell"]  # first: before others put the cell's surroundings back
-        hooks.insert(0, hooks.pop())
+        self.shell.events.register("post_execute", self.post_execute)
+        for event in ("post_run_cell", "post_execute"):  # first: before others put the cell's surroundings back
+            hooks = self.shell.events.callbacks[event]
+            hooks.insert(0, hooks.pop())
 
     def uninstall(self) -> None:
         self._watch.end()
         self._watch.close()
         self._files.end()
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_execute", self.post_execute)
         self.shell.events.unregister("post_run_cell", self.post_run_cell)
 
     def holds(self, run: str) -> None:
@@ -107,17 +110,24 @@ class Tracker:
     def pre_run_cell(self, info: Any) -> None:
         if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
             return  # a cell that a cell runs is part of it
+        if self._skips(info.raw_cell):
+            self._open = None
+            return
         try:
             self._begin(info)
         except Exception:
             self._open = None
             self._fail(self.history.begin(info.cell_id or "", info.raw_cell, None), traceback.format_exc())
 
+    def post_execute(self) -> None:
+        """The cell's code is done; others now show its figures and the like."""
+        if self._open is not None and self._open.thread == threading.get_ident() and not _depth():
+            self._watch.end()
+            self._files.end()
+
     def post_run_cell(self, result: Any) -> None:
         running = self._open
-        if running is None or (result is not None and result.info is not running.info):
-            return
-        if result is None and _depth() > 0 and running.thread != threading.get_ident():
+        if running is None or _depth() > 0 or running.thread != threading.get_ident():
             return
         self._open = None
         try:
@@ -136,7 +146,7 @@ class Tracker:
         alive = set(threading.enumerate())
         tasks = _tasks()
         self._open = _Open(
-            entry, info, cell, 0.0, threading.get_ident(), ambient.take(), self._module_dicts(reach),
+            entry, cell, 0.0, threading.get_ident(), ambient.take(), self._module_dicts(reach),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
             alive, tasks, bool(tasks) or bool(alive - self._threads),
         )  # fmt: skip

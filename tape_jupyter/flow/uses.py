@@ -58,6 +58,8 @@ class Uses:
     """Texts that are run as Python: bodies of %%time, exec("x = 1")."""
     exists: frozenset[str] = frozenset()
     """Names that are only asked for: 'flag' in globals()."""
+    counted: tuple[tuple[str, str], ...] = ()
+    """Parts that are asked for their size or keys alone: len(x), sorted(d), d.keys()."""
     spaced: frozenset[str] = frozenset()
     """exec, eval that are given a namespace of their own."""
     awaits: bool = False
@@ -79,7 +81,7 @@ def uses(node: ast.stmt) -> Uses:
     parts = tuple(sorted((root, path) for root, path in found.parts if root not in found.bare))
     return Uses(
         tuple(found.touches), parts, frozenset(found.bare), tuple(found.magics), frozenset(found.dynamic),
-        tuple(found.python), frozenset(found.exists), frozenset(found.spaced), found.awaits,
+        tuple(found.python), frozenset(found.exists), tuple(sorted(found.counted)), frozenset(found.spaced), found.awaits,
         frozenset(found.called),
     )  # fmt: skip
 
@@ -125,6 +127,7 @@ class _Visitor(ast.NodeVisitor):
         self.python: list[str] = []
         self.exists: set[str] = set()
         self.spaced: set[str] = set()
+        self.counted: set[tuple[str, str]] = set()
         self.called: set[str] = set()
         self.awaits = False
         self._dropped: set[ast.expr] = set()
@@ -260,7 +263,7 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
-        if self._is_magic(node) or self._runs_a_text(node) or self._handed_globals(node):
+        if self._counts(node) or self._is_magic(node) or self._runs_a_text(node) or self._handed_globals(node):
             return
         func, dropped = node.func, node in self._dropped
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
@@ -288,6 +291,22 @@ class _Visitor(ast.NodeVisitor):
             self.visit(func)
         for argument in [*node.args, *(k.value for k in node.keywords)]:
             self.visit(argument)
+
+    def _counts(self, node: ast.Call) -> bool:
+        """len(x): how it is filled does not matter, where it was only filled in places that are there anyway."""
+        func = node.func
+        if isinstance(func, ast.Name) and func.id in ("len", "sorted", "list", "set") and len(node.args) == 1 and not node.keywords:
+            inner, kind = node.args[0], "len" if func.id == "len" else "keys"
+        elif isinstance(func, ast.Attribute) and func.attr == "keys" and not node.args:
+            inner, kind = func.value, "keys"
+        else:
+            return False
+        if (found := chain(inner)) is None:
+            return False
+        self.counted.add((found[0], f"{found[1]}.{kind}()"))
+        if isinstance(func, ast.Name):
+            self.visit(func)
+        return True
 
     def _is_magic(self, node: ast.Call) -> bool:
         func = node.func

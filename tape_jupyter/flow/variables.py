@@ -41,6 +41,7 @@ class Variables:
         """Names that some cell bound, whether or not it did: these are no builtins any more."""
         self._ids: dict[str, int] = {}
         self._owners: dict[int, set[str]] = {}
+        self._modules: set[str] = set()
 
     # ---------------------------------------------------------------- looking up
     def value(self, resource: str) -> Any:
@@ -107,9 +108,15 @@ class Variables:
         found: set[str] = set()
         for each in resources:
             if (print_ := self.prints.get(each)) is not None:
-                for one in print_.ids:
+                for one in print_.ids - print_.classes:
                     found |= self._owners.get(one, frozenset())
+                if isinstance(value := self.value(each), type):
+                    found |= self._owners.get(id(value), frozenset())
         return found
+
+    def holding(self, value: Any) -> set[str]:
+        """Variables in which this very object is."""
+        return set(self._owners.get(id(value), ()))
 
     def forget(self) -> None:
         """What is known may be wrong: values were put back between two cells. All is looked at again when it is reached."""
@@ -121,7 +128,7 @@ class Variables:
 
         Returns the prints of those that were looked at as they were before (None: not there).
         """
-        before: dict[str, Print | None] = {}
+        before = self._new_modules()
         names = self.names()
         gone = [r for r in self.prints if self.value(r) is MISSING]
         for each in gone:
@@ -147,6 +154,18 @@ class Variables:
             self._take(each, self.value(each), seconds)
         self.ever.update(names)
         return before
+
+    def _new_modules(self) -> dict[str, Print | None]:
+        """The user's modules that were imported since: all their globals are new."""
+        new = [name for name in sys.modules.keys() - self._modules if is_users(name) and name != "__main__"]
+        self._modules |= set(sys.modules)
+        found: dict[str, Print | None] = {}
+        for name in new:
+            for each in self.globals_of(name):
+                if each not in self.prints:
+                    self._know(each)
+                    found[each] = None
+        return found
 
     def _take(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
