@@ -137,7 +137,7 @@ class _Call:
         vars(self.conn).pop(_TUNNEL, None)
         self.pool.num_requests += 1
         if reply.status is None:
-            raise self._error(reply)
+            raise self._unanswered(reply)
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
         source = wire.recorded(reply, self.method, self._error, gate)
@@ -159,6 +159,16 @@ class _Call:
         response._connection = self.options.get("response_conn")  # noqa: SLF001
         response._pool = self.pool  # noqa: SLF001
         return response
+
+    def _unanswered(self, reply: Reply) -> BaseException:
+        """What is raised where no reply came. A bare TimeoutError (an injected fault) is told in urllib3's words."""
+        error = self._error(reply)
+        if type(error) is not TimeoutError:
+            return error
+        from urllib3.exceptions import ReadTimeoutError
+
+        timeout = getattr(self.pool._get_timeout(self.options.get("timeout")), "read_timeout", None)  # noqa: SLF001
+        return ReadTimeoutError(self.pool, self.url, f"Read timed out. (read timeout={timeout})")
 
     def _error(self, reply: Reply) -> BaseException:
         """The recorded error. Those of urllib3 hold the pool or the connection they come from: they get this one."""
