@@ -45,9 +45,9 @@ root.className = "tape-view";
 home.append(root);
 
 function Stage() {
-  if (card === "takes") return <div class="tape-bar"><TakeMenu work={work} session={SESSION} able={ABLE} /></div>;
+  if (card === "takes") return <div class="bar"><TakeMenu work={work} session={SESSION} able={ABLE} /></div>;
   if (["edit", "value", "fault"].includes(card)) {
-    return <div class="tape-detail"><button type="button" data-back="edit">Edit reply</button>
+    return <div class="detail" style={{ height: "100%" }}><button type="button" data-back="edit">Edit reply</button>
       <EditPane work={work} span={card} start={card === "fault" ? "fault" : undefined} onClose={() => render(<WorkCards work={work} able={ABLE} />, root)} /></div>;
   }
   return <WorkCards work={work} able={ABLE} />;

@@ -56,7 +56,7 @@ export function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, 
     };
   }, [cards]);
   return <div class="tape-island">
-    <div ref={place} style={{ height: "100%" }} />
+    <div ref={place} />
     {late && <p class="tape-dim" role="status">Loading…</p>}
     {wrong && <p class="tape-wrong" role="alert">{wrong} <button onClick={load}>Try again</button></p>}
   </div>;

@@ -53,6 +53,7 @@ export class Work {
       client.on<Divergence>("diverged", (divergence) => this.#running({ divergence })),
       client.on<Comparison>("done", (comparison) => this.#go({ phase: "done", comparison })),
       client.on("cancelled", () => this.dismiss()),
+      client.on<{ text: string }>("failed", ({ text }) => this.#go({ phase: "failed", title: "The re-run stopped", text, notes: [] })),
     ];
   }
 

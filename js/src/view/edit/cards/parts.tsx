@@ -92,6 +92,7 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
   const place = useRef<HTMLDivElement>(null);
   const handle = useRef<EditorHandle | null>(null);
   const latest = useRef({ value, onChange });
+  const told = useRef(value); // what the editor holds, as far as we know
   const [state, set] = useState<"loading" | "open" | "plain">("loading");
   latest.current = { value, onChange };
   useEffect(() => {
@@ -100,8 +101,12 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
       const node = place.current;
       if (gone || !node) return;
       const focused = node.contains((node.getRootNode() as Root).activeElement);
+      const changed = (text: string) => {
+        told.current = text;
+        latest.current.onChange(text);
+      };
       set("open");
-      handle.current = open(node, { text: latest.current.value, recorded, json, label, changed: (text) => latest.current.onChange(text) });
+      handle.current = open(node, { text: latest.current.value, recorded, json, label, changed });
       if (focused) handle.current.focus();
     }).catch(() => gone || set("plain"));
     return () => {
@@ -110,7 +115,11 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
       handle.current = null;
     };
   }, [work, recorded, json, label]);
-  useEffect(() => handle.current?.set(value), [value]);
+  // At once and not after the paint, by when the person has typed on: their letters would be taken back.
+  useLayoutEffect(() => {
+    if (value !== told.current) handle.current?.set(value);
+    told.current = value;
+  }, [value]);
   return <>
     <div ref={place} class="tape-editor">{state !== "open" && <Text code value={value} label={label} invalid={invalid ?? false} rows={4} onChange={onChange} />}</div>
     {state === "plain" && <p class="tape-dim">The editor could not be loaded; this is a plain text field, and saves the same.</p>}
