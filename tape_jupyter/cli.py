@@ -30,6 +30,7 @@ MARKS = {
     "ok": ("green", "ok"), "same": ("green", "same"), "differs": ("red", "differs"), "missed": ("red", "missed"),
     "failed": ("red", "failed"), "not run": ("yellow", "not run"),
 }  # fmt: skip
+FAULTS = ("rate_limit", "overloaded", "server_error", "reset", "timeout", "truncated")
 GRADES = {"ok": ("green", "ok"), "note": ("yellow", "note"), "wrong": ("red", "wrong")}
 
 
@@ -182,6 +183,42 @@ def replay(  # noqa: PLR0913 - an option each
     return _code(runs)
 
 
+@tape.command(
+    epilog=f"{EXAMPLES}  tape rerun churn.ipynb --take angry-customer\n"
+    "  tape rerun churn.ipynb --on-divergence live --output churn.angry.ipynb"
+)
+@notebook
+@click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
+@of_name
+@on_divergence
+@click.option("--output", type=click.Path(path_type=Path), metavar="NEW.ipynb", help="Write the new outputs there.")
+@cell_timeout
+@as_json
+@handled
+def rerun(
+    notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
+    on_divergence: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Run a notebook on a take, and compare with what is saved.
+
+    It runs whole in a fresh kernel: the take's overrides answer, the rest is as recorded. A call that asks otherwise
+    now is refused, or what --on-divergence says, into the take. The notebook and its recording are not written. Exit
+    code 1 where a cell was refused a call or raised.
+    """
+    from tape_jupyter import rerunning
+
+    root, take = rerunning.take_of(notebook, take, name)
+    options = _options("replay", take, (), (), (), on_divergence)
+    with Progress(quiet=as_json) as progress:
+        done = rerunning.rerun(
+            notebook, root, take, progress.starting, progress.told, env=options, output=output, timeout=timeout
+        )
+    click.echo(_json({"notebook": str(notebook), **done.record()}) if as_json else done.comparison.text())
+    if output is not None and not as_json:
+        click.echo(f"outputs: {output}")
+    return int(not done.good)
+
+
 @tape.command(epilog=f"{EXAMPLES}  tape show churn.ipynb\n  tape show churn.tapes/main.tape.yaml 78a670b1")
 @where
 @click.argument("call", required=False)
@@ -265,17 +302,46 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 
 
 @tape.command(
-    "takes",
-    epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
-    "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb delete angry-customer",
+    epilog=f"{EXAMPLES}  tape override churn.ipynb 78a670b1 --text angry --take angry-customer\n"
+    '  tape override churn.ipynb 78a670b1 --message \'{"stop_reason": "max_tokens"}\'\n'
+    "  tape override churn.ipynb 78a670b1 --fault rate_limit:retry_after=5\n"
+    '  tape override churn.ipynb 9b1c55aa --value \'{"status": "lost"}\''
 )
 @where
-@click.argument("words", nargs=-1, metavar="[rename A B|delete A|diff A B]")
+@click.argument("call")
+@click.option("--text", help="Instead of the reply's first text.")
+@click.option("--message", metavar="JSON", help="What is to be other in the assembled message.")
+@click.option("--fault", metavar="NAME[:OPTION=VALUE,...]", help=f"One of {', '.join(FAULTS)}; a function has error.")
+@click.option("--value", metavar="JSON", help="What a tool returns.")
+@click.option("--reply", metavar="BODY", help="The body as it is sent.")
+@click.option("--status", type=int, help="With --reply: the status.")
+@click.option("--take", metavar="NAME", help="The take that it is written to; a new one by itself.")
+@click.option("--of", metavar="TAKE", help="Change the reply as it is in that take.")
+@of_name
+@as_json
+@handled
+def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> None:
+    """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
+    from tape_jupyter import listing, override_words
+
+    done = override_words.override(listing.cassettes_of(where, name)[0], said)
+    click.echo(_json(done.record()) if as_json else done.text())
+
+
+@tape.command(
+    "takes",
+    epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
+    "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb discard angry-customer\n"
+    "  tape takes churn.ipynb default angry-customer    it replays without a word\n"
+    "  tape takes churn.ipynb undo angry-customer       without its last change; or back, if it was put aside",
+)
+@where
+@click.argument("words", nargs=-1, metavar="[rename A B|default A|undo A|keep A|discard A|diff A B]")
 @of_name
 @as_json
 @handled
 def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int:
-    """List the takes of a notebook, or rename, put aside or compare them."""
+    """List the takes of a notebook, or rename, choose, undo, put aside or compare them."""
     from tape_jupyter import listing, take_words
 
     found = listing.cassettes_of(where, name)

@@ -90,8 +90,20 @@ def replay(
 
     `env` is added to the kernel's environment.
     """
+    return replayed(path, starting, told, timeout, env)[0]
+
+
+def replayed(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[list[CellRun], NotebookNode]:
+    """The same, and the copy with the outputs that replay gave."""
     saved = read(path)
-    return list(_run(copy.deepcopy(saved), saved, path, "replay", starting, told, timeout, env))
+    made = copy.deepcopy(saved)
+    return list(_run(made, saved, path, "replay", starting, told, timeout, env)), made
 
 
 def record(
@@ -107,13 +119,13 @@ def record(
     """
     before = _stamp(path)
     notebook = read(path)
-    runs: list[CellRun] = []
+    done: list[CellRun] = []
     try:
         for run in _run(notebook, notebook, path, "record", starting, told, timeout, env):
-            runs.append(run)  # noqa: PERF402 - what ran before an interrupt counts
+            done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
-        written = write(notebook, path, before) if any(run.status != "not run" for run in runs) else path
-    return runs, written
+        written = write(notebook, path, before) if any(run.status != "not run" for run in done) else path
+    return done, written
 
 
 def _run(
@@ -127,7 +139,7 @@ def _run(
     env: Mapping[str, str],
 ) -> Iterator[CellRun]:
     """Each code cell in turn; after one that raised the rest is not run, as with Run All."""
-    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if _runs(cell)]
+    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
     before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
     stopped = False
     with kernel(notebook, path, mode, timeout, env) as client:
@@ -145,7 +157,8 @@ def _run(
             yield run
 
 
-def _runs(cell: NotebookNode) -> bool:
+def runs(cell: NotebookNode) -> bool:
+    """Whether it is a code cell with something in it."""
     return bool(cell.cell_type == "code" and cell.source.strip())
 
 

@@ -1,4 +1,4 @@
-"""Doors room: when a cell's outputs are the same as those saved with the notebook, and how to show where they differ.
+"""Engine room: when a cell's outputs are the same as those saved with the notebook, and how to show where they differ.
 
 Left out of the comparison: execution counts, the tape's own summary, how a stream was cut into messages, colours and
 `In [n]` of tracebacks, ids of widgets. Everything else counts, memory addresses included: a repr with an address

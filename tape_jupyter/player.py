@@ -95,6 +95,8 @@ class Execution:
     places: dict[str, int] | None = None
     """While recording with frozen boundaries: the runs to answer from, as they were before this one replaced any."""
     on_divergence: Policy = "stop"
+    repeats: str = ""
+    """The recording to repeat, where somebody said which."""
     decided: Mapping[str, Policy] = field(default_factory=dict)
     """What a person decided of single divergences, by match key."""
 
@@ -159,9 +161,18 @@ class Player:
         self._read = ()
 
     def start(
-        self, cell: CellIdentity, mode: Mode, matching: Matching | None = None, selection: Selection | None = None
+        self,
+        cell: CellIdentity,
+        mode: Mode,
+        matching: Matching | None = None,
+        selection: Selection | None = None,
+        repeats: str = "",
     ) -> Execution:
-        """A new execution of a cell: everything recorded may be served again. `matching`: other keys (`--ignore`)."""
+        """A new execution of a cell: everything recorded may be served again. `matching`: other keys (`--ignore`).
+
+        `repeats`: the run whose calls come first, though a newer recording of the cell replaced it; else the n-th
+        execution of a cell repeats its n-th recording.
+        """
         with self._lock:
             name = (cell.cell_id, cell.source)
             self._executions[name] += 1
@@ -170,6 +181,11 @@ class Player:
                 execution.selection = selection
                 if mode in ("record", "once"):
                     self._keep_places(execution)
+            if repeats and any(run.get("run") == repeats for run in self._runs()):
+                execution.repeats = repeats
+                if all(run.id != repeats for run in self.current()):
+                    self._keep_places(execution)
+                    execution.own[1][repeats] = 0
             return execution
 
     def _keep_places(self, execution: Execution) -> None:
@@ -290,6 +306,8 @@ class Player:
 
 def _nearness(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
     same = [run for run in runs if run.cell.same_cell(execution.cell)]
+    if execution.repeats in {run.id for run in runs}:
+        return {run.id: 0 if execution.repeats in (run.id, run.parent) else 1 for run in same} | {execution.repeats: 0}
     first = [run for run in same if not run.parent]
     if not first:
         return {run.id: 1 for run in same}

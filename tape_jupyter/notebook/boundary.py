@@ -45,6 +45,7 @@ class Desk(Protocol):
     def sealed(self) -> bool: ...
     def start_run(self, cell: Cell) -> None: ...
     def tape_tools(self, cell: Cell, names: list[str]) -> None: ...
+    def calling(self) -> None: ...
 
 
 class Boundary:
@@ -61,6 +62,7 @@ class Boundary:
             return self._outside(call)
         if os.getpid() != self._pid:
             return self._forked(cell, call)
+        self.desk.calling()
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:

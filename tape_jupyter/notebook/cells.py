@@ -18,17 +18,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.core.error import InputRejected
 from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
+from tape_jupyter.flow.history import History
+from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.notebook import summary
 from tape_jupyter.notebook.paths import MAIN, Ladder
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
 from tape_jupyter.notebook.tracebacks import short, show_refusals_briefly
-from tape_jupyter.notebook.words import SESSION_MODES, Word, check_mode, is_quiet, parse_line
+from tape_jupyter.notebook.words import SESSION_MODES, Word, asks_only, check_mode, is_quiet, parse_line
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.deck import Deck
@@ -117,6 +119,14 @@ def rejection(error: BaseException) -> InputRejected:
     return rejected
 
 
+class Planned(Protocol):
+    """A cell that a re-run wants to run next (rerun.py): what the tape does in it, and the taped cell once it runs."""
+
+    cell: Cell | None
+
+    def word(self, line: str | None, raw: str) -> Word | None: ...
+
+
 @dataclass(slots=True)
 class Open:
     """A taped cell that runs: the deck's cell, and where it runs (stack depth and thread)."""
@@ -138,12 +148,20 @@ class Cells:
         self.refusal: BaseException | None = None
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
+        self.planned: Callable[[], Planned | None] = _nobody
         self._open: Open | None = None
         self._said_replay_wins = False
         self._undo_tracebacks: Callable[[], None] = _nothing
         self.taker, self._gate = LineTaker(shell), Gate(self)
 
+    @property
+    def history(self) -> History | None:
+        """What was executed in this kernel since the extension was loaded."""
+        return self.deck.tracker.history if self.deck.tracker is not None else None
+
     def install(self) -> None:
+        self.deck.tracker = Tracker(self.shell, asks_only)
+        self.deck.tracker.install()  # its hook before ours: a taped cell is told to it as it begins
         self.shell.input_transformers_cleanup.append(self.taker)
         self.shell.ast_transformers.append(self._gate)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
@@ -158,6 +176,9 @@ class Cells:
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_run_cell", self.post_run_cell)
         self._undo_tracebacks()
+        if self.deck.tracker is not None:
+            self.deck.tracker.uninstall()
+            self.deck.tracker = None
 
     def pre_run_cell(self, info: Any) -> None:
         depth = running()
@@ -257,6 +278,8 @@ class Cells:
             self.refusal = error
 
     def _word(self, line: str | None, raw: str) -> Word | None:
+        if (planned := self.planned()) is not None:
+            return planned.word(line, raw)
         if line is not None:
             return parse_line(line)
         if self.deck.session_mode == "off" or is_quiet(raw):
@@ -273,7 +296,10 @@ class Cells:
             mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
             notebook=notebook, options=dict(word.options), explicit=explicit, namespace=self.shell.user_ns,
         )  # fmt: skip
-        return Open(self.deck.begin(ask), depth, threading.get_ident(), explicit, notes)
+        cell = self.deck.begin(ask)
+        if (planned := self.planned()) is not None:
+            planned.cell = cell
+        return Open(cell, depth, threading.get_ident(), explicit, notes)
 
     def _replay_wins(self, mode: str) -> tuple[str, list[str]]:
         if not (self.deck.forced and self.deck.session_mode == "replay") or mode == "replay":
@@ -294,7 +320,7 @@ class Cells:
             shown = report.misses[0]
             self._fail(result, report.misses)
         if opened.explicit or summary.worth_showing(report):
-            summary.show(report, shown)
+            summary.show(report, shown, opened.cell.ask.notebook)
 
     def _error(self, result: Any) -> BaseException | None:
         if result is None:
@@ -332,8 +358,12 @@ class Cells:
 
 def _lean(report: CellReport) -> CellReport:
     """The same report to keep: its refusals without their tracebacks, which hold clients, sockets and replies."""
-    return replace(report, misses=[type(miss)(*miss.args) for miss in report.misses])
+    return replace(report, misses=[type(miss)(*miss.args) for miss in report.misses], spans=lambda: None)
 
 
 def _nothing() -> None:
     """Nothing is to be taken back."""
+
+
+def _nobody() -> None:
+    """No re-run is on."""

@@ -18,6 +18,7 @@ from tape_jupyter import __version__, kit, takes, taps
 from tape_jupyter.airgap import Guard, Policy, Sighting
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
 from tape_jupyter.notebook import keys, partial, paths, pinned
 from tape_jupyter.notebook.boundary import Boundary
@@ -66,6 +67,7 @@ class Deck:
         self._withdraw_keys: Callable[[], None] = _nothing
         self._boundary = Boundary(self)
         self.watchers: list[Callable[[], None]] = []
+        self.tracker: Tracker | None = None  # of the shell whose cells these are
 
     # ------------------------------------------------------------ the session
 
@@ -226,6 +228,8 @@ class Deck:
         execution.on_divergence = partial.policy_of(ask.options, ask.mode)
         execution.decided = ask.options.get("decided") or {}
         cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
+        if cell.replaying:
+            self._holds(player.repeats(execution))
         self._start(cell)
         return cell
 
@@ -312,6 +316,18 @@ class Deck:
         }
         cell.run = cell.cassette.start_run(record, {k: v for k, v in header.items() if v}, self.secrets)
         cell.first_commit = lambda: self._gather(cell)
+        if not cell.replaying:
+            self._holds(cell.run)
+
+    def _holds(self, run: str) -> None:
+        """The history knows which recording the running cell made, or repeats."""
+        if self.tracker is not None and run:
+            self.tracker.holds(run)
+
+    def calling(self) -> None:
+        """A call is made: the history knows at which line of its cell."""
+        if self.tracker is not None:
+            self.tracker.calling()
 
     def _gather(self, cell: Cell) -> None:
         """Collect the slow part of the kit beside the cell, once its first call is safe: no token waits for git."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from tape_jupyter import gap_page, gap_report, listing, take_words, takes
+from tape_jupyter import gap_page, gap_report, listing, override_words, take_words, takes
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
-from tape_jupyter.notebook import deck, lab, paths
+from tape_jupyter.notebook import deck, lab, paths, rerun, rerun_words
 from tape_jupyter.notebook.cells import Cells
 from tape_jupyter.notebook.tracebacks import short
 from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
@@ -30,11 +30,12 @@ OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
     "--on-divergence",
 )  # fmt: skip
-LATER = ("plan", "rerun", "override", "export", "verify", "prune")
-ASKS = ("status", "calls", "show", "gaps", "view", "frame", "takes", "diff", "set")
+LATER = ("export", "verify", "prune")
+ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff", "set")
 LINE_USAGE = (
-    f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:-3])} [NAME], %tape set KEY=VALUE, "
-    f"%tape {take_words.USAGE}, %tape diff A B"
+    f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:6])} [NAME], %tape set KEY=VALUE, "
+    f"{rerun_words.PLAN_USAGE}, {rerun_words.USAGE}, "
+    f"%tape {override_words.USAGE}, %tape {take_words.USAGE}, %tape diff A B"
 )
 
 
@@ -75,7 +76,8 @@ class TapeMagics(Magics):
         asks: dict[str, Callable[[str], Any]]
         asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
                 "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
-                "takes": self._takes, "diff": self._diff}  # fmt: skip
+                "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
+                "override": self._override}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(f"%tape {word[:80]!r} is unknown{did_you_mean(word, known)}. Usage: {LINE_USAGE}")
@@ -112,6 +114,16 @@ class TapeMagics(Magics):
         root = takes.cassette_of(self._path(""))
         words = shlex.split(line)
         say(take_words.act(root, words)[0] if words else take_words.text(root))
+
+    def _override(self, line: str) -> None:
+        said = override_words.parsed(line)
+        say(override_words.override(takes.cassette_of(self._path("")), said).text())
+
+    def _plan(self, line: str) -> None:
+        say(rerun_words.plan(self.cells, takes.cassette_of(self._path("")), line))
+
+    def _rerun(self, line: str) -> None:
+        rerun_words.run(self.cells, takes.cassette_of(self._path("")), line, say)
 
     def _diff(self, line: str) -> None:
         self._takes(f"diff {line}")
@@ -229,6 +241,7 @@ def load(shell: InteractiveShell) -> None:
         cells = Cells(shell, deck.get())
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
+        rerun.of(cells)
         for magic in ("%tape", "%%tape"):
             shell.set_hook(  # type: ignore[no-untyped-call]
                 "complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic
@@ -247,6 +260,7 @@ def unload(shell: InteractiveShell) -> None:
     cells.deck.set_session("off")
     lab.stop(cells)
     cells.uninstall()
+    rerun.forget(cells)
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tape", None)

@@ -29,6 +29,7 @@ USAGE = (
 )
 NOT_YET = ("step",)
 
+_ASKS = re.compile(r"\s*(#.*|%tape\b.*)?")
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
 
 
@@ -152,6 +153,11 @@ def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "
 def did_you_mean(word: str, words: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, words, n=1)
     return f": did you mean {near[0]}?" if near else ""
+
+
+def asks_only(source: str) -> bool:
+    """Whether a cell only speaks to the tape: it is no part of what the notebook does."""
+    return all(_ASKS.fullmatch(line) for line in source.splitlines())
 
 
 def is_quiet(source: str) -> bool:

@@ -1,0 +1,260 @@
+"""Notebook room: before and after a re-run: outputs cell by cell, calls aligned, variables that changed. Values only,
+in the shapes of protocol.ts; a person's values are looked at, never asked to show themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher, unified_diff
+from html.parser import HTMLParser
+from types import FunctionType, ModuleType
+from typing import Any, Literal
+
+from tape_jupyter import outputs
+from tape_jupyter.notebook.displayed import Output
+
+Kind = Literal["text", "table", "image", "error"]
+Mark = Literal["same", "changed", "added", "gone"]
+
+MOST_TEXT = 20_000
+"""Characters of one output that a comparison holds."""
+_IMAGES = ("image/png", "image/jpeg")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChange:
+    """Text, CSV of a table, or a data: URL of an image; None where there was none."""
+
+    kind: Kind
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CellChange:
+    """One cell that ran: its outputs where they differ. `cell` is the front end's id, `number` its prompt's."""
+
+    cell: str
+    number: int | None
+    title: str
+    outputs: tuple[OutputChange, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return not self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class SpanChange:
+    """A call before and after, by span id ("RUN/CALL")."""
+
+    before: str | None
+    after: str | None
+    name: str
+    mark: Mark
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VariableChange:
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a fresh kernel says of it; `adopt` are ids of cells that came out otherwise there."""
+
+    state: Literal["running", "proved", "differs", "not provable"] = "not provable"
+    text: str = ""
+    adopt: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a re-run came to. `ran` counts cells, `skipped` and `stopped` are sentences."""
+
+    take: str
+    ran: int
+    cells: tuple[CellChange, ...] = ()
+    spans: tuple[SpanChange, ...] = ()
+    variables: tuple[VariableChange, ...] = ()
+    skipped: tuple[str, ...] = ()
+    stopped: str | None = None
+    proof: Proof = field(default_factory=Proof)
+
+    def record(self) -> dict[str, Any]:
+        """As protocol.ts has it."""
+        told = asdict(self)
+        for cell, own in zip(told["cells"], self.cells, strict=True):
+            cell["same"] = own.same
+        return told
+
+    def text(self) -> str:
+        """For people, in a terminal or below a cell."""
+        changed = [cell for cell in self.cells if not cell.same]
+        lines = [f"re-run with take {self.take}: {_counted(self.ran, 'cell')} ran, {len(changed)} came out otherwise"]
+        for cell in self.cells:
+            lines.append(f"{_number(cell.number)} {cell.title}: {'the same' if cell.same else 'changed'}")
+            lines += [f"  {line}" for each in cell.outputs for line in _lines(each)]
+        calls = [span for span in self.spans if span.mark != "same"]
+        if calls:
+            lines.append("calls:")
+            lines += [f"  {span.mark:8}{span.name}{f' ({span.note})' if span.note else ''}" for span in calls]
+        if self.variables:
+            lines.append("variables:")
+            lines += [f"  {each.name}: {each.before} -> {each.after}" for each in self.variables]
+        lines += [f"not run: {each}" for each in self.skipped]
+        lines += [f"stopped: {self.stopped}"] if self.stopped else []
+        lines += [f"proof: {self.proof.text}"] if self.proof.text else []
+        return "\n".join(lines)
+
+
+def _lines(change: OutputChange) -> list[str]:
+    """A diff of text; an image is only named."""
+    if change.kind == "image":
+        return ["(another image)" if change.before and change.after else "(an image)"]
+    before, after = ((each or "").splitlines() for each in (change.before, change.after))
+    return list(unified_diff(before, after, lineterm="", n=1))[3:] or [f"({change.kind})"]
+
+
+def _number(number: int | None) -> str:
+    return f"[{number}]" if number is not None else "[ ]"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def outputs_changed(before: Sequence[Output], after: Sequence[Output]) -> tuple[OutputChange, ...]:
+    """The outputs that differ, each beside what stood in its place; () where a cell shows the same."""
+    if outputs.same(before, after):
+        return ()
+    old, new = list(_parts(before)), list(_parts(after))
+    matched = SequenceMatcher(None, [kind for kind, _ in old], [kind for kind, _ in new], autojunk=False)
+    found: list[OutputChange] = []
+    for what, i, j, k, m in matched.get_opcodes():
+        if what == "equal":
+            pairs = zip(old[i:j], new[k:m], strict=True)
+            found += [OutputChange(one[0], one[1], two[1]) for one, two in pairs if one[1] != two[1]]
+        else:
+            found += [OutputChange(kind, told, None) for kind, told in old[i:j]]
+            found += [OutputChange(kind, None, told) for kind, told in new[k:m]]
+    return tuple(found)
+
+
+def _parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
+    """A cell's outputs as they are compared: neighbouring texts of a stream as one, the tape's own summary left out."""
+    for output in outputs.merged([dict(each) for each in shown if not outputs.is_summary(each)]):
+        if output["output_type"] == "stream":
+            yield "text", _cut(outputs.joined(output["text"]))
+        elif output["output_type"] == "error":
+            yield "error", _cut(f"{output.get('ename')}: {output.get('evalue')}")
+        elif data := output.get("data"):
+            yield _part(data)
+
+
+def _part(data: Mapping[str, Any]) -> tuple[Kind, str]:
+    for kind in _IMAGES:
+        if kind in data:
+            return "image", f"data:{kind};base64,{outputs.joined(data[kind]).replace(chr(10), '')}"
+    html = outputs.joined(data.get("text/html", ""))
+    if "<table" in html and (told := table_csv(html)):
+        return "table", _cut(told)
+    return "text", _cut(outputs.joined(data.get("text/plain", html)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n... {len(text) - MOST_TEXT:,} more characters"
+
+
+class _Table(HTMLParser):
+    """The cells of a page's tables, row by row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._in_cell = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - html.parser's
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_cell = self._in_cell and tag not in ("td", "th", "tr", "table")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def table_csv(html: str) -> str:
+    """A table as it was shown, as CSV: what a person saw of a DataFrame, without asking its values again."""
+    page = _Table()
+    page.feed(html)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([cell.strip() for cell in row] for row in page.rows if row)
+    return text.getvalue()
+
+
+# ---------------------------------------------------------------- variables
+
+
+class _Short(reprlib.Repr):
+    """Short words for values of known types; of any other only its type, since its repr is a person's code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 80
+        self.maxlevel = 3
+
+    def repr_instance(self, x: Any, level: int) -> str:  # noqa: ARG002 - reprlib's
+        kind = type(x)
+        if kind in (float, complex, bool, type(None), range, bytearray, slice):
+            return repr(x)
+        if kind is bytes:
+            return repr(x[:40])
+        shape = _shape(x) if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch") else None
+        return f"<{kind.__name__}{' ' + 'x'.join(map(str, shape)) if shape else ''}>"
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    shape = getattr(value, "shape", None)
+    return tuple(shape) if isinstance(shape, tuple) else None
+
+
+_short = _Short()
+
+
+def short(value: Any) -> str:
+    """At most a line for a value; runs none of a person's code."""
+    if type(value) in (str, int, float, complex, bool, type(None), list, tuple, dict, set, frozenset, bytes):
+        return _short.repr(value)
+    return _short.repr_instance(value, 1)
+
+
+def shorts(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """The notebook's variables among these names, as short words ("" where there is none)."""
+    told = {}
+    for name in names:
+        value = namespace.get(name, namespace)
+        if name.isidentifier() and not name.startswith("_") and not isinstance(value, ModuleType | FunctionType | type):
+            told[name] = short(value) if value is not namespace else ""
+    return told
+
+
+def variables_changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[VariableChange, ...]:
+    names = sorted(set(before) | set(after))
+    pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
+    return tuple(VariableChange(name, old, new) for name, old, new in pairs if old != new)

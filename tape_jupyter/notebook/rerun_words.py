@@ -1,0 +1,185 @@
+"""Notebook room: what people type and read of plans and re-runs: `%tape plan`, `%tape rerun`. Parses words, asks the
+Rerunner, gives text; prints only what comes of a re-run while it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tape_jupyter import takes
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.flow.plan import Plan, PlanCell
+from tape_jupyter.notebook import rerun
+from tape_jupyter.notebook.rerun import Ask, Rerunner
+
+if TYPE_CHECKING:
+    from tape_jupyter.notebook.cells import Cells
+
+PLAN_USAGE = "%tape plan [TAKE]"
+USAGE = (
+    "%tape rerun [TAKE] [--cells 3,5] [--on-divergence stop|live|stale]; at a divergence: "
+    "%tape rerun --on-divergence live|stale|skip, --write TEXT, --cancel"
+)
+CHOICES = (
+    "Now: %tape rerun --on-divergence live (ask anew), --on-divergence stale (keep the recorded reply), "
+    "--write TEXT (your own), --on-divergence skip (leave this cell out), or --cancel"
+)
+POLICIES = ("stop", "live", "stale", "skip")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise TapeUsageError(f"{message}. Usage: {USAGE}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="%tape rerun", add_help=False, allow_abbrev=False)
+    parser.add_argument("take", nargs="?", default="")
+    parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
+    parser.add_argument("--on-divergence", choices=POLICIES)
+    parser.add_argument("--write")
+    parser.add_argument("--cancel", action="store_true")
+    return parser
+
+
+def plan(cells: Cells, root: Path, line: str) -> str:
+    """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError, CassetteError."""
+    words = _split(line)
+    if len(words) > 1:
+        raise TapeUsageError(f"usage: {PLAN_USAGE}")
+    return plan_text(rerun.of(cells).plan(take_of(root, *words)))
+
+
+def run(cells: Cells, root: Path, line: str, say: Callable[[str], None]) -> None:
+    """`%tape rerun ...`: begins, goes on, or ends a re-run once the cell that says so is over. `say` prints.
+
+    Raises TapeUsageError, CassetteError, before anything has run.
+    """
+    said, runner = _parser().parse_args(_split(line)), rerun.of(cells)
+    tell = _told(runner, say)
+    if said.cancel:
+        return _after_the_cell(runner, lambda: runner.cancel(tell=tell), say)
+    if runner.parked is not None and not said.take:
+        return _after_the_cell(runner, _going_on(runner, said, tell), say)
+    if said.write is not None or said.on_divergence == "skip":
+        raise TapeUsageError("no re-run waits at a divergence")
+    take = take_of(root, *([said.take] if said.take else []))
+    made = runner.plan(take)
+    say(plan_text(made))
+    entries = ticked(made, said.cells) if said.cells else None
+    ask = Ask(made, take, entries, said.on_divergence or "stop")
+    return _after_the_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
+
+
+def _going_on(runner: Rerunner, said: Any, tell: rerun.Tell) -> Callable[[], None]:
+    parked = runner.parked
+    assert parked is not None
+    if said.write is not None:
+        return lambda: runner.resolve(parked.divergence.id, "write", said.write, tell=tell)
+    if said.on_divergence in (None, "stop"):
+        raise TapeUsageError(f"a re-run waits at a divergence; say what becomes of it. {CHOICES}")
+    return lambda: runner.resolve_all(said.on_divergence, tell=tell)
+
+
+def _after_the_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Cells run one after another, so a re-run waits for the end of the cell that asks for it."""
+    events = runner.shell.events
+
+    def once(_result: Any) -> None:
+        events.unregister("post_run_cell", once)
+        try:
+            do()
+        except Exception as error:
+            say(f"{type(error).__name__}: {error}")
+
+    events.register("post_run_cell", once)
+
+
+def _closing(runner: Rerunner, told: dict[str, Any]) -> str:
+    """The comparison; of one that was told already only what the proof came to."""
+    compared = runner.compared
+    if compared is None:
+        return ""
+    return compared.text() if told["proof"]["state"] == "running" or not compared.proof.text else compared.proof.text
+
+
+def _told(runner: Rerunner, say: Callable[[str], None]) -> rerun.Tell:
+    """Says what comes of a re-run, as text, below the cell that asked for it."""
+    asked = runner.parents.now()
+
+    def below(text: str) -> None:
+        with runner.parents.speaking_for(asked):
+            say(text)
+
+    def tell(about: str, told: dict[str, Any]) -> None:
+        if about == "diverged":
+            fields = [line for each in told["fields"][:3] for line in _field(each)]
+            title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
+            below("\n".join([title, *fields, CHOICES]))
+        elif about == "done":
+            below(_closing(runner, told))
+        elif about == "cancelled":
+            below("cancelled: everything is as it was before the re-run")
+
+    return tell
+
+
+def _field(each: dict[str, str]) -> list[str]:
+    return [f"  {each['path']}", f"    recorded: {_line(each['recorded'])}", f"    now:      {_line(each['now'])}"]
+
+
+def _line(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def take_of(root: Path, name: str = "") -> Cassette:
+    """A take by its name; without one the default take, else the newest. Raises TapeUsageError where there is none."""
+    base = Cassette.open(root)
+    name = name or takes.default(root)
+    if not name:
+        found = takes.found(root)
+        if not found:
+            raise TapeUsageError(f"{root.name} has no takes: override a reply first (%tape override)")
+        name = takes.name_of(max(found, key=lambda path: path.stat().st_mtime_ns))
+    takes.require(root, name)
+    return base.take(name)
+
+
+def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:
+    """The entries of a plan that a person named by their prompt numbers ("3") or ids of cells."""
+    found: set[int] = set()
+    for word in words:
+        same = [cell.entry for cell in made.cells if word in _names(cell)]
+        if not same:
+            known = ", ".join(name for cell in made.cells for name in _names(cell)[:1])
+            raise TapeUsageError(f"{word[:80]!r} is no cell of this plan; there are: {known}")
+        found |= set(same)
+    return frozenset(found)
+
+
+def _names(cell: PlanCell) -> list[str]:
+    return [*([str(cell.number), f"[{cell.number}]"] if cell.number is not None else []), cell.cell]
+
+
+def plan_text(made: Plan) -> str:
+    """The plan before anything runs, for people."""
+    calls = f"{made.from_tape} calls from the tape, {made.maybe_live} may ask anew"
+    lines = [f"Re-run {len(made.cells)} of {made.total} cells with take {made.take}: {calls}"]
+    for cell in made.cells:
+        number = f"[{cell.number}]" if cell.number is not None else "[ ]"
+        lines.append(f"  {'x' if cell.ticked else ' '} {number:5} {cell.title:40} {'; '.join(cell.reasons)}")
+    lines += [f"  ! {warning}" for warning in made.warnings]
+    lines += [f"  ! only a fresh kernel gets this right: {made.hermetic}"] if made.hermetic else []
+    return "\n".join(lines)
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()!r}: {error}. Usage: {USAGE}") from None

@@ -1,0 +1,137 @@
+"""Notebook room: what a view asks of plans and re-runs: plan, rerun, cancel, resolve, adopt. Checks what comes from the
+page and hands it to the Rerunner; what a re-run tells goes to the view that asked for it.
+
+A page's questions come on whatever thread; a re-run is done on the kernel's main thread, while no cell runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tape_jupyter import takes
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.notebook import lab, rerun
+from tape_jupyter.notebook.rerun import CHOICES, Ask, Rerunner
+from tape_jupyter.notebook.viewer import Forged, Viewer, answers
+
+_POLICIES = ("stop", "live", "stale")
+
+
+@answers("plan")
+def plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, changed?}: `changed` are span ids ("RUN" or "RUN/CALL") or ids of cells."""
+    runner, changed = rerun.of(viewer.cells), message.get("changed")
+    if isinstance(changed, str):
+        changed = [changed]
+    if changed is not None and not _texts(changed):
+        raise Forged("changed")
+    return runner.plan(_take(viewer, message), _entries(runner, changed) if changed else None).record()
+
+
+@answers("rerun")
+def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, entries, fresh, on_divergence}: begins once the kernel is idle, and tells how it gets on."""
+    entries, policy = message.get("entries"), message.get("on_divergence", "stop")
+    if not _numbers(entries) or policy not in _POLICIES or not isinstance(message.get("fresh", False), bool):
+        raise Forged("rerun")
+    runner, take = rerun.of(viewer.cells), _take(viewer, message)
+    made = runner.plan(take, _entries(runner, message.get("changed") or []) or None)
+    if unknown := set(entries or ()) - set(made.entries):
+        raise TapeUsageError(f"the plan is another one now (it has no entry {min(unknown)}): ask for it again")
+    if runner.running:
+        raise TapeUsageError("a re-run is on already")
+    ask = Ask(made, take, frozenset(entries) if entries is not None else None, policy)
+    _soon(viewer, lambda: runner.start(ask, _teller(viewer)))
+    return {"started": True}
+
+
+@answers("cancel")
+def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    runner = rerun.of(viewer.cells)
+    if runner.parked is not None:
+        _soon(viewer, lambda: runner.cancel(tell=_teller(viewer)))
+    else:
+        runner.cancel(tell=_teller(viewer))
+    return {}
+
+
+@answers("resolve")
+def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{divergence, choice, reply?}: what becomes of the call that the re-run waits at."""
+    divergence, choice, reply = message.get("divergence"), message.get("choice"), message.get("reply")
+    if not isinstance(divergence, str) or choice not in CHOICES or not isinstance(reply, str | None):
+        raise Forged("resolve")
+    runner = rerun.of(viewer.cells)
+    runner.check(divergence, choice, reply)
+    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=_teller(viewer)))
+    return {}
+
+
+@answers("adopt")
+def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, cells}: cells that the proof found to depend on it are planned from now on."""
+    if not _texts(message.get("cells")):
+        raise Forged("adopt")
+    runner = rerun.of(viewer.cells)
+    runner.learned |= _entries(runner, message["cells"])
+    return runner.plan(_take(viewer, message)).record()
+
+
+def _teller(viewer: Viewer) -> rerun.Tell:
+    def tell(about: str, told: dict[str, Any]) -> None:
+        viewer.tell(about, **told)
+        if about in ("done", "cancelled"):
+            viewer.changed()
+
+    return tell
+
+
+def _soon(viewer: Viewer, do: Callable[[], object]) -> None:
+    """On the main thread once it is idle; what goes wrong there is told, since nobody waits for an answer any more."""
+
+    def told() -> None:
+        try:
+            do()
+        except Exception as error:
+            viewer.tell("failed", text=f"{type(error).__name__}: {error}")
+
+    lab.on_main(told)
+
+
+def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
+    """The take that is asked of; "" is the one that is open, else the default one."""
+    name = message.get("take", "")
+    if not isinstance(name, str):
+        raise Forged("take")
+    book = viewer.book
+    if not isinstance(book, Cassette):
+        raise TapeUsageError("there is no cassette to re-run from yet")
+    name = name or (takes.name_of(book.path) if book.base is not None else takes.default(book.root))
+    if not name:
+        return book
+    takes.require(book.root, name)
+    return Cassette.open(book.root).take(name)
+
+
+def _entries(runner: Rerunner, words: list[str]) -> set[int]:
+    """The entries that runs, calls or cells stand for. Raises TapeUsageError where there is none."""
+    history = runner.history
+    found: set[int] = set()
+    for word in words:
+        run = word.partition("/")[0]
+        entry = history.of_run(run) if history is not None else None
+        cells = runner.of_cell(word)
+        found |= {entry.index} if entry is not None else {cells[-1]} if cells else set()
+    if words and not found:
+        raise TapeUsageError("this kernel has not run that cell: run the notebook first (%tape replay, Run All)")
+    return found
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _numbers(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(type(each) is int for each in value))

@@ -1,0 +1,241 @@
+"""Change one reply, re-run what depends on it, in real kernels: outputs land in the cells they belong to, what does not
+depend on it is left alone, the recording is never written, and a call that asks anew waits for a person.
+"""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+import tape_jupyter as tape
+from tests.notebook import Kernel, Ran, _put, notebook
+from tests.provider import Provider
+
+LOAD = "%load_ext tape_jupyter"
+SETUP = """import json, urllib3
+pool = urllib3.PoolManager()
+def ask(text, stream=False):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "stream": stream, "messages": [{"role": "user", "content": text}]}
+    reply = pool.request("POST", "URL/v1/messages", json=body, retries=False)
+    if not stream:
+        return "".join(block["text"] for block in reply.json()["content"])
+    told = [json.loads(line[6:]) for line in reply.data.decode().splitlines() if line.startswith("data: ")]
+    return "".join(each["delta"].get("text", "") for each in told if each["type"] == "content_block_delta")
+message = "I cannot open my invoice." """
+CLASSIFY = '%%tape record\nmood = ask(f"Is the sentiment of this positive or negative? {message}", stream=True)\nprint("mood:", mood)'
+ANSWER = '%%tape record\nanswer = ask(f"Reply to a {mood} customer: {message} {mood}")\nprint("answer:", answer)'
+PLAIN = 'tone = {"negative": "sorry", "positive": "glad"}[mood]\nprint("tone:", tone)'
+UNRELATED = 'print("unrelated")\nother = len(message)'
+REPORT = 'report = f"{mood}/{answer}"\nprint("report:", report)\nreport'
+CELLS = {"setup": SETUP, "classify": CLASSIFY, "answer": ANSWER, "unrelated": UNRELATED, "report": REPORT}
+
+
+@pytest.fixture
+def provider():
+    with Provider() as provider:
+        yield provider
+
+
+class Page:
+    """A front end that keeps listening for the outputs of every cell that it ever asked for, as JupyterLab does."""
+
+    def __init__(self, kernel, provider, cells):
+        self.kernel, self.asked, self.shown, self.cells = kernel, {}, {}, dict(cells)
+        self.provider = provider
+
+    def run(self, cell):
+        code = self.cells[cell].replace("URL", self.provider.url)
+        return self.execute(code, cell)
+
+    def execute(self, code, cell="said"):
+        asked = self.kernel.send(code, cell)
+        self.asked[asked] = cell
+        self.shown[cell] = Ran()
+        return self.until_idle(asked)
+
+    def until_idle(self, asked):
+        """Collect what comes for whatever cell, until this one is done."""
+        while True:
+            message = self.kernel._client.get_iopub_msg(timeout=60)
+            parent, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
+            if kind == "status" and content["execution_state"] == "idle" and parent == asked:
+                break
+            if parent in self.asked:
+                self.show(self.asked[parent], kind, content)
+        reply = self.kernel._reply(asked, __import__("time").monotonic() + 60)["content"]
+        ran = self.shown[self.asked[asked]]
+        ran.status, ran.ename, ran.evalue = reply["status"], reply.get("ename", ""), reply.get("evalue", "")
+        return ran
+
+    def show(self, cell, kind, content):
+        if kind == "clear_output":
+            self.shown[cell].outputs.clear()
+        else:
+            _put(self.shown[cell], kind, content)
+
+    def text(self, cell):
+        return self.shown[cell].stdout
+
+
+@pytest.fixture
+def page(tmp_path, provider):
+    sources = [source.replace("URL", provider.url) for source in CELLS.values()]
+    notebook(tmp_path / "support.ipynb", LOAD, *sources)
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
+        page = Page(kernel, provider, CELLS)
+        assert page.execute(LOAD, "load").ok
+        yield page
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tmp_path / "support.tapes" / "main.tape.yaml"
+
+
+@pytest.fixture
+def recorded(page, base, provider):
+    """The five cells, run and recorded; the classification is overridden in the take `angry`."""
+    return record(page, base, provider)
+
+
+def record(page, base, provider):
+    """The digest of the recording."""
+    for cell in CELLS:
+        assert page.run(cell).ok, page.shown[cell].traceback
+    assert page.text("classify") == "mood: negative\n"
+    override(base, "positive")
+    provider.requests.clear()
+    return digest(base)
+
+
+def override(base, text, take="angry"):
+    """The classification's reply says something else in a take."""
+    cassette = tape.open(base)
+    call = cassette.calls[0]
+    reply = call.reply()
+    chunks = tuple(chunk.replace(b"negative", text.encode()) for chunk in reply.chunks)
+    return cassette.override(call, reply=replace(reply, chunks=chunks), take=take)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_plan_says_which_cells_and_why(page, recorded):
+    plan = page.execute("%tape plan angry").stdout
+    assert "Re-run 3 of" in plan, plan
+    lines = {line.split()[1]: line for line in plan.splitlines() if line.startswith("  x [")}
+    assert list(lines) == ["[3]", "[4]", "[6]"], "not the unrelated cell"
+    assert "holds the changed reply" in lines["[3]"]
+    assert "reads `mood`" in lines["[4]"] and "reads `mood`" in lines["[6]"]
+
+
+def test_a_divergence_goes_live_and_all_lands_in_place(page, recorded, base, provider):
+    before = {cell: page.text(cell) for cell in CELLS}
+    said = page.execute("%tape rerun angry --on-divergence live")
+    assert page.text("classify") == "mood: positive\n", said.stdout + said.traceback
+    assert "You wrote" in page.text("answer") and page.text("answer") != before["answer"]
+    assert page.text("report").startswith("report: positive/You wrote")
+    assert page.text("unrelated") == before["unrelated"] and len(provider.requests) == 1
+    assert "went live" in said.stdout and "mood: 'negative' -> 'positive'" in said.stdout, said.stdout
+    assert digest(base) == recorded
+    assert page.execute("print(mood, other)").stdout == "positive 25\n"
+
+
+def test_it_stops_at_a_divergence_with_its_diff_and_goes_on_as_it_is_told(page, recorded, base, provider):
+    said = page.execute("%tape rerun angry")
+    assert "is not on the tape; the re-run waits here" in said.stdout and provider.requests == []
+    assert "negative" in said.stdout and "now:" in said.stdout and "--on-divergence stale" in said.stdout
+    assert "UnmatchedCall" in page.shown["answer"].traceback
+    assert page.text("report").startswith("report: negative"), "what comes after has not run"
+
+    said = page.execute("%tape rerun --on-divergence stale")
+    assert "the last of them 'negative'" in page.text("answer") and page.text("report").startswith("report: positive/")
+    assert "stale" in said.stdout and provider.requests == [] and digest(base) == recorded
+
+
+def test_a_reply_written_by_hand_is_on_the_take_and_replays_without_asking(page, recorded, base, provider):
+    page.execute("%tape rerun angry")
+    said = page.execute("%tape rerun --write 'How lovely, dear customer.'")
+    assert page.text("answer") == "answer: How lovely, dear customer.\n", said.stdout
+    assert "written by hand" in said.stdout and provider.requests == []
+    assert page.execute("%tape rerun angry").stdout.count("changed") >= 0
+    assert page.text("answer") == "answer: How lovely, dear customer.\n" and digest(base) == recorded
+
+
+def test_a_skipped_cell_keeps_what_it_made_and_showed(page, recorded, base):
+    before = page.text("answer")
+    page.execute("%tape rerun angry")
+    said = page.execute("%tape rerun --on-divergence skip")
+    assert page.text("answer") == before and page.shown["answer"].traceback == ""
+    assert page.text("report").startswith("report: positive/You wrote"), said.stdout
+    assert "not run: [4] skipped at a divergence" in said.stdout
+
+
+def test_cancelling_puts_values_and_outputs_back(page, recorded, base):
+    before = {cell: page.text(cell) for cell in CELLS}
+    page.execute("%tape rerun angry")
+    assert page.text("classify") == "mood: positive\n"
+    said = page.execute("%tape rerun --cancel")
+    assert "everything is as it was" in said.stdout
+    assert {cell: page.text(cell) for cell in CELLS} == before
+    assert page.execute("print(mood)").stdout == "negative\n" and digest(base) == recorded
+
+
+def test_an_error_stops_the_re_run_and_what_follows_keeps_its_outputs(page, base, provider):
+    page.cells["answer"] = 'answer = {"negative": "sorry"}[mood]\nprint("answer:", answer)'
+    before = record(page, base, provider)
+    said = page.execute("%tape rerun angry")
+    assert page.text("classify") == "mood: positive\n" and "KeyError" in page.shown["answer"].traceback
+    assert page.text("report") == "report: negative/sorry\n"
+    assert "stopped: [4] raised an error" in said.stdout and digest(base) == before
+
+
+def test_a_tables_changes_are_told_as_a_table(page, base, provider):
+    page.cells["report"] = 'import pandas\npandas.DataFrame({"mood": [mood, "any"], "n": [1, 2]})'
+    page.cells["answer"] = 'answer = ""'
+    record(page, base, provider)
+    said = page.execute("%tape rerun angry")
+    assert "-0,negative,1" in said.stdout and "+0,positive,1" in said.stdout, said.stdout
+
+
+ASYNC_ANSWER = """import asyncio
+await asyncio.sleep(0)
+answer = f"so {mood}"
+await asyncio.sleep(0.01)
+print("answer:", answer)"""
+
+
+def test_cells_that_await_are_run_again_too_one_at_a_time(page, base, provider):
+    page.cells["answer"] = ASYNC_ANSWER
+    record(page, base, provider)
+    page.execute("%tape rerun angry", "asks")
+    assert page.execute("print(mood)").stdout == "positive\n", "the next cell waits for the re-run"
+    assert "+answer: so positive" in page.text("asks"), page.text("asks")
+    assert page.text("answer") == "answer: so positive\n" and page.text("report") == "report: positive/so positive\n"
+
+
+def test_again_and_again(page, recorded, base, provider):
+    """A second re-run of the take asks nobody; a take of the take runs from what the first one left."""
+    page.execute("%tape rerun angry --on-divergence live")
+    first = {cell: page.text(cell) for cell in CELLS}
+    assert len(provider.requests) == 1
+    page.execute("%tape rerun angry")
+    assert {cell: page.text(cell) for cell in CELLS} == first and len(provider.requests) == 1
+
+    taken = tape.open(base).take("angry")
+    chunks = tuple(chunk.replace(b"positive", b"neutral") for chunk in taken.calls[0].reply().chunks)
+    taken.override(taken.calls[0], reply=replace(taken.calls[0].reply(), chunks=chunks), take="calm")
+    said = page.execute("%tape rerun calm --on-divergence stale")
+    assert page.text("classify") == "mood: neutral\n", said.stdout
+    assert page.text("report").startswith("report: neutral/") and digest(base) == recorded
+
+
+def test_the_take_replays_afterwards_offline(page, recorded, base, provider):
+    page.execute("%tape rerun angry --on-divergence live")
+    live = page.text("answer")
+    provider.requests.clear()
+    for cell in CELLS:
+        page.cells[cell] = page.cells[cell].replace("%%tape record", "%%tape replay --take angry")
+        assert page.run(cell).ok, page.shown[cell].traceback
+    assert page.text("answer") == live and provider.requests == []
