@@ -219,24 +219,44 @@ def rerun(
     return int(not done.good)
 
 
-@tape.command(epilog=f"{EXAMPLES}  tape show churn.ipynb\n  tape show churn.tapes/main.tape.yaml 78a670b1")
+@tape.command(
+    epilog=f"{EXAMPLES}  tape show churn.ipynb\n  tape show churn.tapes/main.tape.yaml 78a670b1\n"
+    "  tape show churn.ipynb --html              churn.tape.html: the viewer, in one file"
+)
 @where
 @click.argument("call", required=False)
 @of_name
+@click.option(
+    "--html", is_flag=False, flag_value="", metavar="[OUT.html]", help="Write one page that needs nothing else."
+)
 @as_json
 @handled
-def show(where: Path, call: str | None, name: str | None, *, as_json: bool) -> None:
-    """Show a cassette's runs, or one CALL in full."""
+def show(where: Path, call: str | None, name: str | None, html: str | None, *, as_json: bool) -> None:
+    """Show a cassette's runs, one CALL in full, or all of it as a page."""
     from tape_jupyter import listing
 
     tapes = [_open(path) for path in listing.cassettes_of(where, name)]
-    if call is not None:
+    if html is not None:
+        _pages(tapes, Path(html) if html else None, as_json=as_json)
+    elif call is not None:
         entry = listing.find(tapes, call)
         click.echo(_json(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry)))
     elif as_json:
         click.echo(_json([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes]))
     else:
         click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
+
+
+def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
+    """The page of each cassette; `out` names that of the first, which is then the only one."""
+    from tape_jupyter import page
+
+    written = [page.write(tape_, out) for tape_ in (tapes[:1] if out is not None else tapes)]
+    if as_json:
+        click.echo(_json([{"page": str(path), "notes": notes} for path, notes in written]))
+        return
+    for path, notes in written:
+        click.echo("\n".join([str(path), *(f"  ! {note}" for note in notes)]))
 
 
 @tape.command(epilog=f"{EXAMPLES}  tape calls churn.ipynb\n  tape calls churn.ipynb --json | jq '.[].cost'")

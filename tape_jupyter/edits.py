@@ -371,6 +371,15 @@ def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
     return []
 
 
+def warnings(entry: Entry, answer: Answer) -> list[dict[str, str]]:
+    """What is odd about a message that an answer says: unknown tools, broken schemas, results without their call."""
+    request = entry.request()
+    if not isinstance(answer.reply, Reply) or isinstance(request, FunctionCall) or answer.told["edit"] != "message":
+        return []
+    taken, said = _taken(entry)[0], editing.message_of(request, answer.reply)
+    return [] if taken is None else _problems(entry, taken, said)
+
+
 def _problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
     request = entry.request()
     assert isinstance(request, Request)

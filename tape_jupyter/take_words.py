@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import differences, takes
+from tape_jupyter import differences, takes, undo
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
-USAGE = "takes [rename A B|delete A|diff A B]"
+USAGE = "takes [rename A B|default A|undo A|keep A|discard A|diff A B]"
 
 
 def listed(cassette: Path) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def _listed(cassette: Path, path: Path) -> dict[str, Any]:
     by_hand = sum(not each.by for each in made)
     return {
         "take": name, "path": str(path), "of": list(take.chain[:-1]),
-        "overrides": by_hand, "live": len(made) - by_hand, "calls": own,
+        "overrides": by_hand, "live": len(made) - by_hand, "calls": own, "default": takes.default(cassette) == name,
     }  # fmt: skip
 
 
@@ -48,7 +48,8 @@ def _line(row: dict[str, Any]) -> str:
         return f"{row['take']:24}  ! {row['error']}"
     counts = (("overrides", "by hand"), ("live", "live"), ("calls", "new calls"))
     told = ", ".join(f"{row[key]} {word}" for key, word in counts if row[key]) or "empty"
-    return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])})"
+    chosen = "  default" if row["default"] else ""
+    return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])}){chosen}"
 
 
 def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Difference]]:
@@ -56,9 +57,17 @@ def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Dif
     match list(words):
         case ["rename", old, new]:
             return f"take {old} is called {takes.name_of(takes.rename(cassette, old, new))} now", []
-        case ["delete", name]:
+        case ["delete" | "discard", name]:
             aside = takes.delete(cassette, name)
-            return f"take {name} is put aside, in {aside}; move it back to have it again", []
+            return f"take {name} is put aside, in {aside}; `takes undo {name}` or move it back to have it again", []
+        case ["undo", name]:
+            return undo.undo(cassette, name), []
+        case ["keep", name]:
+            return f"take {name} is kept, in {takes.require(cassette, name)}", []
+        case ["default", name]:
+            takes.choose(cassette, name)
+            own = name == takes.stem(cassette)
+            return f"{'the recording' if own else f'take {name}'} replays where no take is named", []
         case ["diff", one, other]:
             return compared(named(cassette, one), named(cassette, other))
         case _:

@@ -28,13 +28,26 @@ def run(*words):
     return CliRunner().invoke(tape, [str(word) for word in words])
 
 
-COMMANDS = ["record", "replay", "show", "calls", "gaps", "prune", "takes", "diff", "doctor", "demo"]
+COMMANDS = [
+    "record",
+    "replay",
+    "rerun",
+    "show",
+    "calls",
+    "gaps",
+    "prune",
+    "override",
+    "takes",
+    "diff",
+    "doctor",
+    "demo",
+]
 
 
 def test_help_names_every_command_and_shows_examples():
     said = run("--help").output
     assert [line.split()[0] for line in said.split("Commands:\n")[1].splitlines() if line.startswith("  ")][
-        :10
+        :12
     ] == COMMANDS
     assert "tape replay churn.ipynb" in said
     assert run("--version").output == f"tape-jupyter {__version__}\n"

@@ -1,0 +1,100 @@
+"""Doors room: `%tape override CALL ...` and `tape override NB CALL ...`: one place, two doors. Parses words, makes the
+take, tells in text or plain structure; prints nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tape_jupyter import edits, overrides, takes
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.edits import Answer
+from tape_jupyter.entry import Entry
+from tape_jupyter.errors import TapeUsageError
+
+USAGE = (
+    "override CALL --text TEXT | --message JSON | --fault NAME[:OPTION=VALUE,...] | --value JSON | "
+    "--reply BODY [--status N]  [--take NAME] [--of TAKE]"
+)
+WAYS = ("text", "message", "fault", "value", "reply")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise TapeUsageError(f"{message}. Usage: {USAGE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A reply that was overridden: the take that holds it, and what was said of it."""
+
+    take: Cassette
+    entry: Entry
+    answer: Answer
+    warnings: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        name, told = takes.name_of(self.take.path), dict(self.answer.told)
+        notes = [*self.answer.notes, *self.warnings]
+        call = f"{self.entry.run}/{self.entry.id}"
+        return {"take": name, "path": str(self.take.path), "call": call, **told, "notes": notes}
+
+    def text(self) -> str:
+        name = takes.name_of(self.take.path)
+        lines = [f"take {name}: call {self.entry.id} answers otherwise now; {self.take.root.name} is as it was"]
+        lines += [f"  {note}" for note in (*self.answer.notes, *self.warnings)]
+        return "\n".join([*lines, f"to play it: --take {name}; to have the recorded reply again: takes undo {name}"])
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The words of a `%tape override` line. Nothing in it is expanded. Raises TapeUsageError."""
+    parser = _Parser(prog="%tape override", add_help=False, allow_abbrev=False)
+    parser.add_argument("call")
+    for way in (*WAYS, "take", "of"):
+        parser.add_argument(f"--{way}")
+    parser.add_argument("--status", type=int)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. Usage: {USAGE}") from None
+    return vars(parser.parse_args(words))
+
+
+def override(root: Path, said: Mapping[str, Any]) -> Done:
+    """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError, CassetteError."""
+    book = Cassette.open(root)
+    if of := said.get("of"):
+        takes.require(root, of)
+        book = book.take(of)
+    entry = overrides.find(book, said["call"])
+    ways = [way for way in WAYS if said.get(way) is not None]
+    if len(ways) != 1:
+        raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
+    if said.get("status") is not None and ways != ["reply"]:
+        raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
+    answer, warnings = _answer(entry, ways[0], said)
+    return Done(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
+
+
+def _answer(entry: Entry, way: str, said: Mapping[str, Any]) -> tuple[Answer, tuple[str, ...]]:
+    told = said[way]
+    if way == "value":
+        edit: dict[str, Any] = {"form": "value", "value": told}
+    elif way == "reply":
+        edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
+    else:
+        answer = edits.given(entry, **{way: told})
+        return answer, tuple(_said(each) for each in edits.warnings(entry, answer))
+    problems = edits.problems_of(entry, edit)
+    if wrong := next((each for each in problems if each["level"] == "error"), None):
+        raise TapeUsageError(_said(wrong))
+    return edits.made_of(entry, edit), tuple(map(_said, problems))
+
+
+def _said(problem: Mapping[str, str]) -> str:
+    return ": ".join(part for part in (problem["path"], problem["text"]) if part)
