@@ -7,6 +7,8 @@ import { Output, type Saved, savedOf } from "./output.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
 const HIGHEST = 460;
+/** As soon as a call was opened. */
+const OPEN = 400;
 const ROW = 24;
 /** The bar, the axis above the rows and the foot below them. */
 const AROUND = 112;
@@ -44,9 +46,10 @@ class Renderer extends Widget {
     const place = document.createElement("div");
     place.className = "tape-door";
     this.node.replaceChildren(place);
-    const height = Math.min(HIGHEST, AROUND + ROW * Math.max(saved.page.total, 4)); // a list as high as its rows virtualises nothing
-    this.node.style.height = `${height}px`;
-    const output = new Output(this.node, this.#resolver, saved, height);
+    const low = Math.min(HIGHEST, AROUND + ROW * Math.max(saved.page.id.length, 3)); // a list as high as its rows virtualises nothing
+    this.node.style.height = `${low}px`;
+    const output = new Output(this.node, this.#resolver, saved);
+    output.opened = () => (this.node.style.height = `${Math.max(low, OPEN)}px`);
     const unmount = mount(place, output.door, chunks);
     this.#leave = () => {
       this.#leave = () => undefined;

@@ -37,18 +37,20 @@ export function savedOf(data: unknown): Saved | string {
 
 export class Output {
   readonly door: Door;
+  /** Called when the person opens a span: a few rows leave no room for its detail. */
+  opened: () => void = () => undefined;
   readonly #node: HTMLElement;
   readonly #resolver: Resolver | null;
   readonly #saved: Saved;
   #cassette: Promise<Cassette> | null = null;
   #line: { link: Link; wire: Wire } | null = null;
 
-  constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved, height: number) {
+  constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved) {
     this.#node = node;
     this.#resolver = resolver;
     this.#saved = saved;
     const able = { modes: false, override: true, rerun: true, step: false, cells: true };
-    this.door = new Door({ door: "output", able, title: saved.title, height }, (ask) => this.#behind(ask));
+    this.door = new Door({ door: "output", able, title: saved.title }, (ask) => this.#behind(ask));
   }
 
   close(): void {
@@ -58,6 +60,7 @@ export class Output {
 
   #behind(ask: Ask): void {
     const { page, session } = this.#saved;
+    if (ask.about === "detail") this.opened();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, session); return; }
     if (ask.about === "spans") { this.door.answer(ask, page); return; }
     if (ask.about === "select") { this.#select(ask); return; }

@@ -10,7 +10,9 @@ const RULES = `
 @keyframes tape-lit { from, 40% { box-shadow: inset 3px 0 0 var(--jp-brand-color1), 0 0 0 1px var(--jp-brand-color1); } to { box-shadow: none; } }
 @media (prefers-reduced-motion: reduce) { .tape-lit { animation: none; box-shadow: inset 3px 0 0 var(--jp-brand-color1); } }
 .tape-mode { display: flex; align-items: center; }
-.tape-mode select { font-size: var(--jp-ui-font-size1); }
+.tape-mode .jp-HTMLSelect { position: relative; }
+.tape-mode .jp-HTMLSelect::after { content: "▾"; position: absolute; right: 6px; top: 50%; transform: translateY(-50%); pointer-events: none; color: var(--jp-ui-font-color2); }
+.tape-mode select { font-size: var(--jp-ui-font-size1); padding-right: 22px; }
 .tape-mode[data-mode="record"] select { color: var(--jp-error-color1); }
 .tape-mode[data-mode="replay"] select { color: var(--jp-brand-color1); }
 .tape-status { padding: 0 6px; cursor: pointer; white-space: nowrap; font-variant-numeric: tabular-nums; font-size: var(--jp-ui-font-size1); line-height: 24px; }
