@@ -27,8 +27,7 @@ def report(
 
 def test_one_line_says_mode_calls_models_tokens_cost_time_and_cassette():
     assert summary.text(report(ASK, ASK, LOOK)) == (
-        "tape record · 3 calls (2 claude-sonnet-5, 1 lookup), 1 failed · 2,408 in + 620 out tokens · $0.017"
-        " · 3.40 s · churn.tapes/main.tape.yaml"
+        "● recorded  3 calls · claude-sonnet-5 ×2, lookup · 1 failed · 3,028 tok · $0.017 · 3.40 s · churn.tapes/main"
     )
 
 
@@ -37,15 +36,15 @@ def test_a_replay_says_what_it_saved():
 
 
 def test_a_cell_without_calls_is_one_short_line():
-    assert summary.text(report()) == "tape record · no calls · 3.40 s · churn.tapes/main.tape.yaml"
-    assert summary.text(report(mode="live", path=None)) == "tape live · no calls · 3.40 s"
+    assert summary.text(report()) == "● recorded  no calls · 3.40 s · churn.tapes/main"
+    assert summary.text(report(mode="live", path=None)) == "● observed  no calls · 3.40 s"
     assert not summary.worth_showing(report())
     assert summary.worth_showing(report(warnings=["w"]))
 
 
 def test_an_unknown_price_is_not_told_and_a_partly_known_one_has_a_plus():
     unknown = Row("1", "model", "gemma", Facts(provider="local", model="gemma", usage=Usage(10, 5)))
-    assert "10 in + 5 out tokens · 3.40 s" in summary.headline(report(unknown))
+    assert "15 tok · 3.40 s" in summary.headline(report(unknown))
     assert "$0.0083+" in summary.headline(report(ASK, unknown))
 
 
@@ -53,7 +52,7 @@ def test_misses_warnings_and_an_incomplete_run_are_told():
     said = summary.text(
         report(LOOK, misses=[UnmatchedCall("no such call\nnearest: 78a670b1")], warnings=["cold"], incomplete=True)
     )
-    assert "1 refused" in said
+    assert said.startswith("✗ missed") and "1 refused" in said
     assert "incomplete" in said
     assert "✗ UnmatchedCall: no such call\nnearest: 78a670b1" in said
     assert "! cold" in said

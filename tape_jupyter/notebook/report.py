@@ -9,7 +9,7 @@ from typing import Any
 
 from tape_jupyter import kit
 from tape_jupyter.cassette import Entry
-from tape_jupyter.notebook import drifted, partial, tags
+from tape_jupyter.notebook import drifted, partial, saved, tags
 from tape_jupyter.notebook.capture import row_of
 from tape_jupyter.notebook.dialogues import told_by_all_turns
 from tape_jupyter.notebook.taped import Cell, CellReport, Later, Row
@@ -32,7 +32,7 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
     told = Later([*notes, *whereto], lambda: drifted.said(cell))
     return CellReport(
         cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
-        list(cell.divergences),
+        list(cell.divergences), lambda: saved.spans_of(cell),
     )  # fmt: skip
 
 

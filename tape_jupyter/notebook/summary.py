@@ -8,10 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter import takes
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.notebook import saved, waterfall
+from tape_jupyter.spans.heads import RETRIEVAL, TOOL
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.taped import CellReport, Row
+    from tape_jupyter.spans.pages import Spans
 
 NONE = "–"  # noqa: RUF001 - as in a printed table
 MAX_ROWS = 100
@@ -20,6 +27,7 @@ MAX_ROWS = 100
 MARK = {"tape": {"summary": True}}
 """Metadata of the output, so that tools that compare outputs can leave it out."""
 
+_BARS = 200
 _MISS, _WARNING, _NOTE = "✗", "!", "·"
 _STYLE = {
     _MISS: "color:var(--jp-error-color1,#d33)",
@@ -31,11 +39,34 @@ _CODE = "font-family:var(--jp-code-font-family,monospace)"  # <code> has a grey 
 _NUMBERS = ("in", "out", "cost", "time")
 
 
-def show(report: CellReport, shown: BaseException | None = None) -> None:
+def show(report: CellReport, shown: BaseException | None = None, notebook: Path | None = None) -> None:
     """Display it. `shown` is the error that stands above already: it is named, not told again."""
     from IPython.display import publish_display_data
 
-    publish_display_data({"text/plain": text(report, shown), "text/html": html(report, shown)}, metadata=MARK)  # type: ignore[no-untyped-call]
+    spans = _spans(report)
+    falls = waterfall.lines(_bars(spans)) if spans is not None else []
+    data: dict[str, Any] = {"text/plain": text(report, shown, falls), "text/html": html(report, shown, falls)}
+    made = saved.bundle(spans, len(report.calls), report.mode, notebook) if spans is not None else None
+    if made is not None:
+        data[saved.MIME] = made
+    publish_display_data(data, metadata=MARK)  # type: ignore[no-untyped-call]
+
+
+def _spans(report: CellReport) -> Spans | None:
+    """What is on the tape of a cell; None where that cannot be read now: the cell has its summary all the same."""
+    try:
+        return report.spans()
+    except (CassetteError, OSError):
+        return None
+
+
+def _bars(spans: Spans) -> list[waterfall.Bar]:
+    calls = [node for node in spans.nodes if node.told is not None]
+    rows = [(spans.row(node), node.told) for node in calls[:_BARS]]
+    return [
+        waterfall.Bar(told.asked if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end)
+        for row, told in rows
+    ]
 
 
 def worth_showing(report: CellReport) -> bool:
@@ -43,13 +74,15 @@ def worth_showing(report: CellReport) -> bool:
     return bool(report.calls or report.misses or report.warnings or report.notes)
 
 
-def text(report: CellReport, shown: BaseException | None = None) -> str:
-    return "\n".join([headline(report), *(f"  {mark} {said}" for mark, said in _remarks(report, shown))])
+def text(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
+    """The line, the waterfall's below it, and what is to be said."""
+    return "\n".join([headline(report), *falls, *(f"  {mark} {said}" for mark, said in _remarks(report, shown))])
 
 
-def html(report: CellReport, shown: BaseException | None = None) -> str:
+def html(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
     """One line, and the calls behind it in a table that unfolds."""
-    head = f'<span style="{_CODE}">{escape(headline(report))}</span>'
+    drawn = escape("\n".join([headline(report), *falls]))
+    head = f'<span style="{_CODE};white-space:pre-wrap">{drawn}</span>'
     remarks = "".join(
         f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>'
         for mark, said in _remarks(report, shown)
@@ -61,17 +94,31 @@ def html(report: CellReport, shown: BaseException | None = None) -> str:
 
 
 def headline(report: CellReport) -> str:
-    """Mode, calls, models, tokens, cost, time: one line of plain text."""
-    parts = [f"tape {report.mode}", _count(report.calls), *_money(report), seconds(report.seconds)]
+    """What became of it, calls, models, tokens, cost, time: one line of plain text."""
+    parts = [*_count(report.calls), *_money(report), seconds(report.seconds)]
     if report.misses:
-        parts.insert(2, f"{len(report.misses)} refused")
+        parts.insert(1, f"{len(report.misses)} refused")
     if report.incomplete:
         parts.append("incomplete")
     if report.take:
         parts.append(f"take: {report.take}")
     if report.path is not None:
-        parts.append(f"{report.path.parent.name}/{report.path.name}")
-    return " · ".join(parts)
+        root = takes.cassette_of(report.path)
+        parts.append(f"{root.parent.name}/{takes.stem(root)}")
+    return f"{_became(report)}  {' · '.join(parts)}"
+
+
+def _became(report: CellReport) -> str:
+    """`● recorded`, `● replayed`, `≠ diverged at call 3`, `✗ missed`."""
+    if report.divergences and report.mode == "replay":
+        return f"≠ diverged at call {len(report.calls) + 1}"
+    return f"{_MISS} missed" if report.misses else f"● {_WORDS.get(report.mode, report.mode)}"
+
+
+_WORDS = {
+    "record": "recorded", "replay": "replayed", "once": "recorded", "new_episodes": "played, new calls recorded",
+    "live": "observed",
+}  # fmt: skip
 
 
 def seconds(value: float | None) -> str:
@@ -161,15 +208,15 @@ def _told(miss: BaseException, *, whole: bool) -> str:
     return said if whole else said.partition("\n")[0]
 
 
-def _count(calls: Sequence[Row]) -> str:
-    """`3 calls (2 claude-sonnet-5, 1 lookup)`"""
+def _count(calls: Sequence[Row]) -> list[str]:
+    """`3 calls`, `claude-sonnet-5 x2, lookup`, `1 failed`"""
     if not calls:
-        return "no calls"
+        return ["no calls"]
     names = Counter(row.name or row.kind for row in calls).most_common()
-    listed = ", ".join(f"{count} {name}" if len(calls) > 1 else name for name, count in names[:4])
+    listed = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in names[:4])  # noqa: RUF001 - as in a bill
     more = f", {len(names) - 4} more names" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
-    return f"{counted(len(calls), 'call')} ({listed}{more})" + (f", {failed} failed" if failed else "")
+    return [counted(len(calls), "call"), f"{listed}{more}", *([f"{failed} failed"] if failed else [])]
 
 
 def _money(report: CellReport) -> list[str]:
@@ -177,9 +224,9 @@ def _money(report: CellReport) -> list[str]:
     used = [row for row in report.calls if row.tokens_in is not None or row.tokens_out is not None]
     if not used:
         return []
-    into, out = sum(row.tokens_in or 0 for row in used), sum(row.tokens_out or 0 for row in used)
+    total = sum((row.tokens_in or 0) + (row.tokens_out or 0) for row in used)
     known = [row.cost for row in used if row.cost is not None]
-    told = f"{tokens(into)} in + {tokens(out)} out tokens"
+    told = f"{tokens(total)} tok"
     if not known:
         return [told]
     price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")

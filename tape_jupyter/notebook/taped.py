@@ -26,6 +26,7 @@ from tape_jupyter.origin import Origin
 from tape_jupyter.pins.clock import TapeClock
 from tape_jupyter.player import Execution, Mode, Player
 from tape_jupyter.providers import Facts
+from tape_jupyter.spans.pages import Spans
 
 T = TypeVar("T")
 
@@ -155,7 +156,7 @@ class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
 
     `take` is the take that it played or wrote. `divergences` are the refused calls that a person can
-    decide on.
+    decide on. `spans` gives what is on the tape of it, read when it is shown.
     """
 
     mode: str
@@ -168,6 +169,7 @@ class CellReport:
     incomplete: bool
     take: str = ""
     divergences: Sequence[Divergence] = ()
+    spans: Callable[[], Spans | None] = lambda: None
 
 
 class Pacing(Protocol):

@@ -27,7 +27,8 @@ TYPES = {
     "path": "string", "parent": "string",
 }  # fmt: skip
 """Columns and their types. `seconds` and `first` are durations in seconds (`first`: to the first byte), `cost` is US
-dollars at list price, `path` the user's spans around a call joined by " / ", `parent` the taped function it was made in."""
+dollars at list price. `path` are the user's spans around a call, joined by " / ", `parent` is the taped function whose
+body made it."""
 
 
 def frame(book: Book) -> pd.DataFrame:
@@ -39,7 +40,7 @@ def frame(book: Book) -> pd.DataFrame:
     spans = Spans(book)
     spans.refresh()
     records = [_record(spans, node) for node in spans.nodes]
-    closed = {"kind": pd.CategoricalDtype(KINDS), "mark": pd.CategoricalDtype(MARKS)}
+    closed = {"kind": pd.CategoricalDtype(list(KINDS)), "mark": pd.CategoricalDtype(list(MARKS))}
     return pd.DataFrame(records, columns=list(TYPES)).astype({**TYPES, **closed})
 
 

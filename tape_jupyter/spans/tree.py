@@ -46,9 +46,15 @@ NOTHING_RUNS = Pending()
 
 
 def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
-    """The run records whose spans are shown, each followed by those that add to it."""
+    """The run records whose spans are shown, each followed by those that add to it.
+
+    What answers the same request when an SDK sends it again after an injected fault (`mode: again`) is no run of a
+    cell: it repeats calls that are shown.
+    """
     kept = Current(map(run_of, book.runs)).kept
-    records = {str(run.get("run")): run for run in book.runs if str(run.get("run")) in kept}
+    records = {
+        str(run.get("run")): run for run in book.runs if str(run.get("run")) in kept and run.get("mode") != "again"
+    }
     additions: dict[str, list[Mapping[str, Any]]] = {}
     for name, record in records.items():
         if parent := kept[name].parent:

@@ -216,7 +216,7 @@ def test_80_replay_of_the_session_wins_over_a_cells_record_and_says_so_once(tmp_
     ran = run_notebook(nb, tmp_path, {"TAPE_MODE": "replay"})
     assert [each.status for each in ran] == ["ok"] * 5
     assert ran[1].stdout == live[1].stdout
-    assert ran[1].summary.startswith("tape replay")
+    assert ran[1].summary.startswith("● replayed")
     assert "TAPE_MODE=replay wins" in ran[1].summary
     assert "wins" not in ran[2].summary
     assert "%tape off is ignored" in ran[3].stdout

@@ -69,8 +69,8 @@ def test_a_taped_cell_gives_its_last_expression_and_one_line_of_summary(kernel):
     ran = kernel.execute(taped("1 + 1"))
     assert ran.ok
     assert ran.result == "2"
-    assert ran.summary.startswith("tape record · no calls")
-    assert "churn.tapes/main.tape.yaml" in ran.summary
+    assert ran.summary.startswith("● recorded  no calls")
+    assert "churn.tapes/main" in ran.summary
 
 
 def test_a_taped_cell_can_await(kernel):
@@ -110,7 +110,7 @@ def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
     ran = kernel.execute(
         "%%tape record\n%%capture c\nfrom tape_jupyter.notebook import deck\nseen = deck.get().active is not None"
     )
-    assert ran.summary.count("tape record") == 1
+    assert ran.summary.count("● recorded") == 1
     assert kernel.execute("seen").result == "True"
 
 
@@ -170,7 +170,7 @@ def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
         deck.get().active is not None""")
     )
     assert ran.result == "True"
-    assert ran.summary.count("tape record") == 1
+    assert ran.summary.count("● recorded") == 1
     assert kernel.execute("deck.get().active is None").result == "True"
 
 
@@ -194,7 +194,7 @@ def test_a_recorded_visit_is_replayed_and_summed_up(kernel, site):
     assert "1 call" in first.summary
     again = kernel.execute("%%tape replay visits\n" + visit(site))
     assert again.stdout == first.stdout
-    assert again.summary.startswith("tape replay · 1 call")
+    assert again.summary.startswith("● replayed  1 call")
     assert kernel.execute(visit(site)).stdout != first.stdout
     assert "1 calls" in kernel.execute("%tape show visits").stdout
     assert "host" in kernel.execute("%tape calls visits").stdout
@@ -249,7 +249,7 @@ def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
     ("line", "said"),
     [
         ("%tape recrod", "did you mean record?"),
-        ("%tape view", "not in this version"),
+        ("%tape export", "not in this version"),
         ("%tape record A", "cannot name"),
     ],
 )

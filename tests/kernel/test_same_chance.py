@@ -183,7 +183,7 @@ def test_retries_of_an_sdk_leave_the_persons_numbers_as_recorded(tmp_path, sdk, 
             plain = kernel.execute(seed).stdout
             recorded = kernel.execute(f"%%tape record\n{code}")
             assert recorded.ok, recorded.traceback
-            assert recorded.summary.startswith("tape record · 5 calls")
+            assert recorded.summary.startswith("● recorded  5 calls")
     with Kernel(tmp_path, env) as kernel:
         assert kernel.execute(f"{LOAD}\n{sdk.replace('BASE', base)}\nrandom.seed(7)").ok
         replayed = kernel.execute(f"%%tape replay\n{code}")

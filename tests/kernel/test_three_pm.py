@@ -234,7 +234,7 @@ def test_the_retries_of_an_sdk_leave_text_numbers_and_times_as_recorded(retried,
     (recorded, took), (replayed, _), (edited, _) = retried[name]
     assert recorded.ok, recorded.traceback
     assert took > 2 * SECONDS
-    assert recorded.summary.startswith("tape record · 3 calls")
+    assert recorded.summary.startswith("● recorded  3 calls")
     assert replayed.stdout == recorded.stdout, replayed.traceback
     assert edited.stdout == recorded.stdout, edited.traceback
 

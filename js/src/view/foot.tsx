@@ -23,13 +23,18 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
 function totals({ calls, errors, tokens_in, tokens_out, cost, partial, seconds }: Totals): string {
   const tokens = tokens_in === null && tokens_out === null ? "" : `${short(tokens_in ?? 0)} → ${short(tokens_out ?? 0)} tok`;
   return [many(calls, "call"), errors ? many(errors, "error") : "", tokens, cost === null ? "" : `${partial ? "≥ " : ""}${dollars(cost)}`, duration(seconds)]
-    .filter(Boolean).join(" · ");
+    .filter(Boolean).map(unbroken).join(" · ");
+}
+
+/** A number stays beside its unit. */
+function unbroken(text: string): string {
+  return text.replaceAll(" ", "\u00a0");
 }
 
 function summed(desk: Desk): string {
   const { spans, calls, tokens, cost } = sums(desk.spans, desk.keep);
   const of = desk.keep ? `${exact(spans)} of ${exact(desk.spans.count)} spans` : "";
-  return [of, many(calls, "call"), tokens ? `${short(tokens)} tok` : "", cost ? dollars(cost) : ""].filter(Boolean).join(" · ");
+  return [of, many(calls, "call"), tokens ? `${short(tokens)} tok` : "", cost ? dollars(cost) : ""].filter(Boolean).map(unbroken).join(" · ");
 }
 
 function Notes({ notes }: { notes: readonly string[] }) {

@@ -4,8 +4,13 @@ import type { Desk, Look } from "./desk.ts";
 /** The desk's state; draws anew when it changes. */
 export function useLook(desk: Desk): Look {
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => desk.listen(() => draw(undefined)), [desk]);
-  return desk.look;
+  const drawn = desk.look;
+  useLayoutEffect(() => {
+    if (desk.look !== drawn) draw(undefined); // it changed while this was being drawn
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only before the first listening
+  }, [desk]);
+  useLayoutEffect(() => desk.listen(() => draw(undefined)), [desk]);
+  return drawn;
 }
 
 /** Width and height of an element, kept up to date; `begin` until it is measured. */

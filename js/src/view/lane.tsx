@@ -28,7 +28,7 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     }}
     onPointerMove={(event) => drag && set({ ...drag, to: share(event) })}
     onPointerUp={end} onPointerCancel={() => set(null)} onDblClick={() => desk.set({ zoom: "all" })}>
-    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).map(({ at, seconds }) => <small key={seconds} style={`left:${percent(at)}`}>{tick(seconds)}</small>)}
+    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).filter(({ at }) => shown.to - at > ((shown.to - shown.from) * 44) / width).map(({ at, seconds }) => <small key={seconds} style={`left:${percent(at)}`}>{tick(seconds)}</small>)}
     {drag && <span class="drag" style={`left:${100 * Math.min(drag.from, drag.to)}%;width:${100 * Math.abs(drag.to - drag.from)}%`} />}
   </div>;
 }

@@ -193,9 +193,9 @@ export interface PlanCell {
   needs?: number[];
 }
 
-// about: "rerun" {take, entries, fresh, on_divergence} -> {started}; about: "cancel" -> {}
+// about: "rerun" {take, entries, fresh, on_divergence, changed? as planned} -> {started}; about: "cancel" -> {}
 // about: "adopt" {take, cells} -> Plan (the proof named cells that differ); "done" may come again, with the proof's end
-// tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison
+// tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison; "cancelled" {}; "failed" {text}
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
 export interface Divergence {
   id: string; cell: string; title: string;

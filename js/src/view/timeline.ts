@@ -52,8 +52,9 @@ export class Timeline {
     for (const piece of this.#pieces()) {
       if (piece.at > 0 && piece.at >= shown.from && piece.at <= shown.to) out.push({ at: piece.at, seconds: piece.from });
       const from = piece.from + Math.max(0, shown.from - piece.at);
-      const to = piece.from + Math.min(piece.length, shown.to - piece.at);
-      for (let count = Math.ceil(from / step - 1e-9); count * step <= to + 1e-9; count++) {
+      const room = piece.at + piece.length < this.length ? step / 2 : 0; // the moment after a cut is written there
+      const to = piece.from + Math.min(piece.length - room, shown.to - piece.at);
+      for (let count = Math.max(0, Math.ceil(from / step - 1e-9)); count * step <= to + 1e-9; count++) {
         const at = piece.at + count * step - piece.from;
         if (!out.length || at - (out.at(-1)?.at ?? 0) > step * 0.8) out.push({ at, seconds: count * step });
       }

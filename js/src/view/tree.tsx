@@ -8,7 +8,7 @@ import type { Timeline, Window } from "./timeline.ts";
 import { plain } from "./keys.ts";
 
 /** Rows drawn beyond the edges, so that a scroll does not show a gap. */
-const SPARE = 8;
+const SPARE = 4;
 
 /** The tree of spans beside their waterfall: only the rows in sight are in the page, and the one that has the focus. */
 export function Tree({ desk, look }: { desk: Desk; look: Look }) {
@@ -35,6 +35,7 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
   const places = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
   if (at >= 0 && at < from) places.unshift(at);
   if (at >= to) places.push(at);
+  const slots = Math.ceil(height / ROW) + 2 * SPARE + 1;
   const last = Math.min(rows.length, Math.ceil((top + height) / ROW)) - 1;
   const shown = windowOf(look, timeline, spans, rows, first, last);
   const drawn = { folded: look.folded, keep: desk.keep, timeline, shown, active, open: look.open };
@@ -106,7 +107,8 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
         <Cuts timeline={timeline} shown={shown} />
         {places.map((one) => {
           const row = rows[one] ?? 0;
-          return <Row key={spans.id[row]} {...rowProps(spans, row, one, drawn)} />;
+          // Nodes are used again as one scrolls; the row with the focus keeps its own, so that a refresh leaves it there.
+          return <Row key={one === at ? spans.id[row] : one % slots} {...rowProps(spans, row, one, drawn)} />;
         })}
       </div>
     </div>

@@ -130,6 +130,20 @@ test("a take that is saved where no plan can be made: both are said", async () =
   expect(room.text).toContain("this kernel ran none of its cells");
 });
 
+test("what was planned from a cell is re-run from that cell", async () => {
+  const room = await fronted();
+  await room.do(() => room.work.plan("angry-customer", ["r-1/c-1"]));
+  await room.click("Re-run");
+  expect(room.asked("rerun")[0]).toMatchObject({ changed: ["r-1/c-1"] });
+});
+
+test("a re-run that fails on our side says so", async () => {
+  const room = await fronted();
+  await room.tell("progress", PROGRESS);
+  await room.tell("failed", { text: "OSError: disk full" });
+  expect(room.all('[role="alert"]')[0]?.textContent).toContain("disk full");
+});
+
 test("a refused re-run is said, and the plan stays", async () => {
   const room = await fronted(new Room({ rerun: () => new Error("the kernel is busy") }));
   await room.do(() => room.work.plan("angry-customer"));

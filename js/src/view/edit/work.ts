@@ -15,7 +15,7 @@ export type Policy = "stop" | "live" | "stale";
 export type State =
   | { phase: "idle" }
   | { phase: "planning" }
-  | { phase: "plan"; plan: Plan; notes: readonly string[] }
+  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined }
   | { phase: "running"; progress: Progress | null; divergence: Divergence | null; canceling: boolean }
   | { phase: "done"; comparison: Comparison }
   | { phase: "failed"; title: string; text: string; notes: readonly string[] };
@@ -67,7 +67,7 @@ export class Work {
 
   /** Ask for the plan of a take and show it. `changed` names spans or cells; without it, what the take overrides. */
   plan(take: string, changed?: readonly string[]): Promise<void> {
-    return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", []);
+    return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", [], changed);
   }
 
   /** Take in the cells that the proof named, and plan anew. */
@@ -80,12 +80,13 @@ export class Work {
     const notes = saved.notes ?? [];
     this.drafts.delete(span);
     this.#options.onSession?.(saved.session);
-    if (saved.plan) this.#go({ phase: "plan", plan: saved.plan, notes });
+    if (saved.plan) this.#go({ phase: "plan", plan: saved.plan, notes, changed: undefined });
     else void this.#plan("plan", { take: saved.take }, `Saved as take ${saved.take}`, notes);
   }
 
   async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
-    await this.ask("rerun", { take, entries, fresh, on_divergence: policy });
+    const changed = this.#state.phase === "plan" ? this.#state.changed : undefined;
+    await this.ask("rerun", { take, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
     if (this.#state.phase === "plan") this.#running({});
   }
 
@@ -122,11 +123,11 @@ export class Work {
     this.#listeners.clear();
   }
 
-  async #plan(about: "plan" | "adopt", body: Record<string, unknown>, title: string, notes: readonly string[]): Promise<void> {
+  async #plan(about: "plan" | "adopt", body: Record<string, unknown>, title: string, notes: readonly string[], changed?: readonly string[]): Promise<void> {
     this.#go({ phase: "planning" });
     try {
       const plan = await this.ask<Plan>(about, body);
-      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes });
+      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes, changed });
     } catch (error) {
       this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }

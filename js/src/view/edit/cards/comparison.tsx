@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { CellChange, Comparison, OutputChange } from "../../protocol.ts";
 import { align, type Cell } from "./csv.ts";
-import { Alert, Runs, useDoing } from "../small.tsx";
+import { Alert, Prose, Runs, useDoing } from "../small.tsx";
 import { Card } from "./parts.tsx";
 import { TakeActions } from "../takes.tsx";
 import { lines, words, type Run } from "../words.ts";
@@ -18,7 +18,7 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
   return <Card kind="comparison" title={`${ran} cell${ran === 1 ? "" : "s"} ran, ${differ.length} changed`} onEscape={() => work.dismiss()}>
     {stopped && <p class="tape-wrong" role="alert">Stopped: {stopped}</p>}
     <Proof work={work} comparison={comparison} />
-    {skipped.length > 0 && <p class="tape-dim">Not run: {skipped.join(", ")}.</p>}
+    {skipped.map((text) => <p key={text} class="tape-dim">Not run: <Prose text={text} /></p>)}
     <div class="tape-changes">
       {differ.map((cell) => <Change key={cell.cell} cell={cell} />)}
       {same.length > 0 && <p class="tape-dim">The same as before: {same.map(label).join(", ")}.</p>}
@@ -41,7 +41,7 @@ function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: 
   const { wrong, go } = useDoing();
   const said = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs:", "not provable": "not provable:" }[proof.state];
   const adopt = () => go(() => work.adopt(take, proof.adopt));
-  return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{said} {proof.state === "proved" || proof.state === "running" ? "" : proof.text}
+  return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{said} {proof.state === "differs" || proof.state === "not provable" ? <Prose text={proof.text} /> : ""}
     {proof.adopt.length > 0 && <> <button onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
 }
 

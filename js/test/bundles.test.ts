@@ -1,0 +1,21 @@
+// @vitest-environment node
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { build, DOORS, here } from "../build.mjs";
+
+/** Bytes, minified. A view is what a door sends before anything is opened or edited. */
+const MOST: Record<string, number> = { "widget.js": 60_000, "page.js": 60_000, "page-side.js": 60_000, "editor.js": 400_000 };
+
+test.each(DOORS)("$file stays small", async (door) => {
+  const text = await build(door);
+  expect(Buffer.byteLength(text)).toBeLessThan(MOST[door.file] ?? 100_000);
+  expect(text).not.toMatch(/<\/script|<!--/i); // it is written into pages
+});
+
+test("no recorded text can become code or markup: the sources have no way to do it", () => {
+  const forbidden = /innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|srcdoc|\beval\(|new Function\b|createContextualFragment|DOMParser|javascript:/;
+  const files = readdirSync(join(here, "src"), { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name));
+  expect(files.length).toBeGreaterThan(30);
+  for (const name of files) expect(forbidden.exec(readFileSync(join(here, "src", name), "utf8")), name).toBeNull();
+});

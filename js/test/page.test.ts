@@ -1,0 +1,53 @@
+import { afterEach, expect, test } from "vitest";
+import { PageDoor } from "../src/page/door.ts";
+import { Client } from "../src/view/client.ts";
+import type { Detail, Page, Raw, Session } from "../src/view/protocol.ts";
+import { detailOf, pageOf, sessionOf, STORY } from "./rows.ts";
+
+function write(id: string, value: unknown): void {
+  const script = document.createElement("script");
+  script.type = "application/json";
+  script.id = id;
+  script.textContent = JSON.stringify(value);
+  document.body.append(script);
+}
+const raw = (text: string): Raw => ({ text, hex: false, from: 0, total: text.length });
+const known = (id: string): object => ({ detail: detailOf(id), raw: { request: raw("asked"), reply: raw("0123456789") } });
+afterEach(() => document.body.replaceChildren());
+
+function page(): Client {
+  write("tape-state", { state: { title: "churn.ipynb" }, session: sessionOf() });
+  write("tape-rows", pageOf(STORY.slice(0, 4), { total: 7 }));
+  write("tape-rows-1", pageOf(STORY.slice(4), { from: 4, total: 7 }));
+  write("tape-details-0", { "r2/a": known("r2/a"), "r3/a": known("r3/a") });
+  return new Client(new PageDoor(document));
+}
+
+test("a page answers from its own blocks, rows one after the other", async () => {
+  const client = page();
+  expect((await client.ask<Session>("session")).cassette).toBe("main");
+  const rows = await client.ask<Page>("spans", { from: 0 });
+  expect([rows.id.length, rows.total]).toEqual([4, 7]);
+  expect((await client.ask<Page>("spans", { from: 4 })).id).toEqual(["r3/b", "r3/c", "r3/d"]);
+  expect((await client.ask<Detail>("detail", { span: "r2/a" })).id).toBe("r2/a");
+  expect((await client.ask<Raw>("raw", { span: "r2/a", side: "reply", from: 4, size: 3 })).text).toBe("456");
+});
+
+test("two calls of a page are compared; the others of its kind are offered, nearest first", async () => {
+  const client = page();
+  const { spans } = await client.ask<{ spans: { id: string }[] }>("candidates", { span: "r2/a" });
+  expect(spans.map(({ id }) => id)).toEqual(["r3/a", "r3/d"]);
+  expect(await client.ask("diff", { span: "r2/a", other: "r3/a" })).toMatchObject({ left_name: "r3/a", right_name: "r2/a" });
+});
+
+test("what was left out for its size is said, and so is what a page cannot do", async () => {
+  const client = page();
+  await expect(client.ask("detail", { span: "r3/d" })).rejects.toThrow("Open it in the notebook");
+  await expect(client.ask("detail", { span: "constructor" })).rejects.toThrow("Open it in the notebook");
+  await expect(client.ask("override", { span: "r2/a" })).rejects.toThrow("cannot");
+});
+
+test("a page without blocks is an empty tape", async () => {
+  const client = new Client(new PageDoor(document));
+  expect((await client.ask<Page>("spans", { from: 0 })).total).toBe(0);
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { Spans } from "../src/view/spans.ts";
+import { Timeline, zoomed } from "../src/view/timeline.ts";
+import { pageOf, STORY, type Made } from "./rows.ts";
+
+function timeline(rows: readonly Made[]): Timeline {
+  const spans = new Spans();
+  spans.append(pageOf(rows));
+  return new Timeline(spans);
+}
+const COFFEE: Made[] = [{ id: "a", start: 10, end: 12 }, { id: "b", start: 612, end: 614 }, { id: "c", start: 613, end: 616 }];
+
+test("without long pauses, time is drawn as it was", () => {
+  const drawn = timeline(STORY);
+  expect(drawn.pauses).toEqual([]);
+  expect(drawn.length).toBeCloseTo(3.2);
+  expect(drawn.at(1.7)).toBeCloseTo(1.7);
+});
+
+test("ten minutes in which nothing ran are cut out, and marked", () => {
+  const drawn = timeline(COFFEE);
+  expect(drawn.pauses).toHaveLength(1);
+  expect(drawn.pauses[0]?.seconds).toBe(600);
+  expect(drawn.length).toBeLessThan(6.5);
+  expect(drawn.at(11)).toBeCloseTo(1);
+  expect(drawn.at(614) - drawn.at(612)).toBeCloseTo(2);
+});
+
+test("later is always further right", () => {
+  const drawn = timeline(COFFEE);
+  const shown = Array.from({ length: 640 }, (_, second) => drawn.at(second));
+  expect(shown).toEqual([...shown].sort((a, b) => a - b));
+});
+
+test("ticks stand at round moments of recorded time, on both sides of a cut", () => {
+  const drawn = timeline(COFFEE);
+  const ticks = drawn.ticks({ from: 0, to: drawn.length }, 8);
+  expect(ticks.map(({ seconds }) => seconds)).toEqual([0, 1, 602, 603, 604, 605, 606]);
+  for (const { at, seconds } of ticks) expect(at).toBeCloseTo(drawn.at(seconds + 10), 5);
+});
+
+test("parallel calls leave no pause between them, in whatever order they come", () => {
+  expect(timeline([{ id: "a", start: 0, end: 100 }, { id: "b", start: 50, end: 60 }, { id: "c", start: 2, end: 4 }]).pauses).toEqual([]);
+});
+
+test("one span of no length can be drawn", () => {
+  expect(timeline([{ id: "a", start: 5, end: 5 }]).length).toBeGreaterThan(0);
+  expect(timeline([]).length).toBeGreaterThan(0);
+});
+
+test("zooming stays within the whole, about the point one looks at", () => {
+  expect(zoomed({ from: 0, to: 10 }, 10, 0.5, 0)).toEqual({ from: 0, to: 5 });
+  expect(zoomed({ from: 4, to: 6 }, 10, 0.5, 0.5)).toEqual({ from: 4.5, to: 5.5 });
+  expect(zoomed({ from: 4, to: 6 }, 10, 100, 0.5)).toEqual({ from: 0, to: 10 });
+});
