@@ -60,8 +60,8 @@ class Job:
     sources: tuple[str, ...]
     cwd: str
     setup: str = ""
-    env: Mapping[str, str] = MappingProxyType({})
-    files: Mapping[str, bytes | None] = MappingProxyType({})
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
     seconds: float = SECONDS
 
 
@@ -143,7 +143,7 @@ def replay(job: Job, told: Callable[[int], None] = lambda _: None) -> Replayed:
     layered = _layers()
     with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
         if layered:
-            roots = _roots([job.cwd, tempfile.gettempdir(), *(str(Path(path).parent) for path in job.files)])
+            roots = _roots([job.cwd, tempfile.gettempdir(), str(Path.home()), *(str(Path(path).parent) for path in job.files)])
             return _converse(job, _layered(job, scratch, roots), roots, told, "layers")
         copy = Path(scratch) / Path(job.cwd).name
         if _size(job.cwd) > COPIED:
@@ -186,6 +186,7 @@ Command = Callable[[list[str]], list[str]]
 def _layered(job: Job, scratch: str, roots: list[str]) -> Command:
     layers = Path(scratch, "layers")
     layers.mkdir()
+    roots = sorted(roots, key=lambda root: str(layers).startswith(root + os.sep))  # what hides the layers comes last
     return lambda command: [
         *_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), str(_LAYER), *roots, "--", job.cwd, *command
     ]  # fmt: skip
@@ -199,7 +200,8 @@ def _moved(job: Job, copy: str) -> Job:
     """The job in a copy of its folder. Files outside the folder cannot be put back there: they are left out."""
     inside = {p: c for p, c in job.files.items() if (p + os.sep).startswith(job.cwd + os.sep)}
     files = {str(Path(copy) / Path(path).relative_to(job.cwd)): content for path, content in inside.items()}
-    return Job(job.sources, copy, job.setup, job.env, files, job.seconds)
+    env = {**job.env, "TMPDIR": str(Path(copy).parent)}
+    return Job(job.sources, copy, job.setup, env, files, job.seconds)
 
 
 def _size(folder: str) -> int:
@@ -223,7 +225,7 @@ def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int]
         stderr=subprocess.PIPE,
         pass_fds=(writing,),
         cwd=job.cwd,
-        env={**os.environ, **job.env},
+        env={**os.environ, "IPYTHONDIR": tempfile.gettempdir(), **job.env},
         start_new_session=True,
         text=True,
     )
@@ -298,8 +300,8 @@ def _failure(job: Job, ran: list[Ran], started: int, late: bool, said: list[str]
     cell = f"cell {started + 1}" if started >= 0 else "starting"
     if late:
         return f"not provable: {cell} took longer than {job.seconds:g} s"
-    last = next((line.strip() for line in reversed(said) if line.strip()), "it ended without a word")
-    return f"not provable: {cell} ended the process ({last})"
+    last = next((f" ({line.strip()})" for line in reversed(said) if "Error" in line), "")
+    return f"not provable: {cell} ended the process{last}"
 
 
 def _kill(child: subprocess.Popen[str]) -> None:

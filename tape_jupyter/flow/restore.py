@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 import types
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from tape_jupyter.flow.versions import BEGINNING, Versions
 
 _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
+_ABSENT: Any = object()
 _SHOWN = ("_", "__", "___")
 
 
@@ -77,18 +79,27 @@ class World:
     names: dict[str, Any] = field(default_factory=dict)
     """The names as they were when the re-run began."""
     held: dict[str, Memento] = field(default_factory=dict)
+    out: dict[Any, Any] = field(default_factory=dict)
+    number: int | None = None
+    """The number of the next prompt, when the re-run began."""
     others: dict[str, Change] = field(default_factory=dict)
     """Files and ambient state as they were when the re-run began, in `after`."""
 
     @classmethod
     def now(cls, shell: Shell, history: History) -> World:
         """The world as it is, with all that is needed to come back to it."""
-        world = cls(shell, names=dict(shell.user_ns))
+        world = cls(shell, names=dict(shell.user_ns), out=dict(shell.user_ns.get("_oh", {})))
+        world.number = getattr(shell, "execution_count", None)
         for name in {name for entry in history for name in entry.changed}:
+            if ":" in name and (value := world.value(name, _ABSENT)) is not _ABSENT:
+                world.names[name] = value
             if name in world.names:
                 world.held[name] = remember(world.names[name], size=_VAST)
         for part, value in ambient.take().items():
             world.others[f"ambient:{part}"] = Change(None, value)
+        versions = Versions(history)
+        for part in {part for entry in history for part in entry.ambient if part.startswith(ambient.MODULE)}:
+            world.others[f"ambient:{part}"] = Change(None, _attributes(part, len(history), versions))
         for path in {path for entry in history for path in entry.files}:
             world.others[f"file:{path}"] = Change(None, read_file(path))
         return world
@@ -106,25 +117,44 @@ class World:
     def _drop(self, name: str, versions: Versions) -> None:
         changers = versions.changers(name)
         if changers and versions.history[changers[0]].before.get(name, "") == "":
-            self.shell.user_ns.pop(name, None)
+            self.unbind(name)
+
+    def _home(self, variable: str) -> tuple[dict[str, Any], str]:
+        """Where a variable lives: the notebook, or the user's module that it names."""
+        module, colon, name = variable.rpartition(":")
+        return (vars(sys.modules[module]) if module in sys.modules else {}) if colon else self.shell.user_ns, name
+
+    def bind(self, variable: str, value: Any) -> None:
+        home, name = self._home(variable)
+        home[name] = value
+
+    def unbind(self, variable: str) -> None:
+        home, name = self._home(variable)
+        home.pop(name, None)
+
+    def value(self, variable: str, default: Any = None) -> Any:
+        home, name = self._home(variable)
+        return home.get(name, default)
 
     def _put_name(self, name: str, entry: Entry) -> None:
         if entry.after.get(name) == "":
-            self.shell.user_ns.pop(name, None)
+            self.unbind(name)
         elif name in entry.kept:
-            self.shell.user_ns[name] = entry.kept[name]
+            self.bind(name, entry.kept[name])
             memento = entry.held.get(name)
             if memento is not None and memento.possible():
                 memento.put()
 
     def _put_change(self, kind: str, rest: str, version: int, versions: Versions) -> None:
         thing = f"{kind}:{rest}"
+        if rest.startswith(ambient.MODULE):
+            self._set(kind, rest, _attributes(rest, version, versions))
+            return
         index = versions.changers(thing)[0] if version == BEGINNING else version
         entry = versions.history[index]
         change = (entry.ambient if kind == "ambient" else entry.files).get(rest)
-        if change is None or not change.known:
-            return
-        self._set(kind, rest, change.before if version == BEGINNING else change.after)
+        if change is not None and change.known:
+            self._set(kind, rest, change.before if version == BEGINNING else change.after)
 
     def _set(self, kind: str, rest: str, value: Any) -> None:
         if kind == "ambient":
@@ -140,47 +170,62 @@ class World:
                 self._set(kind, rest, self.others[thing].after)
             return
         if thing in self.names:
-            self.shell.user_ns[thing] = self.names[thing]
+            self.bind(thing, self.names[thing])
         else:
-            self.shell.user_ns.pop(thing, None)
+            self.unbind(thing)
         if thing in self.held:
             self.held[thing].put()
 
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed besides."""
         for thing in {*self.names, *self.held, *self.others, *made}:
-            if (
-                thing.isidentifier()
-                and thing not in self.held
-                and self.shell.user_ns.get(thing) is self.names.get(thing, self)
-            ):
-                continue
-            self.put_first(thing)
+            if thing in self.held or self.names.get(thing, _ABSENT) is not self.value(thing, _ABSENT):
+                self.put_first(thing)
+        if isinstance(now := self.shell.user_ns.get("_oh"), dict):
+            now.clear()
+            now.update(self.out)
 
-    # ------------------------------------------------------------- what the shell shows: _, __, ___ and Out
+    # ------------------------------------------------------------- what the shell shows: _, __, ___, Out and its number
 
     def show(self, number: int | None) -> None:
-        """`_`, `__`, `___` as they were before the cell of that prompt number."""
-        hook = getattr(self.shell, "displayhook", None)
-        out = self.shell.user_ns.get("_oh")
-        if number is None or hook is None or not isinstance(out, dict):
+        """`_`, `__`, `___`, Out and the prompt as they were before the cell of that prompt number."""
+        shell: Any = self.shell
+        out = shell.user_ns.get("_oh")
+        if number is None or not hasattr(shell, "displayhook") or not isinstance(out, dict):
             return
-        values = [out[n] for n in sorted(n for n in out if isinstance(n, int) and n < number)][-1:-4:-1]
-        for name, value in zip(_SHOWN, [*values, "", "", ""], strict=False):
-            if self.shell.user_ns.get(name) is getattr(hook, name, None):  # else the person has a `_` of their own
-                setattr(hook, name, value)
-                self.shell.user_ns[name] = value
+        out.pop(number, None)
+        shell.user_ns.pop(f"_{number}", None)
+        shell.execution_count = number
+        self._newest(n for n in out if isinstance(n, int) and n < number)
 
-    def renumber(self, now: int | None, then: int | None) -> None:
-        """What a cell run again displayed is Out[its old number]."""
-        out = self.shell.user_ns.get("_oh")
-        if now is None or then is None or now == then or not isinstance(out, dict):
+    def show_last(self) -> None:
+        """The same for the next cell that a person runs."""
+        shell: Any = self.shell
+        if self.number is None:
             return
-        out.pop(then, None)
-        self.shell.user_ns.pop(f"_{then}", None)
-        if now in out:
-            out[then] = self.shell.user_ns[f"_{then}"] = out.pop(now)
-            self.shell.user_ns.pop(f"_{now}", None)
+        shell.execution_count = self.number
+        self._newest(n for n in shell.user_ns.get("_oh", {}) if isinstance(n, int))
+
+    def _newest(self, numbers: Iterable[int]) -> None:
+        shell: Any = self.shell
+        out = shell.user_ns["_oh"]
+        values = [out[n] for n in sorted(numbers)][-1:-4:-1]
+        for name, value in zip(_SHOWN, [*values, "", "", ""], strict=False):
+            if shell.user_ns.get(name) is getattr(shell.displayhook, name, None):  # else a person has a `_` of their own
+                setattr(shell.displayhook, name, value)
+                shell.user_ns[name] = value
+
+
+def _attributes(part: str, version: int, versions: Versions) -> dict[str, Any]:
+    """The attributes of a module that any entry changed, as they were after entry `version`."""
+    found: dict[str, Any] = {}
+    for index in versions.changers(f"ambient:{part}"):
+        change = versions.history[index].ambient.get(part)
+        if change is not None and index <= version:
+            found |= change.after
+        elif change is not None:
+            found = {**change.before, **found}
+    return found
 
 
 def namespace(values: dict[str, Any]) -> Shell:

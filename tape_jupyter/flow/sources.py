@@ -89,7 +89,7 @@ class _Known:
         code, used = statement.code, statement.uses
         via: dict[str, str] = {}
         reads = self._reached(set(code.reads) | set(used.bare) | {root for root, _ in used.parts}, via)
-        touched = {touch.root for touch in used.touches} | {
+        touched = {touch.root for touch in used.touches if touch.what != "__call__"} | {
             name for each in reads for name in self._stores.get(each, ())
         }
         touched = {name for each in touched for name in (each, *self._alias.get(each, ()))}
@@ -124,7 +124,7 @@ class _Known:
         for name in statement.always | statement.code.stores:
             self._later[name] = statement.code.later_reads
             self._stores[name] = statement.code.later_stores | statement.code.later_reads
-            same = frozenset(reads - {EVERYTHING, FILES, OUTPUTS, name})
+            same = frozenset(reads - {EVERYTHING, FILES, OUTPUTS, name} - statement.uses.called)
             self._alias[name] = same
             for other in same:
                 self._alias[other] = self._alias.get(other, frozenset()) | {name}

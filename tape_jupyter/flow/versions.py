@@ -1,6 +1,6 @@
 """Engine room: which entry gave a thing the state it has, had, or must have. Values only.
 
-A *thing* is what can be put back as a whole: a name, a file, a piece of ambient state. A resource may be a part of it.
+A *thing* is what can be put back as a whole: a name, a global of a user's module, a file, a piece of ambient state. A resource may be a part of it.
 Its *version* is the index of the entry that last changed it; before all entries it is BEGINNING.
 """
 
@@ -19,7 +19,11 @@ def thing_of(resource: str) -> str | None:
     name = name_of(resource)
     if name is not None:
         return name
-    return resource if resource.startswith(("file:", "ambient:")) and not resource.endswith(":*") else None
+    kind, _, rest = resource.partition(":")
+    if kind in {"file", "ambient"}:
+        return None if rest == "*" else resource
+    variable = None if kind in {"library", "output"} else name_of(rest)
+    return None if variable is None else f"{kind}:{variable}"
 
 
 def changed_by(entry: Entry) -> set[str]:

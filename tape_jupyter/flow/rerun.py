@@ -1,0 +1,225 @@
+"""Engine room: a re-run, step by step. It says which entry comes next and makes the world as that entry found it; somebody
+else runs the cell (the front end, in the real notebook) and tells what came of it. Nothing runs and nothing waits in here.
+
+    rerun = Rerun(history, plan, shell)
+    while (entry := rerun.next()) is not None:
+        rerun.prepare(entry)
+        outcome = ...  # run entry.source; the tracker's new Entry for it
+        rerun.settle(entry, outcome)
+    rerun.finish()  # or, at any time between two cells: rerun.cancel()
+
+A value that came out equal to the recorded one is put back as the very object it was: who depended only on it is dropped, and
+that is said. A cell that wrote what it had not written before takes in who reads that, and that is said too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from tape_jupyter.flow.downstream import Taints, walk
+from tape_jupyter.flow.history import Entry, History
+from tape_jupyter.flow.plan import Plan
+from tape_jupyter.flow.restore import Shell, World
+from tape_jupyter.flow.versions import Versions, changed_by, thing_of
+
+
+_EQUAL = "what it depends on came out equal"
+
+
+class Rerun:
+    """The state of one re-run. `ticked`: the entries to run (default: as the plan has them)."""
+
+    def __init__(
+        self,
+        history: History,
+        plan: Plan,
+        shell: Shell,
+        *,
+        ticked: Iterable[int] | None = None,
+        on_error: Literal["stop", "go on"] = "stop",
+        resync: Callable[[set[str]], object] = set,
+    ) -> None:
+        self.history, self.plan, self.shell = history, plan, shell
+        self.ticked = {c.entry for c in plan.cells if c.ticked} if ticked is None else set(ticked)
+        self.on_error, self._resync = on_error, resync
+        self.ran: list[int] = []
+        self.skipped: dict[int, str] = {}
+        self.found: dict[int, str] = {}
+        self.stopped: str | None = None
+        self.notes: list[str] = []
+        self._roles = {cell.entry: cell.role for cell in plan.cells}
+        self._versions = Versions(history)
+        self._world = World.now(shell, history)
+        self._was = list(history.entries)
+        self._at: dict[str, int] = {}
+        """Things that are not at their last version, with the version they are at."""
+        self._taints = Taints()
+        self._touched: set[str] = set()
+        """Things that were put back since the tracker was last told."""
+        self._new: set[str] = set()
+        """Things that are not what the history had: other values, or made anew."""
+        self._cursor = 0
+        self._forced = self._makers()
+
+    @property
+    def done(self) -> int:
+        return len(self.ran) + len(self.skipped)
+
+    @property
+    def total(self) -> int:
+        return len(self.ticked | set(self.found))
+
+    def next(self) -> Entry | None:
+        """The entry to run now, or None: then finish()."""
+        while self.stopped is None and self._cursor < len(self.history):
+            entry = self.history[self._cursor]
+            self._cursor += 1
+            if self._due(entry):
+                return entry
+        return None
+
+    def _makers(self) -> set[int]:
+        """Entries that run whatever their inputs: those that hold the changed reply, and those that make something anew."""
+        made = set()
+        for cell in self.plan.cells:
+            entry = self.history[cell.entry]
+            if cell.role == "changed" or (
+                cell.role == "restores" and any(self._versions.lost(t, entry.index) for t in changed_by(entry))
+            ):
+                made.add(cell.entry)
+        return made
+
+    def _due(self, entry: Entry) -> bool:
+        index = entry.index
+        after = self._taints.copy()
+        reasons = walk(entry, after, self._lines(index))
+        touches = [t for t in sorted(changed_by(entry)) if t in self._new and not self._versions.makes(t, index)]
+        due = index in self._forced or bool(reasons) or bool(touches)
+        if due and index in self.ticked:
+            return True
+        if due and index not in self._roles:
+            self.found[index] = "; ".join(reasons) or f"changes `{touches[0]}`, which is made anew"
+            return True
+        if index in self._roles:
+            self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
+        if not due:
+            self._taints = after
+            self._new -= changed_by(entry)
+        return False
+
+    def _lines(self, index: int) -> dict[int, int | None]:
+        return {index: None} if self._roles.get(index) == "changed" else {}
+
+    # ------------------------------------------------------------- before a cell
+
+    def prepare(self, entry: Entry) -> None:
+        """Make the world as the entry found it then, but for what came out otherwise since."""
+        for thing in self._things():
+            self._bring(thing, self._versions.before(thing, entry.index))
+        self._world.show(entry.number)
+        self._told()
+
+    def _things(self) -> list[str]:
+        """Ambient state last: putting a file or a value back must not move it."""
+        return sorted(self._versions, key=lambda thing: (thing.startswith("ambient:"), thing))
+
+    def _bring(self, thing: str, version: int) -> None:
+        last = self._versions.last(thing)
+        if version in self.ran or self._at.get(thing, last) == version:
+            return
+        self._world.put(thing, version, self._versions)
+        self._touched.add(thing)
+        self._at[thing] = version
+        self._new.discard(thing)
+
+    # ------------------------------------------------------------- after a cell
+
+    def settle(self, entry: Entry, outcome: Entry) -> None:
+        """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
+        index = entry.index
+        self._replace(entry, outcome)
+        self.ran.append(index)
+        hit = [*walk(entry, self._taints, self._lines(index)), *walk(outcome, self._taints, self._lines(index))]
+        equal = self._equal(entry, outcome)
+        for thing in changed_by(entry) | changed_by(outcome):
+            self._versions.add(thing, index)
+            self._at[thing] = index
+            if thing in equal:
+                self._new.discard(thing)
+                self._taints.clear(thing)
+            elif hit or thing not in self._new:
+                self._new.add(thing)
+                self._taint(thing, entry, outcome)
+        if entry.outputs and entry.outputs == outcome.outputs:
+            self._taints.clear(f"output:{entry.number}")
+        if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
+            self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+
+    def _taint(self, thing: str, entry: Entry, outcome: Entry) -> None:
+        """The parts of it that were written, where these are known; else all of it."""
+        parts = {each for each in entry.writes | outcome.writes if thing_of(each) == thing} or {thing}
+        for part in parts:
+            self._taints.add(part, entry)
+
+    def _replace(self, entry: Entry, outcome: Entry) -> None:
+        """The new entry stands where the old one stood; the tracker had put it last."""
+        if self.history.entries and self.history.entries[-1] is outcome and outcome is not entry:
+            self.history.entries.pop()
+        outcome.index, outcome.number, outcome.cell = entry.index, entry.number, entry.cell
+        self.history.entries[entry.index] = outcome
+
+    def _equal(self, entry: Entry, outcome: Entry) -> set[str]:
+        """The things that came out as recorded; their values are put back as the very objects they were."""
+        things = changed_by(entry) | changed_by(outcome)
+        equal = {thing for thing in things if self._same(thing, entry, outcome)}
+        while True:  # a name that shares an object with an unequal one is unequal
+            apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
+            if not apart:
+                break
+            equal -= apart
+        for name in sorted(equal):
+            if name in entry.kept:
+                outcome.kept[name] = entry.kept[name]
+                self._world.bind(name, entry.kept[name])
+                self._touched.add(name)
+                entry.held[name].put()
+                outcome.held[name] = entry.held[name]
+        return equal
+
+    def _same(self, thing: str, entry: Entry, outcome: Entry) -> bool:
+        kind, _, rest = thing.partition(":")
+        if kind in {"file", "ambient"}:
+            old, new = ((e.ambient if kind == "ambient" else e.files).get(rest) for e in (entry, outcome))
+            return old is not None and new is not None and old.known and new.known and bool(old.after == new.after)
+        if thing in entry.opaque or thing in outcome.opaque or thing not in entry.after or thing not in outcome.after:
+            return False
+        if entry.after[thing] != outcome.after[thing]:
+            return False
+        return entry.after[thing] == "" or (thing in entry.held and entry.held[thing].possible())
+
+    # ------------------------------------------------------------- the end
+
+    def _told(self) -> None:
+        """The tracker must not take what was put back for the next cell's doing."""
+        self._resync({thing for thing in self._touched if not thing.startswith(("file:", "ambient:"))})
+        self._touched.clear()
+
+    def finish(self) -> None:
+        """What nobody ran again becomes what it was; what came out otherwise stays."""
+        for thing in self._things():
+            last = self._versions.last(thing)
+            if last not in self.ran and self._at.get(thing, last) != last:
+                self._world.put_first(thing)
+                self._touched.add(thing)
+                self._at[thing] = last
+        self._world.show_last()
+        self._told()
+
+    def cancel(self) -> None:
+        """Everything as it was before the re-run: names, what objects held, files, ambient state, and the history."""
+        self.history.entries[:] = self._was
+        self._world.put_all_first(self._versions)
+        self._world.show_last()
+        self._touched.update(self._versions)
+        self._told()
