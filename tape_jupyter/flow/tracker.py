@@ -62,14 +62,14 @@ class Tracker:
         self._watch = Watch(shell.user_ns)
         self._files = FileWatch()
         self._open: _Open | None = None
-        self._threads = set(threading.enumerate())
+        self._threads = _alive()
         self.failures: list[str] = []
         """Tracebacks of our own errors."""
         self.lines: dict[int, int] = {}
         """By entry, the line at which its first taped call was made (`calling`)."""
 
     def install(self) -> None:
-        self._threads = set(threading.enumerate())
+        self._threads = _alive()
         self.variables.refresh(set(), SECONDS)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
@@ -143,7 +143,7 @@ class Tracker:
         cell = cell_names(text)
         mention = set().union(*(mentioned(s, self.variables) for s in cell.statements)) if cell.statements else set()
         reach = self.variables.closure(mention)
-        alive = set(threading.enumerate())
+        alive = _alive()
         tasks = _tasks()
         self._open = _Open(
             entry, cell, 0.0, threading.get_ident(), ambient.take(), self._module_dicts(reach),
@@ -203,7 +203,7 @@ class Tracker:
         rebound = frozenset(
             n for n in {*ids, *before} if variables.value(n) is MISSING or (n in before and ids.get(n) != id(variables.value(n)))
         )
-        alive = {t for t in threading.enumerate() if t not in running.threads}
+        alive = _alive() - running.threads
         return Seen(
             running.cell, variables, before, ran, touched, changes, number=entry.number,
             shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
@@ -270,6 +270,11 @@ def _notes(processes: list[str], ran: Ran) -> Iterable[str]:
         yield f"starts a process ({processes[0][:60]}): it may read any file"
     if not ran.whole:
         yield "more code ran than was looked at: what it could read is taken as read"
+
+
+def _alive() -> set[threading.Thread]:
+    """The threads that are not ours."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("tape ")}
 
 
 def _depth() -> int:
