@@ -49,7 +49,7 @@ async function shown(evil: string, tab: string): Promise<ShadowRoot> {
     for (let round = 0; round < 4; round++) await act(() => new Promise<void>((done) => setTimeout(done)));
   };
   await settle();
-  const root = el.shadowRoot!;
+  const root = el.shadowRoot ?? el.attachShadow({ mode: "open" });
   const turn = root.querySelector<HTMLElement>(`#tab-${tab}`);
   const more = root.querySelector<HTMLSelectElement>(".more");
   await act(() => {

@@ -35,14 +35,18 @@ async function does(what: () => void): Promise<void> {
   await act(what);
   for (let round = 0; round < 6; round++) await act(() => new Promise<void>((done) => setTimeout(done)));
 }
-const view = (): ShadowRoot => el.shadowRoot!;
+function there<T>(found: T | null | undefined): T {
+  if (found === null || found === undefined) throw new Error("not in the view");
+  return found;
+}
+const view = (): ShadowRoot => there(el.shadowRoot);
 const all = (selector: string): HTMLElement[] => [...view().querySelectorAll<HTMLElement>(selector)];
 const rows = (): string[] => all("[role=treeitem] .name b").map((node) => node.textContent);
 const text = (selector: string): string => view().querySelector(selector)?.textContent ?? "";
 const focused = (): Element | null => view().activeElement;
 const press = (key: string, at: Element | null = focused()): Promise<void> => does(() => at?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, composed: true, cancelable: true })));
-const row = (name: string): HTMLElement => all("[role=treeitem]").find((node) => node.textContent.includes(name))!;
-const button = (name: string): HTMLElement => all("button").find((node) => node.textContent.includes(name) || node.getAttribute("aria-label") === name)!;
+const row = (name: string): HTMLElement => there(all("[role=treeitem]").find((node) => node.textContent.includes(name)));
+const button = (name: string): HTMLElement | undefined => all("button").find((node) => node.textContent.includes(name) || node.getAttribute("aria-label") === name);
 const asked = (door: FakeDoor, about: string): Record<string, unknown>[] => door.asked.filter((one) => one.about === about);
 
 test("the run is a tree: what happened first, the model after it", async () => {
@@ -120,7 +124,7 @@ test("search narrows as one types; what is left is summed; a chip of a cell clea
   await press("Escape");
   await does(() => door.tell("focus", { cell: "c2" }));
   expect(rows()).toEqual(["[2] classify", '"negative"']);
-  await does(() => (all(".chip")[0]!).click());
+  await does(() => there(all(".chip")[0]).click());
   expect(rows()).toHaveLength(7);
   await does(() => door.tell("focus", { cell: "elsewhere" }));
   expect(rows()).toHaveLength(7);
@@ -159,7 +163,7 @@ test("what went wrong is said in its place, and can be tried again", async () =>
   await open(door);
   expect(text("[role=alert]")).toContain("main.tape.yaml:12");
   door.answers.spans = () => pageOf(STORY);
-  await does(() => button("Try again").click());
+  await does(() => there(button("Try again")).click());
   expect(rows()).toHaveLength(7);
   door.answers.detail = () => new Error("gone");
   await does(() => row("shipped").click());
@@ -182,15 +186,15 @@ test("a door that cannot change or run anything draws no buttons for it", async 
 test("a mode is asked for, and shown when the door says so", async () => {
   const door = new FakeDoor({ able: ABLE }, answers());
   await open(door);
-  await does(() => button("Live").click());
+  await does(() => there(button("Live")).click());
   expect(asked(door, "mode")).toMatchObject([{ mode: "live" }]);
-  expect(button("Live").getAttribute("aria-pressed")).toBe("true");
+  expect(button("Live")?.getAttribute("aria-pressed")).toBe("true");
 });
 
 test("tabs hold what there is of a span: arrows turn them", async () => {
   await open(new FakeDoor({ able: ABLE }, answers()));
   await does(() => row("shipped").click());
-  const tab = (): HTMLElement => view().querySelector('[role=tab][aria-selected="true"]')!;
+  const tab = (): HTMLElement => there(view().querySelector<HTMLElement>('[role=tab][aria-selected="true"]'));
   expect(tab().textContent).toBe("Conversation");
   tab().focus();
   await press("ArrowRight");

@@ -5,6 +5,10 @@ export const MODEL = KINDS.indexOf("model");
 export const ERROR = MARKS.indexOf("error");
 export const RUNNING = MARKS.indexOf("running");
 
+const SMALL = ["depth", "kind", "mark"] as const;
+const NUMBERS = ["start", "first", "end", "tokens", "cost"] as const;
+const TEXTS = ["id", "name", "note", "cell"] as const;
+
 /**
  * The spans that have come so far, as columns in tree order. A run of 100,000 spans is a handful of typed arrays: a
  * page is appended in place, and `size` (a row and all below it) is kept as rows come, so that folding is a jump.
@@ -16,16 +20,16 @@ export class Spans {
   revision = -1;
   begin = 0;
   finish = 0;
-  depth = new Uint16Array(64);
-  kind = new Uint8Array(64);
-  mark = new Uint8Array(64);
-  size = new Uint32Array(64);
-  start = new Float64Array(64);
+  depth = new Uint16Array();
+  kind = new Uint8Array();
+  mark = new Uint8Array();
+  size = new Uint32Array();
+  start = new Float64Array();
   /** NaN where there is none, as in `tokens` and `cost`. */
-  first = new Float64Array(64);
-  end = new Float64Array(64);
-  tokens = new Float64Array(64);
-  cost = new Float64Array(64);
+  first = new Float64Array();
+  end = new Float64Array();
+  tokens = new Float64Array();
+  cost = new Float64Array();
   readonly id: string[] = [];
   readonly name: string[] = [];
   readonly note: string[] = [];
@@ -41,9 +45,13 @@ export class Spans {
 
   /** Append a page; it begins where the rows end. */
   append(page: Page): void {
-    const length = page.id.length;
-    this.#reserve(this.count + length);
-    for (let at = 0; at < length; at++) this.#add(page, at);
+    const [from, length] = [this.count, page.id.length];
+    this.#reserve(from + length);
+    for (const name of SMALL) fill(this[name], page[name], from, length, 0);
+    for (const name of NUMBERS) fill(this[name], page[name], from, length, NaN);
+    for (const name of TEXTS) for (let at = 0; at < length; at++) this[name].push(page[name][at] ?? "");
+    this.count += length;
+    for (let row = from; row < this.count; row++) this.#hang(row);
     this.revision = page.revision;
     this.total = page.total;
     this.#measure();
@@ -53,7 +61,7 @@ export class Spans {
   truncate(from: number): void {
     if (from >= this.count) return;
     for (let row = from; row < this.count; row++) this.#rows.delete(this.id[row] ?? "");
-    for (const column of [this.id, this.name, this.note, this.cell]) column.length = from;
+    for (const name of TEXTS) this[name].length = from;
     this.#lower.length = Math.min(this.#lower.length, from);
     this.count = from;
     this.#open = [];
@@ -122,26 +130,15 @@ export class Spans {
     return out.subarray(0, length);
   }
 
-  #add(page: Page, at: number): void {
-    const row = this.count++;
-    const depth = Math.min(page.depth[at] ?? 0, this.#open.length);
+  /** Put a row into the tree: below the last row that is less deep. */
+  #hang(row: number): void {
+    const depth = Math.min(this.depth[row] ?? 0, this.#open.length);
     this.depth[row] = depth;
-    this.kind[row] = page.kind[at] ?? 0;
-    this.mark[row] = page.mark[at] ?? 0;
-    this.start[row] = page.start[at] ?? 0;
-    this.first[row] = page.first[at] ?? NaN;
-    this.end[row] = page.end[at] ?? 0;
-    this.tokens[row] = page.tokens[at] ?? NaN;
-    this.cost[row] = page.cost[at] ?? NaN;
-    this.id.push(page.id[at] ?? "");
-    this.name.push(page.name[at] ?? "");
-    this.note.push(page.note[at] ?? "");
-    this.cell.push(page.cell[at] ?? "");
-    this.#rows.set(page.id[at] ?? "", row);
+    this.size[row] = 1;
+    this.#rows.set(this.id[row] ?? "", row);
     this.#open.length = depth;
     for (const above of this.#open) this.size[above] = (this.size[above] ?? 0) + 1;
     this.#open.push(row);
-    this.size[row] = 1;
   }
 
   #reserve(count: number): void {
@@ -151,7 +148,7 @@ export class Spans {
     this.kind = grown(this.kind, new Uint8Array(length));
     this.mark = grown(this.mark, new Uint8Array(length));
     this.size = grown(this.size, new Uint32Array(length));
-    for (const column of ["start", "first", "end", "tokens", "cost"] as const) this[column] = grown(this[column], new Float64Array(length));
+    for (const name of NUMBERS) this[name] = grown(this[name], new Float64Array(length));
   }
 
   #measure(): void {
@@ -173,6 +170,10 @@ export function place(rows: Uint32Array, value: number): number {
     else high = middle;
   }
   return low;
+}
+
+function fill(column: Uint8Array | Uint16Array | Float64Array, values: readonly (number | null)[], from: number, length: number, none: number): void {
+  for (let at = 0; at < length; at++) column[from + at] = values[at] ?? none;
 }
 
 function grown<T extends { set(from: T): void }>(old: T, made: T): T {
