@@ -127,7 +127,10 @@ class Book(Index):
 
     def section(self, entry: Entry, name: str) -> dict[str, Any]:
         """`request:` or `response:` of a call of this very file as it stands there, its long texts brought back."""
-        return self._section_of(entry, self.text(entry.offset, entry.length), name)
+        try:
+            return self._section_of(entry, self.text(entry.offset, entry.length), name)
+        except CassetteError as error:
+            raise self.at(error, entry.offset) from error
 
     def _section_of(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
         section = tapetext.top(text, name)
