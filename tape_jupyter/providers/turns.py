@@ -110,7 +110,7 @@ def _items(told: list[Any]) -> list[Turn]:
     """Messages, or OpenAI Responses' items; loose blocks are one turn of the assistant's."""
     turns: list[Turn] = []
     for item in told:
-        if isinstance(item, dict) and ("role" in item or item.get("type") == "message"):
+        if isinstance(item, dict) and _is_message(item):
             parts = list(_of_message(item))
             turns.append(_turn(_role(item, parts), parts))
         elif isinstance(item, dict):
@@ -121,6 +121,14 @@ def _items(told: list[Any]) -> list[Turn]:
             else:
                 turns.append(_turn(role, parts))
     return turns
+
+
+def _is_message(item: Mapping[str, Any]) -> bool:
+    """Gemini's may have no role."""
+    return "role" in item or item.get("type") == "message" or ("type" not in item and bool(_HOLDS & item.keys()))
+
+
+_HOLDS = {"parts", "content"}
 
 
 def _role(item: Mapping[str, Any], parts: list[Part]) -> str:
