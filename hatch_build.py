@@ -59,9 +59,10 @@ class Bundle:
         lock, installed = self.js / "package-lock.json", self.js / "node_modules" / ".package-lock.json"
         if not installed.is_file() or installed.stat().st_mtime < lock.stat().st_mtime:
             run([*npm, "ci", "--no-audit", "--no-fund"], self.js, environment)
+        built_from = self.digest()  # a file that is saved meanwhile makes it stale
         self.stamp.unlink(missing_ok=True)
         run([*npm, "run", "build"], self.js, environment)
-        self.stamp.write_text(self.digest() + "\n")
+        self.stamp.write_text(built_from + "\n")
 
     def shared_data(self) -> Iterator[tuple[str, str]]:
         """The labextension's files and where they go, below the environment's prefix."""

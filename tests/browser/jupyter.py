@@ -31,7 +31,9 @@ START_SECONDS = 90
 STOP_SECONDS = 15
 expect.set_options(timeout=30_000)  # eight kernels may start on two cores
 PROMPT = re.compile(r"\[\d+\]")
-PANEL = "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
+PANEL = (
+    "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
+)
 READY = f"""path => {{
   const panel = {PANEL}, session = panel && panel.sessionContext, kernel = session && session.session && session.session.kernel;
   return Boolean(kernel && session.isReady && kernel.status === 'idle' && kernel.connectionStatus === 'connected');
@@ -83,11 +85,21 @@ def serve(app: str, where: Path, env: Mapping[str, str] | None = None) -> Iterat
     }
     port = free_port()
     command = [sys.executable, "-m", "jupyterlab" if app == "lab" else "notebook"]
-    command += ["--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--expose-app-in-browser"]
+    command += [
+        "--no-browser",
+        "--allow-root",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        "--expose-app-in-browser",
+    ]
     command += ["--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}"]
     with log.open("w") as out:
         server = subprocess.Popen(
-            command, stdout=out, stderr=subprocess.STDOUT, env=clean_env(where, {**own, **(env or {})}), start_new_session=True
+            command,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=clean_env(where, {**own, **(env or {})}),
+            start_new_session=True,
         )
     try:
         url = f"http://127.0.0.1:{port}"
@@ -188,7 +200,10 @@ class Notebook:
     def javascript(self, body: str, **arguments: Any) -> Any:
         """Run `body` in the page, where `panel` is this notebook's; arguments by name."""
         names = "".join(f"const {name} = given.{name};" for name in arguments)
-        return self.page.evaluate(f"async ({{path, given}}) => {{ const panel = {PANEL}; {names} {body} }}", {"path": self.name, "given": arguments})
+        return self.page.evaluate(
+            f"async ({{path, given}}) => {{ const panel = {PANEL}; {names} {body} }}",
+            {"path": self.name, "given": arguments},
+        )
 
     def python(self, code: str) -> str:
         """Run code in the kernel, beside the notebook; what it printed."""
@@ -206,6 +221,3 @@ class Notebook:
         """Save it; the file's content then."""
         self.javascript("await panel.context.save();")
         return json.loads(self.path.read_text())
-
-
-

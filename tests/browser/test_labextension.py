@@ -65,7 +65,11 @@ def test_a_cell_is_recorded_shown_found_and_run_again_in_place(recorded):
 
     # The sidebar shows the spans of the notebook; its kernel knows the notebook's path.
     expect(rows(sidebar)).to_have_count(4)
-    assert notebook.python("print(get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told)").strip().endswith("churn.ipynb")
+    assert (
+        notebook.python("print(get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told)")
+        .strip()
+        .endswith("churn.ipynb")
+    )
     expect(page.locator(".tape-status")).to_contain_text("2 calls")
 
     # A clicked span lights up its cell; a clicked cell filters its spans, a click beside the cells shows all again.
@@ -90,7 +94,10 @@ def test_a_cell_is_recorded_shown_found_and_run_again_in_place(recorded):
         "lab.route().run('cell-4', first)"
     )
     expect(notebook.output(4)).to_contain_text("run 2")
-    assert _until(notebook, "print([(ran.cell, ran.state) for ran in fared])", "cell-9") == "[('cell-4', 'ok'), ('cell-9', 'missing')]"
+    assert (
+        _until(notebook, "print([(ran.cell, ran.state) for ran in fared])", "cell-9")
+        == "[('cell-4', 'ok'), ('cell-9', 'missing')]"
+    )
     assert notebook.text(3) == before
 
 
@@ -134,7 +141,10 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded):
             for key in ("a", "b", "d", "d", "x", "ArrowDown", "ArrowUp", "Control+a", "Enter", "Escape"):
                 page.keyboard.press(key)
         assert notebook.javascript("return panel.content.model.toJSON();")["cells"] == before
-        assert notebook.javascript("return panel.content.widgets.filter(cell => panel.content.isSelected(cell)).length;") <= 1
+        assert (
+            notebook.javascript("return panel.content.widgets.filter(cell => panel.content.isSelected(cell)).length;")
+            <= 1
+        )
         search.click()
         notebook.javascript("panel.context.model.dirty = true;")
         with page.expect_response(lambda answer: answer.request.method == "PUT" and "contents" in answer.url):
