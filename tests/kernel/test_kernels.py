@@ -323,7 +323,7 @@ def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
         for line in ("%%tape record demo", "x = 40", "print('sum', x + 2)", "", ""):
             child.send(line + "\r")
         child.expect("sum 42")
-        child.expect("tape record")
+        child.expect("recorded  ")
 
 
 def test_a_shell_line_that_may_reach_the_network_fails_the_replayed_cell_in_the_kernel_itself(kernel, site):

@@ -1,0 +1,111 @@
+"""`%tape view` and `%tape frame` in real kernels, the comm spoken as a page speaks it."""
+
+import time
+
+import pytest
+
+from tests.notebook import Kernel
+from tests.provider import Provider
+from tests.tapes import ASK
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    with Kernel(tmp_path_factory.mktemp("widget")) as kernel:
+        (kernel.cwd / "n.ipynb").write_text("{}")
+        kernel.execute("%load_ext tape_jupyter\nimport os; os.environ['TAPE_NOTEBOOK'] = 'n.ipynb'")
+        kernel.execute("from tape_jupyter.notebook import widget, viewer_reads; widget.script = lambda name: 'export default {}'")
+        with Provider() as provider:
+            kernel.url = provider.url
+            assert kernel.execute("import warnings\n" + ASK.replace("URL", provider.url)).ok
+            assert kernel.execute("%%tape record\nask('first')").ok
+            yield kernel
+
+
+class Page:
+    """A page that opened a widget: its comm, as the front end's side of it."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        ran = kernel.execute("w = get_ipython().run_line_magic('tape', 'view')\nw")
+        assert ran.ok, ran.traceback
+        self.output = next(out for out in ran.outputs if out["output_type"] == "execute_result")["data"]
+        self.comm = self.output["application/vnd.jupyter.widget-view+json"]["model_id"]
+
+    def ask(self, about, **body):
+        """Send a question; its answer is among what `heard` gives."""
+        content = {"type": "ask", "id": about, "about": about, **body}
+        data = {"method": "custom", "content": content}
+        message = self.kernel._client.session.msg("comm_msg", {"comm_id": self.comm, "data": data})
+        self.kernel._client.shell_channel.send(message)
+
+    def heard(self, wanted, timeout=30):
+        """The first message of the widget that is wanted."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            message = self.kernel._client.get_iopub_msg(timeout=timeout)
+            if message["msg_type"] == "comm_msg" and message["content"]["comm_id"] == self.comm:
+                content = message["content"]["data"].get("content", {})
+                if wanted(content):
+                    return content
+        raise AssertionError("the page heard nothing of the kind")
+
+
+@pytest.fixture
+def page(kernel):
+    return Page(kernel)
+
+
+def test_the_widget_answers_and_a_saved_notebook_shows_what_it_was(page):
+    page.ask("spans", **{"from": 0, "limit": 100})
+    answered = page.heard(lambda told: told.get("type") == "answer")
+    assert answered["answer"]["name"][0].startswith("[") and answered["answer"]["total"] == 2
+    assert "tape view of main: 1 call" in page.output["text/plain"] and "1 call" in page.output["text/html"]
+
+
+def test_while_a_cell_blocks_the_kernel_its_spans_reach_the_page(page, kernel):
+    page.ask("spans", **{"from": 0, "limit": 100})
+    page.heard(lambda told: told.get("type") == "answer")
+    cell = "%%tape record live\nprint(ask('while it runs'), flush=True)\nimport threading\nthreading.Event().wait(3)\nprint('over', flush=True)"
+    asked = kernel.send(cell)
+    told = page.heard(lambda told: told.get("about") == "changed" and (told["running"] or {}).get("calls") == 1)
+    assert told["page"]["kind"][-1] == 2 and "runs'" in told["page"]["name"][-1]  # the cell runs on, the call is shown
+    assert kernel.collect(asked, timeout=60).ok
+
+
+def test_what_is_forged_is_dropped_and_the_kernel_lives(page, kernel):
+    for about, body in (("detail", {"span": 7}), ("nonsense", {}), ("override", {"span": "r-x/12345678", "edit": "x"})):
+        page.ask(about, **body)
+    page.ask("session")
+    page.heard(lambda told: told.get("id") == "session")
+    assert int(kernel.execute("w.viewer.dropped").result) >= 2
+
+
+def test_the_editor_is_sent_when_it_is_asked_for_and_not_before(page, kernel):
+    page.ask("editor")
+    told = page.heard(lambda told: told.get("id") == "editor")
+    assert "script" in told.get("answer", {}) or "node" in told["error"]
+    assert "codemirror" not in kernel.execute("w._esm").result.lower()
+
+
+def test_old_views_are_closed(kernel):
+    ran = kernel.execute(
+        "from tape_jupyter.notebook import watch, deck\nfor _ in range(10): get_ipython().run_line_magic('tape', 'view')\n"
+        "len(watch.of(deck.get())._views)"
+    )
+    assert ran.result == "6"
+
+
+def test_a_frame_is_given_to_a_name(kernel):
+    ran = kernel.execute("df = %tape frame\nlist(df['kind'])")
+    assert ran.result == "['cell', 'model']", ran.traceback
+    assert kernel.execute("%tape frame nothere").ename == "CassetteError"
+
+
+def test_where_the_view_was_not_built_one_line_says_how_to_get_it(kernel):
+    ran = kernel.execute(
+        "from importlib import reload, resources\nfrom pathlib import Path\n"
+        "widget.script = viewer_reads.script\nviewer_reads.resources = type('R', (), {'files': staticmethod(lambda name: Path('nowhere'))})\n"
+        "%tape view"
+    )
+    assert ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
