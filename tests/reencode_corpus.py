@@ -4,8 +4,9 @@
 
 One JSON line a record of Anthropic Messages, OpenAI Chat or OpenAI Responses (any host that speaks it): `id`, `api`,
 `streamed`, `sha256` of the SDK's object of the unedited re-encoding, `composed` the same of a stream (or JSON) made
-from the message alone, `recorded` that of the recorded body; `body` (base64) with its first text replaced by TOKEN,
-`path` where that text stands (null: the reply has none, and `body` is unedited).
+from the message alone, `recorded` that of the recorded body; `same_bytes` whether the re-encoding has its very bytes;
+`body` (base64) with its first text replaced by TOKEN, `path` where that text stands (null: the reply has none, and
+`body` is unedited).
 
 A digest is that of the SDK object's `to_dict()` as canonical JSON (tests/sdk_views.py). Replies that are no message
 (errors, counts of tokens) have `message: false`, and their bytes as they are. With --prove each edit that people make
@@ -33,6 +34,7 @@ if __name__ == "__main__":
 from tape_jupyter.calls import Reply, Request
 from tape_jupyter.encodings import opened
 from tape_jupyter.providers import editing
+from tape_jupyter.providers.recut.events import joined, parse
 from tests import reencode_edits, sdk_views
 from tests.corpus_clients import Record, reply_body, request_body
 
@@ -91,7 +93,7 @@ def line_of(record: Record, token: str) -> dict[str, Any]:
         seen = sdk_views.digest(sdk_views.sees(wire, body, streamed=streamed, **look))
         return {**line, "sha256": seen, "recorded": seen, "path": None, "body": base64.b64encode(body).decode()}
     look["streamed"] = taken.streamed
-    again = plain(editing.encoded(request, reply, taken.message)[0])
+    again = rewritten(taken)
     alone = editing.composed(taken.wire, taken.message) if taken.streamed else json.dumps(taken.message).encode()
     told = {"sha256": again, "composed": alone, "recorded": taken.body}
     digests = {name: sdk_views.digest(sdk_views.sees(wire, body, **look)) for name, body in told.items()}
@@ -103,9 +105,18 @@ def line_of(record: Record, token: str) -> dict[str, Any]:
         **line,
         "streamed": taken.streamed,
         **digests,
+        "same_bytes": again == taken.body,
         "path": path and list(path),
         "body": base64.b64encode(plain(edited)).decode(),
     }
+
+
+def rewritten(taken: editing.Taken) -> bytes:
+    """The unedited message put together again; `editing.encoded` would give the recorded reply itself."""
+    if not taken.streamed:
+        return editing.respelled(taken.body, taken.message)
+    events = parse(taken.body)
+    return joined(editing.CODECS[taken.wire].rewrite(events, json.loads(json.dumps(taken.message))))
 
 
 def is_beta(request: Request) -> bool:

@@ -130,7 +130,7 @@ def rewrite(events: Sequence[Event], message: Mapping[str, Any]) -> list[Event]:
         if was is None:
             goes[before] = [*_composed(block, number, style), *goes.get(before, events[before : before + 1])]
         else:
-            goes |= _changed(events, seen[was], block, number, style)
+            goes |= _changed(events, seen[was], block, (was, number), style)
             before = seen[was].start
     out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
     return _ends([*out, *goes.get(len(events), [])], old, message, style)
@@ -144,14 +144,15 @@ def _first_of_end(events: Sequence[Event], seen: Sequence[_Seen]) -> int:
 
 
 def _changed(
-    events: Sequence[Event], block: _Seen, new: Mapping[str, Any], number: int, style: Event
+    events: Sequence[Event], block: _Seen, new: Mapping[str, Any], numbers: tuple[int, int], style: Event
 ) -> dict[int, list[Event]]:
-    """What stands for each event of a block that is `new` now, and the `number`-th."""
+    """What stands for each event of a block that is `new` now. `numbers`: which one it was, and is."""
+    was, number = numbers
     if same_json(new, block.value):
-        return {place: [_numbered(events[place], number)] for place in block.places}
+        return {place: [_moved(events[place], number - was)] for place in block.places}
     if not _fits(block.value, new):
         return {**{place: [] for place in block.places}, block.start: _composed(new, number, style)}
-    goes = {place: [_numbered(events[place], number)] for place in block.places}
+    goes = {place: [_moved(events[place], number - was)] for place in block.places}
     for key in _HELD.get(text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
         if not same_json(new.get(key), block.value.get(key)):
             _relay(events, block, key, new, goes, style)
@@ -171,8 +172,10 @@ def _fits(old: Block, new: Mapping[str, Any]) -> bool:
     return "citations" not in plain and new.get("type") in (*_HELD, *_TOOLS)
 
 
-def _numbered(event: Event, number: int) -> Event:
-    return event if event.data.get("index") == number else event.put({**event.data, "index": number})
+def _moved(event: Event, by: int) -> Event:
+    """An event of a block that is that much further on now."""
+    index = event.data.get("index")
+    return event.put({**event.data, "index": index + by}) if by and type(index) is int else event
 
 
 def _relay(
@@ -188,7 +191,7 @@ def _relay(
     told = _input(new["input"], "".join(parts)) if key == "input" else text(new.get(key))
     if not places:
         where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
-        made = style.like(_delta(goes[block.start][0].data["index"], kind, name, told))
+        made = style.like(_delta(goes[block.start][0].data.get("index"), kind, name, told))
         goes[where] = [made, *goes[where]] if where != block.start else [*goes[where], made]
         return
     cut: list[str | None] = [told or None] if key == "signature" else recut(parts, told)
@@ -304,5 +307,5 @@ def _block(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     yield {"type": "content_block_stop", "index": number}
 
 
-def _delta(number: int, kind: str, name: str, told: Any) -> dict[str, Any]:
+def _delta(number: Any, kind: str, name: str, told: Any) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": number, "delta": {"type": kind, name: told}}

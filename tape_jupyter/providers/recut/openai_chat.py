@@ -56,7 +56,8 @@ class _Choice:
                 message[key] = whole("".join(leaf.parts))
         for key, leaf in self.arguments.items():
             if leaf.parts:
-                _inner(self.tools[key])[1][_told_in(self.tools[key])] = whole("".join(leaf.parts))
+                call = self.tools[key]
+                call[_inner_of(call)][_told_in(call)] = whole("".join(leaf.parts))
         if self.tools:
             message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
         return {"index": self.index, **self.value, "message": message}
@@ -120,7 +121,7 @@ def _tool(choice: _Choice, place: int, path: Path, told: Mapping[str, Any]) -> N
     choice.where.setdefault(name, []).append((place, path))
     for key, value in told.items():
         if key in ("function", "custom") and isinstance(value, dict):
-            inner = call.setdefault(key, {})
+            inner = call[key] = dict(mapping(call.get(key)))
             for each, part in value.items():
                 if each in ("arguments", "input") and isinstance(part, str):
                     choice.arguments.setdefault(name, _Leaf()).add(place, (*path, key, each), part)
@@ -131,9 +132,8 @@ def _tool(choice: _Choice, place: int, path: Path, told: Mapping[str, Any]) -> N
             call[key] = value
 
 
-def _inner(call: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    key = "custom" if "custom" in call else "function"
-    return key, call.setdefault(key, {})
+def _inner_of(call: Mapping[str, Any]) -> str:
+    return "custom" if "custom" in call else "function"
 
 
 def _told_in(call: Mapping[str, Any]) -> str:
@@ -332,31 +332,27 @@ class _Rewritten:
         elif told and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
             self.sheet.put_in(leaf.at[0][0] - 1, self._chunk({key: told}))  # nobody reads what an error event says
         elif told is None:
-            for place, path in leaf.at:
-                self._empty(place, path, None)
+            for number, (place, path) in enumerate(leaf.at):
+                if number == 0 and key in self.message:
+                    self.sheet.put(place, path, None)
+                else:
+                    self._drop(place, path)
         else:
             self._lay(leaf, told)
 
     def _lay(self, leaf: _Leaf, told: str) -> None:
         for (place, path), part, now in zip(leaf.at, leaf.parts, recut(leaf.parts, told), strict=True):
             if now is None and part:
-                self._empty(place, path, "")
+                self._drop(place, path)
             elif now is not None and now != part:
                 self.sheet.put(place, path, now)
 
-    def _empty(self, place: int, path: Path, value: Any) -> None:
-        """A part that is no longer needed: out, where its delta says nothing else (or no role)."""
-        delta = self.sheet.of(place)["choices"][path[1]]["delta"]
-        if delta.get("role") and not any(key in delta for key in ("tool_calls", "content") if key != path[-1]):
-            self.sheet.put(place, path, value)
-        elif path[-1] in delta:
-            if not any(told for key, told in delta.items() if key not in ("role", path[-1])):
-                self.sheet.of(place)["choices"][path[1]]["delta"] = {}
-            else:
-                delta[path[-1]] = value
-            self.sheet.hollow.add(place)
-        else:
-            self.sheet.put(place, path, value or "")
+    def _drop(self, place: int, path: Path) -> None:
+        """A part that is no longer needed; a chunk that then says nothing but the role (again) goes with it."""
+        self.sheet.take(place, path)
+        choice = self.sheet.of(place)["choices"][path[1]]
+        if place != self.own[0][0] and not choice["delta"].keys() - {"role"}:
+            choice["delta"] = {}
 
     def _other(self, key: str) -> None:
         """What is told whole: once is enough."""
@@ -372,7 +368,12 @@ class _Rewritten:
 
     def _calls(self) -> None:
         before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
-        held = _appended(pairs([call for _, call in before], after))
+        held = _appended(
+            [
+                None if was is not None and _inner_of(before[was][1]) != _inner_of(after[number]) else was
+                for number, was in enumerate(pairs([call for _, call in before], after))
+            ]
+        )
         for gone in set(range(len(before))) - set(held):
             for place, path in self.choice.where[before[gone][0]]:
                 self.sheet.take(place, path)
@@ -391,7 +392,7 @@ class _Rewritten:
             told = self.sheet.of(place) if name != str(number) and not name.startswith("+") else None
             if told is not None:
                 self.sheet.put(place, (*path, "index"), number)
-        inner, leaf = "custom" if "custom" in new else "function", self.choice.arguments.get(name)
+        inner, leaf = _inner_of(new), self.choice.arguments.get(name)
         key = _told_in(new)
         for each in dict.fromkeys((*old, *new)):
             if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
@@ -513,7 +514,7 @@ def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    inner, key = "custom" if "custom" in call else "function", _told_in(call)
+    inner, key = _inner_of(call), _told_in(call)
     given = mapping(call.get(inner))
     told = given.get(key)
     split = isinstance(told, str) and bool(told)

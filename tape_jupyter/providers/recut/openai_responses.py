@@ -117,7 +117,7 @@ def rewrite(events: Sequence[Event], message: Mapping[str, Any]) -> list[Event]:
             made = [style.like(data) for data in _item(item, number)]
             goes[where] = [*made, *goes.get(where, events[where : where + 1])]
         elif owned[was]:
-            goes |= _changed(events, owned[was], before[was], item, number, style)
+            goes |= _changed(events, owned[was], before[was], item, (was, number), style)
             where = owned[was][0]
     if "error" in old and "error" not in message:
         goes |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
@@ -143,15 +143,21 @@ def _first_of_end(events: Sequence[Event], owned: Sequence[Sequence[int]]) -> in
 
 
 def _changed(
-    events: Sequence[Event], places: Sequence[int], old: Any, new: Mapping[str, Any], number: int, style: Event
+    events: Sequence[Event],
+    places: Sequence[int],
+    old: Any,
+    new: Mapping[str, Any],
+    numbers: tuple[int, int],
+    style: Event,
 ) -> dict[int, list[Event]]:
-    """What stands for each event of an item that is `new` now, and the `number`-th."""
+    """What stands for each event of an item that is `new` now. `numbers`: which one it was, and is."""
+    was, number = numbers
     if same_json(old, new):
-        return {place: [_numbered(events[place], number)] for place in places}
+        return {place: [_moved(events[place], number - was)] for place in places}
     if not _fits(old, new):
         return {**{place: [] for place in places},
                 places[0]: [style.like(data) for data in _item(new, number)]}  # fmt: skip
-    goes = {place: [_copied(_numbered(events[place], number), old, new)] for place in places}
+    goes = {place: [_copied(_moved(events[place], number - was), old, new)] for place in places}
     for leaf, entry in _leaves_of(events, places):
         _relay(events, goes, old, new, (leaf, entry))
     return goes
@@ -178,8 +184,9 @@ def _part_fits(one: Any, two: Any) -> bool:
     return same_json(*rest) and one.keys() == two.keys()
 
 
-def _numbered(event: Event, number: int) -> Event:
-    return event if event.data.get("output_index") == number else event.put({**event.data, "output_index": number})
+def _moved(event: Event, by: int) -> Event:
+    """An event of an item that is that much further on now."""
+    return event.put({**event.data, "output_index": event.data["output_index"] + by}) if by else event
 
 
 def _copied(event: Event, old: Mapping[str, Any], new: Mapping[str, Any]) -> Event:
