@@ -149,7 +149,9 @@ def turn(out: list[dict[str, Any]], chance: random.Random, clock: float, number:
     for _ in range(chance.randint(0, 3)):
         took = chance.random() * 0.4
         name = f'lookup_order(query="{chance.randint(0, 99_999)}")'
-        out.append({**row(2, TOOL, name, "lookup_order", clock, None, clock + took, cell), "id": f"r{number}/{len(out)}"})
+        out.append(
+            {**row(2, TOOL, name, "lookup_order", clock, None, clock + took, cell), "id": f"r{number}/{len(out)}"}
+        )
         clock += took
     return clock
 

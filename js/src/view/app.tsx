@@ -20,7 +20,7 @@ export function App({ desk, work }: { desk: Desk; work: Work }) {
   const side = phase !== "idle" ? <WorkCards work={work} able={desk.able} /> : look.open !== null && <Island work={work} draw={(side, place) => side.drawDetail(place, { desk, work, narrow })} />;
   const rows = desk.visible.length > 0;
   const busy = look.error !== null && rows;
-  return <section ref={root} class={`app${narrow ? " narrow" : ""}${side ? " sided" : ""}`} aria-label="Tape" onKeyDown={(event) => keys(event, desk, look, work)}>
+  return <section ref={root} class={`app${narrow ? " narrow" : ""}${side ? " sided" : ""}`} aria-label="Tape" {...(desk.door === "page" ? { role: "main" } : {})} onKeyDown={(event) => keys(event, desk, look, work)}>
     <h1 class="tape-hidden">{desk.title ? `Tape of ${desk.title}` : "Tape"}</h1>
     <Bar desk={desk} look={look} work={work} narrow={narrow} />
     <Chips desk={desk} look={look} />

@@ -11,11 +11,12 @@ export function Conversation({ turns, changed }: { turns: readonly Turn[]; chang
   const [all, show] = useState(turns.length <= SHOWN + 1);
   const hidden = all ? 0 : turns.length - SHOWN;
   const node = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
+  const toEnd = (): void => {
     const panel = node.current?.parentElement;
     if (panel) panel.scrollTop = panel.scrollHeight;
-  }, [turns]);
-  return <div ref={node}>
+  };
+  useLayoutEffect(toEnd, [turns]);
+  return <div ref={node} onLoadCapture={toEnd}>
     {hidden > 0 && <button class="earlier" onClick={() => show(true)}>▸ {many(hidden, "earlier message")}</button>}
     {turns.slice(hidden).map((turn, at) => <OneTurn key={hidden + at} turn={turn} changed={changed && hidden + at === turns.length - 1} />)}
   </div>;

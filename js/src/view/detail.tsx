@@ -49,7 +49,9 @@ export function Detail({ desk, work, narrow, Pane }: DetailProps & { Pane: Compo
   const late = useLate(!current && !error);
   const name = desk.spans.name[row] ?? current?.title ?? "";
   useEffect(() => {
-    if (narrow) node.current?.querySelector<HTMLElement>(".back")?.focus();
+    // The list is out of reach now; the focus is never taken from outside of the view.
+    const root = node.current?.getRootNode();
+    if (narrow && root instanceof ShadowRoot && root.activeElement) root.querySelector<HTMLElement>(".back")?.focus();
   }, [narrow, span]);
   const close = (): void => {
     desk.close();

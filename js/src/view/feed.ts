@@ -43,10 +43,12 @@ export class Feed {
       if (!this.loading) await this.#bring(new Spans());
       return;
     }
+    this.#turn++; // what is on its way was asked before this
+    this.loading = false;
     this.spans.truncate(page.from);
     this.spans.append(page);
-    this.#changed();
-    if (!this.spans.complete && !this.loading) await this.#bring(this.spans);
+    if (!this.spans.complete) await this.#bring(this.spans);
+    else this.#changed();
   }
 
   async #bring(into: Spans): Promise<void> {

@@ -79,16 +79,15 @@ export class Row extends Component<RowProps> {
           role: "treeitem" as const,
           "aria-level": depth + 1,
           "aria-selected": open,
-          "aria-label": [`${WORD[kind]} ${name}`, note, took].filter(Boolean).join(", ") + SAYS[mark],
           tabIndex: active ? 0 : -1,
           ...(fold ? { "aria-expanded": fold === "open" } : {}),
         };
     return <div class={look} data-row={row} {...(stuck ? {} : { style: `top:${top}px` })} {...tree}>
-      <span class="mark">{GLYPH[mark]}</span>
+      <span class="mark" role="img" aria-label={WORD[kind] + SAYS[mark]}>{GLYPH[mark]}</span>
       <span class="name" style={`padding-left:${Math.min(depth, 12) * 14}px`}>
-        <span class="fold">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
+        <span class="fold" aria-hidden="true">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
       </span>
-      <span class="tokens">{tokens}</span>
+      <span class="tokens" aria-hidden="true">{tokens}</span>
       <span class="took">{took}</span>
       <span class="lane">{bar && <s style={bar} />}</span>
     </div>;
