@@ -281,3 +281,10 @@ test("a span that cannot be edited says why", async () => {
   const room = await opened(new Room({ edit: () => new Error("this call is in another take") }));
   expect(room.all('[role="alert"]')[0]?.textContent).toContain("another take");
 });
+
+test("two panes on one page label their own fields: no id stands twice", async () => {
+  const rooms = [await opened(new Room()), await opened(new Room())];
+  const ids = rooms.flatMap((room) => room.all("[id]").map(({ id }) => id));
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(rooms.map((room) => room.all("label").map((label) => (label as HTMLLabelElement).control === null))).not.toContain(true);
+});

@@ -2,6 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./words.ts";
 
+let named = 0;
+const BUNDLE = crypto.getRandomValues(new Uint16Array(1)).join("");
+
+/** An element's id. Preact's own begin anew in every root and every bundle, and several of them share a shadow root. */
+export function useName(): string {
+  return useState(() => `tape-${BUNDLE}-${++named}`)[0];
+}
+
 /** Calls `then` at an Escape that nothing inside took. */
 export function escape(event: KeyboardEvent, then: (() => void) | undefined): void {
   if (event.key !== "Escape" || event.defaultPrevented || !then) return;

@@ -1,7 +1,7 @@
 /** The recording and its takes: which one is open, what each is made from, and what to do with it. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Able, Session, Take } from "../protocol.ts";
-import { Alert, escape, useDoing } from "./small.tsx";
+import { Alert, escape, useDoing, useName } from "./small.tsx";
 import type { Work } from "./work.ts";
 
 interface TakeProps { work: Work; session: Session; able: Able }
@@ -9,7 +9,7 @@ interface TakeProps { work: Work; session: Session; able: Able }
 export function TakeMenu({ work, session, able }: TakeProps) {
   const [open, set] = useState(false);
   const menu = useRef<HTMLDivElement>(null);
-  const id = useId();
+  const id = useName();
   const close = () => {
     set(false);
     menu.current?.querySelector("button")?.focus();

@@ -1,12 +1,12 @@
 /** A fault instead of the reply: which one, with its numbers. */
-import { useId } from "preact/hooks";
+import { useName } from "../small.tsx";
 import type { Editable } from "../../protocol.ts";
 import type { Draft } from "./draft.ts";
 
 interface FaultsProps { of: Editable; draft: Draft; onType: (part: Partial<Draft>) => void }
 
 export function Faults({ of, draft: { fault }, onType }: FaultsProps) {
-  const group = useId();
+  const group = useName();
   const type = (key: string, text: string) => onType({ fault: { ...fault, options: { ...fault.options, [key]: text } } });
   return <fieldset class="tape-faults">
     <legend>Instead of the reply, the program gets</legend>

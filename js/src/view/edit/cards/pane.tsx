@@ -1,9 +1,9 @@
 /** Change one reply: opens in place of the detail's panel. What was typed is kept until it is saved or taken back. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Editable, Field, Problem } from "../../protocol.ts";
 import { begin, bytes, changed, changedIn, edit, part, PARTS, recorded, settled, shown, tabs, tooLong, wrong, type Draft, type Tab } from "./draft.ts";
-import { Alert, escape } from "../small.tsx";
+import { Alert, escape, useName } from "../small.tsx";
 import { Code, free, Marks, Said, Text, useFocusBack } from "./parts.tsx";
 import { Faults } from "./faults.tsx";
 import { SaveBar, useCheck } from "./saving.tsx";
@@ -39,7 +39,7 @@ function Form({ work, span, of, start, onClose }: PaneProps & { of: Editable }) 
   const what = touched && mine.length === 0 ? edit(draft, of) : null;
   const { problems: theirs, now } = useCheck(work, span, what);
   const problems = touched || mine.length ? [...mine, ...theirs] : [];
-  const id = useId();
+  const id = useName();
 
   const update = (part: Partial<Draft>) => {
     const next = { ...draft, ...part };
@@ -127,7 +127,7 @@ function Fields({ work, of, draft, problems, onType }: PartProps) {
 interface FieldProps { work: Work; field: Field; value: string | null; before: string | null; problems: readonly Problem[]; onType: (text: string) => void }
 
 function OneField({ work, field, value, before, problems, onType }: FieldProps) {
-  const id = useId();
+  const id = useName();
   const invalid = problems.some(({ path, level }) => path === field.path && level === "error");
   if (value === null) return <Row id={id} field={field}><p class="tape-dim">No longer in the message (see the JSON tab).</p></Row>;
   const common = { value, id, describedBy: `${id}-said`, invalid };
@@ -171,7 +171,7 @@ function Whole({ work, label, at, value, before, problems, onType }: WholeProps)
 }
 
 function Raw({ work, of, draft, problems, onType }: PartProps) {
-  const id = useId();
+  const id = useName();
   const raw = (part: Partial<Draft["raw"]>) => onType({ raw: { ...draft.raw, ...part } });
   const invalid = (at: string) => problems.some(({ path, level }) => path === at && level === "error");
   return <>

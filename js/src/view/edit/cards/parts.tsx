@@ -1,16 +1,16 @@
 /** Small parts that several cards are made of. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { EditorHandle } from "../../../editor/types.ts";
 import type { Problem } from "../../protocol.ts";
-import { escape, Runs } from "../small.tsx";
+import { escape, Runs, useName } from "../small.tsx";
 import { words, type Run } from "../words.ts";
 import type { Work } from "../work.ts";
 
 /** A region with a heading, into which the focus moves when it opens, unless the person is at work elsewhere. */
 export function Card({ title, kind, children, onEscape }: { title: string; kind: string; children: ComponentChildren; onEscape?: () => void }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  const id = useId();
+  const id = useName();
   useEffect(() => {
     if (heading.current && free(heading.current)) heading.current.focus();
   }, []);

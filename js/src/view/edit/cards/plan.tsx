@@ -1,7 +1,7 @@
 /** What would run, in which cells and why, before anything does. */
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Able, Plan, PlanCell } from "../../protocol.ts";
-import { Alert, Prose, useDoing } from "../small.tsx";
+import { Alert, Prose, useDoing, useName } from "../small.tsx";
 import { Card } from "./parts.tsx";
 import type { Policy, Work } from "../work.ts";
 
@@ -20,7 +20,7 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
   const [fresh, setFresh] = useState(false);
   const [policy, setPolicy] = useState<Policy>("stop");
   const { busy, wrong, go } = useDoing();
-  const id = useId();
+  const id = useName();
   const entries = plan.cells.filter(({ entry }) => ticked.has(entry)).map(({ entry }) => entry);
   const count = fresh ? plan.total : entries.length;
   const toggle = (entry: number) => {
@@ -49,7 +49,7 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
 }
 
 function PlanRow({ cell, ticked, fixed, missed, onTick }: { cell: PlanCell; ticked: boolean; fixed: boolean; missed: string; onTick: () => void }) {
-  const id = useId();
+  const id = useName();
   const [sign, role] = ROLES[cell.role];
   return <li class={`tape-role-${cell.role}`}>
     <label><input type="checkbox" checked={ticked} disabled={fixed} aria-describedby={id} onChange={onTick} />

@@ -1,7 +1,7 @@
 /** A re-run under way: cell by cell, and the question where a request has changed. */
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Divergence, Progress, Section } from "../../protocol.ts";
-import { Alert, Runs, useDoing, useLate } from "../small.tsx";
+import { Alert, Runs, useDoing, useLate, useName } from "../small.tsx";
 import { Card, Code } from "./parts.tsx";
 import { words } from "../words.ts";
 import type { Work } from "../work.ts";
@@ -51,7 +51,7 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
 }
 
 function Write({ work, start, value, onType }: { work: Work; start: { text: string; json: boolean }; value: string; onType: (text: string) => void }) {
-  const id = useId();
+  const id = useName();
   const wrong = start.json && !parses(value);
   return <div class="tape-field">
     <span class="tape-label" id={id}>The reply</span>

@@ -1,8 +1,8 @@
 /** Checking an edit as it is made, and the line that saves it as a take. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Edit, Problem } from "../../protocol.ts";
 import { TAKE } from "./draft.ts";
-import { Alert, useDoing } from "../small.tsx";
+import { Alert, useDoing, useName } from "../small.tsx";
 import type { Work } from "../work.ts";
 
 const PAUSE = 250; // ms after the last key until the kernel is asked
@@ -39,7 +39,7 @@ interface SaveProps {
 /** Name of the take, Save, Cancel. Errors hold Save back; warnings want a tick. */
 export function SaveBar({ work, span, edit, take, accept, problems, check, onTake, onAccept, onSaved, onCancel }: SaveProps) {
   const { busy, wrong, go } = useDoing();
-  const id = useId();
+  const id = useName();
   const named = TAKE.test(take);
   const errors = problems.some(({ level }) => level === "error");
   const warnings = problems.some(({ level }) => level === "warning");
