@@ -1,4 +1,4 @@
-"""Records the example notebook anew from the real model: `python example_notebooks/record.py`, or `make examples`.
+"""Records the example notebooks anew from the real model: `python example_notebooks/record.py`, or `make examples`.
 
 The recording runs in a folder outside of any repository and with an environment of PATH and HOME alone, so that its
 kit tells nothing of this machine; the kernel's release, which such a run still sees, is taken out by hand. The notebook
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -23,8 +25,9 @@ from tape_jupyter.demo import server, texts
 from tape_jupyter.demo.runs import KEYS
 
 HERE = Path(__file__).resolve().parent
-NAME = "01_record_and_replay"
 NO_KEY = "a-local-model-asks-for-none"
+RECORD, OVERRIDE = "01_record_and_replay", "02_override_and_rerun"
+TAKE, TRIES = "angry-customer", 12
 
 
 def environment(home: Path, key: str = "") -> dict[str, str]:
@@ -33,16 +36,45 @@ def environment(home: Path, key: str = "") -> dict[str, str]:
     return {"PATH": path, "HOME": str(home), **(dict.fromkeys(KEYS, key) if key else {})}
 
 
-def record(folder: Path) -> Path:
-    """Record the pipeline in `folder` from the model; the notebook's path."""
-    notebook = folder / f"{NAME}.ipynb"
-    with tempfile.TemporaryDirectory() as logs, server.serving(Path(logs), NO_KEY, live=True) as url:
-        if url != texts.URL:
-            raise SystemExit(f"port {texts.PORT} is taken; the notebook's address would be {url}")
-        notebook.write_text(texts.to_record(texts.pipeline(), url, {}), encoding="utf-8")
-        words = [sys.executable, "-m", "tape_jupyter", "record", str(notebook)]
-        subprocess.run(words, env=environment(folder / "home", NO_KEY), check=True)  # noqa: S603  # our own command
-    return notebook
+def tape(notebook: Path, word: str, *words: str) -> None:
+    """A `tape` command about a notebook, with the model's key."""
+    command = [sys.executable, "-m", "tape_jupyter", word, str(notebook), *words]
+    subprocess.run(command, env=environment(notebook.parent / "home", NO_KEY), check=True)  # noqa: S603  # our own command
+
+
+def record_pipeline(notebook: Path, url: str) -> None:
+    notebook.write_text(texts.to_record(texts.pipeline(), url, {}), encoding="utf-8")
+    tape(notebook, "record")
+
+
+def record_override(notebook: Path, _url: str) -> None:
+    """The pipeline whose classifier takes a complaint for praise, and the take in which it does not."""
+    whole = nbformat.read(HERE / notebook.name, as_version=4)
+    tapes = notebook.with_suffix(".tapes")
+    for _ in range(TRIES):
+        shutil.rmtree(tapes, ignore_errors=True)
+        notebook.write_text(to_record(whole), encoding="utf-8")
+        tape(notebook, "record")
+        if "positive" in texts.said(notebook)["classify"]:
+            break
+    else:
+        raise SystemExit(f"the model was right {TRIES} times")
+    impersonal(tapes)  # now: a take holds a digest of its base
+    recorded = re.findall(r'^call: "(\w+)"', (tapes / "main.tape.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    tape(notebook, "override", recorded[0], "--text", " negative", "--take", TAKE)
+    tape(notebook, "rerun", "--take", TAKE, "--on-divergence", "live")
+    shown = {cell.id: cell.get("outputs") for cell in nbformat.read(notebook, as_version=4).cells}
+    for cell in whole.cells:
+        if cell.cell_type == "code":
+            cell.outputs = shown.get(cell.id) or []
+    nbformat.write(whole, notebook)
+
+
+def to_record(whole: nbformat.NotebookNode) -> str:
+    """The notebook as it is recorded: without the cells that speak of the take, which is not there yet."""
+    told = nbformat.reads(nbformat.writes(whole), as_version=4)
+    told.cells = [cell for cell in told.cells if TAKE not in cell.source or cell.cell_type != "code"]
+    return texts.to_record(nbformat.writes(told), texts.URL, {})
 
 
 def replay(notebook: Path) -> None:
@@ -55,28 +87,38 @@ def replay(notebook: Path) -> None:
     for before, after in zip(recorded.cells, replayed.cells, strict=True):
         if before.cell_type == "code":
             after.outputs = outputs.merged(after.outputs)
-            if not outputs.same(before.outputs, after.outputs):
+            if before.outputs and not outputs.same(before.outputs, after.outputs):
                 raise SystemExit(f"cell {after.id} replays differently: {outputs.diff(before.outputs, after.outputs)}")
     notebook.write_text(nbformat.writes(replayed) + "\n", encoding="utf-8")
 
 
-def impersonal(cassette: Path) -> None:
+def impersonal(tapes: Path) -> None:
     """Take the kernel's release (which may be a machine's own build) out of the kit's platform."""
-    text = cassette.read_text(encoding="utf-8")
-    cassette.write_text(text.replace(f"{platform.system()}-{platform.release()}-", f"{platform.system()}-"), "utf-8")
+    for path in tapes.rglob("*.tape.yaml"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(f"{platform.system()}-{platform.release()}-", f"{platform.system()}-"), "utf-8")
+
+
+def example(name: str, record: Callable[[Path, str], None]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "home").mkdir()
+        notebook, tapes = folder / f"{name}.ipynb", folder / f"{name}.tapes"
+        with tempfile.TemporaryDirectory() as logs, server.serving(Path(logs), NO_KEY, live=True) as url:
+            if url != texts.URL:
+                raise SystemExit(f"port {texts.PORT} is taken; the notebook's address would be {url}")
+            record(notebook, url)
+        impersonal(tapes)
+        replay(notebook)
+        shutil.rmtree(HERE / tapes.name, ignore_errors=True)
+        shutil.copytree(tapes, HERE / tapes.name)
+        shutil.copyfile(notebook, HERE / notebook.name)
+    print(f"recorded: {HERE / name}.ipynb and its .tapes")
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "home").mkdir()
-        notebook = record(folder)
-        impersonal(folder / f"{NAME}.tapes" / "main.tape.yaml")
-        replay(notebook)
-        shutil.rmtree(HERE / f"{NAME}.tapes", ignore_errors=True)
-        shutil.copytree(folder / f"{NAME}.tapes", HERE / f"{NAME}.tapes")
-        shutil.copyfile(notebook, HERE / notebook.name)
-    print(f"recorded: {HERE / NAME}.ipynb and its .tapes")
+    for name, record in {RECORD: record_pipeline, OVERRIDE: record_override}.items():
+        example(name, record)
 
 
 if __name__ == "__main__":
