@@ -95,14 +95,15 @@ def predict(case):
     start = time.perf_counter()
     planned = plan(live.history, live.changed())
     planning = time.perf_counter() - start
-    found, ran, replayed = {}, [], None
-    if planned.hermetic is None:
-        rerun = Rerun(live.history, planned, live.shell, on_error="go on", resync=lambda names: live.tracker.variables.refresh(names, 0.05))
+    resync = lambda names: live.tracker.variables.refresh(names, 0.05)
+    rerun = Rerun(live.history, planned, live.shell, on_error="go on", resync=resync)
+    why, replayed = planned.hermetic or rerun.doubt, None
+    if why is None:
         while (entry := rerun.next()) is not None:
             rerun.prepare(entry)
             rerun.settle(entry, live.run(entry.index, entry.source))
         rerun.finish()
-        found, ran = rerun.found, rerun.ran
+        ran = rerun.ran
     else:
         replayed = hermetic.replay(again)
         ran = [each.index for each in replayed.ran]
@@ -119,7 +120,7 @@ def predict(case):
         verdict = verify.Verdict("proved", "all cells were run fresh")
     else:
         verdict = verify.Verdict("not provable", replayed.failed)
-    downstream = {cells[i] for i in [*planned.downstream, *found, *live.changed()]} - {case["edit"]}
+    downstream = {cells[i] for i in [*planned.downstream, *rerun.found, *live.changed()]} - {case["edit"]}
     return {
         "name": case["name"],
         "downstream": sorted(downstream, key=str),
@@ -127,7 +128,7 @@ def predict(case):
         "restores": [cells[c.entry] for c in planned.cells if c.role == "restores"],
         "text": {str(cells[i]): live.texts.get(i, "") for i in range(len(cells))},
         "strategy": "in place" if replayed is None else "fresh",
-        "why": planned.hermetic,
+        "why": why,
         "verdict": verdict.state,
         "proof": verdict.text,
         "proof_cells": [cells[i] for i in verdict.cells],

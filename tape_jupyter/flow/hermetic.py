@@ -237,10 +237,11 @@ def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int]
         _kill(child)
 
     timer = threading.Timer(job.seconds, stop)
+    timer.name = "tape proof"
     timer.daemon = True
     timer.start()
     said: list[str] = []
-    drain = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
+    drain = threading.Thread(target=lambda: said.extend(child.stderr or ()), name="tape proof", daemon=True)
     drain.start()
     try:
         _give(child, job, roots)

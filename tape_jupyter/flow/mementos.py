@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tape_jupyter.flow.modules import is_users
+
 NODES = 100_000
 BYTES = 64 << 20
 Put = Callable[[], None]
@@ -43,7 +45,7 @@ _PLAIN = (
     operator.attrgetter, operator.methodcaller, weakref.ref, property,
 )  # fmt: skip
 _PASSING = frozenset({"lock", "RLock", "_thread._local", "_local", "Condition", "local"})
-_KEPT_OUT = ("asyncio", "IPython", "ipykernel", "traitlets", "zmq", "tornado", "matplotlib", "_asyncio", "sqlite3")
+_KEPT_OUT = ("asyncio", "IPython", "ipykernel", "traitlets", "zmq", "tornado", "matplotlib", "_asyncio", "sqlite3", "concurrent", "multiprocessing", "socket", "ssl", "subprocess")
 _ASYNC_VALUES = frozenset({"Queue", "PriorityQueue", "LifoQueue", "Event", "Lock", "Semaphore", "BoundedSemaphore"})
 _CLASS_OWN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl"})
 _ABSENT = object()
@@ -209,7 +211,7 @@ class _Walk:
         return ()
 
     def _function(self, what: types.FunctionType) -> Iterable[Any]:
-        if what.__module__ != "__main__" and not what.__closure__ and not what.__dict__:
+        if not is_users(what.__module__ or "") and not what.__closure__ and not what.__dict__:
             return ()
         code, defaults, kwdefaults = what.__code__, what.__defaults__, what.__kwdefaults__
         keywords = None if kwdefaults is None else dict(kwdefaults)
@@ -255,7 +257,7 @@ class _Walk:
         return (what.__func__,)
 
     def _class(self, what: type) -> Iterable[Any]:
-        if what.__module__ != "__main__":
+        if not is_users(what.__module__):
             return ()
         held = {k: v for k, v in vars(what).items() if k not in _CLASS_OWN and not isinstance(v, _PLACES)}
 
@@ -332,7 +334,7 @@ class _Walk:
         held = self._attributes(what)
         if not held and type(what).__flags__ & _HEAP == 0:
             return self._lost(what)
-        return [*held, *((type(what),) if module == "__main__" else ())]
+        return [*held, *((type(what),) if is_users(module) else ())]
 
     def _attributes(self, what: Any) -> list[Any]:
         """Its `__dict__` and slots; of a plain container, nothing."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tape_jupyter.flow.downstream import downstream
 from tape_jupyter.flow.history import EVERYTHING, Entry, History
-from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by
+from tape_jupyter.flow.versions import BEGINNING, Versions, needed_by
 
 Role = Literal["changed", "downstream", "restores"]
 _TITLE = 60
@@ -46,6 +46,8 @@ class Plan:
     maybe_live: int = 0
     seconds: float | None = None
     take: str = ""
+    lines: Mapping[int, int | None] = field(default_factory=dict)
+    """The changed entries, with the line of the changed call where it is known."""
 
     @property
     def entries(self) -> list[int]:
@@ -59,7 +61,7 @@ class Plan:
     def record(self) -> dict[str, Any]:
         """As protocol.ts wants it."""
         return {
-            **{k: v for k, v in asdict(self).items() if k not in {"cells", "warnings"}},
+            **{k: v for k, v in asdict(self).items() if k not in {"cells", "warnings", "lines"}},
             "cells": [{**asdict(c), "reasons": list(c.reasons), "needs": list(c.needs)} for c in self.cells],
             "warnings": list(self.warnings),
         }
@@ -85,7 +87,7 @@ class _Draft:
 
 def plan(
     history: History,
-    changed: Iterable[int],
+    changed: Iterable[int] | Mapping[int, int | None],
     *,
     learned: Mapping[int, str] | Iterable[int] = (),
     calls: Mapping[str, int] | None = None,
@@ -94,15 +96,16 @@ def plan(
 ) -> Plan:
     """What to run again when the replies held by the entries `changed` differ.
 
+    A mapping tells the line of an entry at which the changed call was made: what it did before that is as it was.
     `live`: in the kernel that ran them, so that values must be put back; False: what depends on it, and no more.
     `learned`: entries that a proof found to depend on it, with the reason where it is a mapping. `calls` counts the
     recorded calls of each taped run, for `from_tape`.
     """
     draft = _Draft(history, Versions(history))
-    changed = set(changed)
-    for index, reasons in downstream(history, changed).items():
+    lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
+    for index, reasons in downstream(history, lines).items():
         for reason in reasons:
-            draft.add(index, "changed" if index in changed else "downstream", reason)
+            draft.add(index, "changed" if index in lines else "downstream", reason)
     adopted = (
         learned if isinstance(learned, Mapping) else dict.fromkeys(learned, "a fresh replay came out otherwise here")
     )
@@ -112,7 +115,7 @@ def plan(
         index = draft.todo.pop()
         _restore_inputs(draft, history[index])
         _repeat_changes(draft, history[index])
-    return _finish(draft, calls or {}, take)
+    return _finish(draft, calls or {}, take, lines)
 
 
 def _restore_inputs(draft: _Draft, entry: Entry) -> None:
@@ -142,7 +145,7 @@ def _make_anew(draft: _Draft, thing: str, version: int, user: Entry, lost: str) 
 
 def _repeat_changes(draft: _Draft, entry: Entry) -> None:
     """Who changed in place what the entry makes or changes, must change it again."""
-    for thing in changed_by(entry):
+    for thing in draft.versions.of(entry.index):
         for index in draft.versions.later(thing, entry.index):
             if draft.versions.makes(thing, index):
                 break
@@ -154,7 +157,7 @@ def _named(thing: str) -> str:
     return rest if kind == "file" else rest if colon else f"`{thing}`"
 
 
-def _finish(draft: _Draft, calls: Mapping[str, int], take: str) -> Plan:
+def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Mapping[int, int | None]) -> Plan:
     cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
@@ -166,6 +169,7 @@ def _finish(draft: _Draft, calls: Mapping[str, int], take: str) -> Plan:
         maybe_live=sum(calls.get(draft.history[c.entry].run, 0) for c in cells if c.role == "downstream"),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
+        lines=lines,
     )
 
 

@@ -21,7 +21,7 @@ from tape_jupyter.flow.downstream import Taints, walk
 from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
-from tape_jupyter.flow.versions import Versions, changed_by, thing_of
+from tape_jupyter.flow.versions import Versions, changed_by, needed_by, thing_of
 
 
 _EQUAL = "what it depends on came out equal"
@@ -59,6 +59,8 @@ class Rerun:
         """Things that were put back since the tracker was last told."""
         self._new: set[str] = set()
         """Things that are not what the history had: other values, or made anew."""
+        self.doubt = self._doubt()
+        """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks against it."""
         self._cursor = 0
         self._forced = self._makers()
 
@@ -79,13 +81,20 @@ class Rerun:
                 return entry
         return None
 
+    def _doubt(self) -> str | None:
+        needed = {thing for index in self.ticked for thing in needed_by(self.history[index])}
+        for thing in sorted(needed & self._world.unsure):
+            last = self.history[self._versions.last(thing)]
+            return f"`{thing}` is not what {last.title} left: something changed it that nobody saw"
+        return None
+
     def _makers(self) -> set[int]:
         """Entries that run whatever their inputs: those that hold the changed reply, and those that make something anew."""
         made = set()
         for cell in self.plan.cells:
             entry = self.history[cell.entry]
             if cell.role == "changed" or (
-                cell.role == "restores" and any(self._versions.lost(t, entry.index) for t in changed_by(entry))
+                cell.role == "restores" and any(self._versions.lost(t, entry.index) for t in self._versions.of(entry.index))
             ):
                 made.add(cell.entry)
         return made
@@ -94,7 +103,7 @@ class Rerun:
         index = entry.index
         after = self._taints.copy()
         reasons = walk(entry, after, self._lines(index))
-        touches = [t for t in sorted(changed_by(entry)) if t in self._new and not self._versions.makes(t, index)]
+        touches = [t for t in sorted(self._versions.of(index)) if t in self._new and not self._versions.makes(t, index)]
         due = index in self._forced or bool(reasons) or bool(touches)
         if due and index in self.ticked:
             return True
@@ -105,11 +114,11 @@ class Rerun:
             self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
         if not due:
             self._taints = after
-            self._new -= changed_by(entry)
+            self._new -= self._versions.of(index)
         return False
 
     def _lines(self, index: int) -> dict[int, int | None]:
-        return {index: None} if self._roles.get(index) == "changed" else {}
+        return {index: self.plan.lines[index]} if index in self.plan.lines else {}
 
     # ------------------------------------------------------------- before a cell
 
@@ -126,7 +135,7 @@ class Rerun:
 
     def _bring(self, thing: str, version: int) -> None:
         last = self._versions.last(thing)
-        if version in self.ran or self._at.get(thing, last) == version:
+        if version in self.ran or self._at.get(thing, last) == version or thing in self._world.unsure:
             return
         self._world.put(thing, version, self._versions)
         self._touched.add(thing)
@@ -142,7 +151,7 @@ class Rerun:
         self.ran.append(index)
         hit = [*walk(entry, self._taints, self._lines(index)), *walk(outcome, self._taints, self._lines(index))]
         equal = self._equal(entry, outcome)
-        for thing in changed_by(entry) | changed_by(outcome):
+        for thing in self._versions.of(index) | changed_by(outcome):
             self._versions.add(thing, index)
             self._at[thing] = index
             if thing in equal:
@@ -171,7 +180,7 @@ class Rerun:
 
     def _equal(self, entry: Entry, outcome: Entry) -> set[str]:
         """The things that came out as recorded; their values are put back as the very objects they were."""
-        things = changed_by(entry) | changed_by(outcome)
+        things = self._versions.of(entry.index) | changed_by(outcome)
         equal = {thing for thing in things if self._same(thing, entry, outcome)}
         while True:  # a name that shares an object with an unequal one is unequal
             apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}

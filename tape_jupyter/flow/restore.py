@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.flow import ambient
+from tape_jupyter.flow.fingerprints import fingerprint
 from tape_jupyter.flow.history import Change, Entry, History
 from tape_jupyter.flow.mementos import Memento, remember
 from tape_jupyter.flow.versions import BEGINNING, Versions
@@ -79,6 +80,8 @@ class World:
     names: dict[str, Any] = field(default_factory=dict)
     """The names as they were when the re-run began."""
     held: dict[str, Memento] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)
+    """Names that are not what the history says: something changed them that nobody saw. They are left as they are."""
     out: dict[Any, Any] = field(default_factory=dict)
     number: int | None = None
     """The number of the next prompt, when the re-run began."""
@@ -95,6 +98,9 @@ class World:
                 world.names[name] = value
             if name in world.names:
                 world.held[name] = remember(world.names[name], size=_VAST)
+        for name, entry in {name: entry for entry in history for name in entry.changed - entry.opaque}.items():
+            if not world.is_what(name, entry):
+                world.unsure.add(name)
         for part, value in ambient.take().items():
             world.others[f"ambient:{part}"] = Change(None, value)
         versions = Versions(history)
@@ -103,6 +109,14 @@ class World:
         for path in {path for entry in history for path in entry.files}:
             world.others[f"file:{path}"] = Change(None, read_file(path))
         return world
+
+    def is_what(self, name: str, entry: Entry) -> bool:
+        """Whether the name holds now what it held after `entry`, which changed it last."""
+        value = self.value(name, _ABSENT)
+        if value is _ABSENT:
+            return entry.after.get(name, "") == ""
+        print_ = fingerprint(value, self.shell.user_ns)
+        return print_.opaque or entry.after.get(name) in {None, print_.digest}
 
     def put(self, thing: str, version: int, versions: Versions) -> None:
         """Give the thing the version it had after entry `version`, as far as it was kept."""
@@ -213,7 +227,7 @@ class World:
         for name, value in zip(_SHOWN, [*values, "", "", ""], strict=False):
             if shell.user_ns.get(name) is getattr(shell.displayhook, name, None):  # else a person has a `_` of their own
                 setattr(shell.displayhook, name, value)
-                shell.user_ns[name] = value
+                shell.push({name: value}, interactive=False)
 
 
 def _attributes(part: str, version: int, versions: Versions) -> dict[str, Any]:

@@ -7,6 +7,7 @@ not provable    the replay could not be made, or these cells do not even reprodu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,7 @@ from tape_jupyter.flow.fresh import _file
 from tape_jupyter.flow.hermetic import Ran, Replayed
 from tape_jupyter.flow.history import Entry, History
 
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
 State = Literal["proved", "differs", "not provable"]
 
 
@@ -58,13 +60,18 @@ def differing(history: History, texts: Mapping[int, str], replayed: Replayed) ->
     found: dict[int, str] = {}
     for ran in replayed.ran:
         entry = history[ran.index]
-        if ran.index in texts and texts[ran.index] != ran.text:
+        if ran.index in texts and _steady(texts[ran.index]) != _steady(ran.text):
             found[ran.index] = "it shows something else"
         else:
             why = _state(entry, ran, last)
             if why is not None:
                 found[ran.index] = why
     return found
+
+
+def _steady(text: str) -> str:
+    """Without addresses of objects, which no two processes have in common."""
+    return _ADDRESS.sub("0x", text)
 
 
 def _last_makers(history: History) -> dict[str, int]:

@@ -26,15 +26,21 @@ def thing_of(resource: str) -> str | None:
     return None if variable is None else f"{kind}:{variable}"
 
 
+def written_by(entry: Entry) -> set[str]:
+    """The things that an entry may have changed, as far as its code tells."""
+    return {thing for each in entry.writes if (thing := thing_of(each)) is not None}
+
+
 def changed_by(entry: Entry) -> set[str]:
-    """The things that an entry changed."""
-    return {*entry.changed, *(f"ambient:{part}" for part in entry.ambient), *(f"file:{path}" for path in entry.files)}
+    """The things that an entry was seen to change; of what cannot be looked into, those that it may have."""
+    seen = {*entry.changed, *(f"ambient:{part}" for part in entry.ambient), *(f"file:{path}" for path in entry.files)}
+    return seen | (written_by(entry) & entry.opaque)
 
 
 def needed_by(entry: Entry) -> set[str]:
     """The things whose state before the entry matters to it: what it reads, and what it may leave as it was."""
-    touched = {thing for each in entry.reads | entry.writes if (thing := thing_of(each)) is not None}
-    return touched | changed_by(entry)
+    read = {thing for each in entry.reads if (thing := thing_of(each)) is not None}
+    return read | written_by(entry) | changed_by(entry)
 
 
 class Versions:
@@ -43,12 +49,27 @@ class Versions:
     def __init__(self, history: History) -> None:
         self.history = history
         self._changers: dict[str, list[int]] = {}
+        self._of: dict[int, set[str]] = {}
+        self._deep: set[str] = set()
+        """Names whose value, as it was last bound, cannot be wound back: an equal fingerprint proves nothing."""
         for entry in history:
-            for thing in changed_by(entry):
+            self._of[entry.index] = self.changed(entry)
+            for thing in self._of[entry.index]:
                 self._changers.setdefault(thing, []).append(entry.index)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._changers)
+
+    def changed(self, entry: Entry) -> set[str]:
+        """The things that an entry changed. Entries are to be asked for in the order they ran."""
+        for name in entry.changed:
+            memento = entry.held.get(name)
+            (self._deep.add if memento is not None and not memento.whole else self._deep.discard)(name)
+        return changed_by(entry) | (written_by(entry) & self._deep)
+
+    def of(self, index: int) -> set[str]:
+        """The things that the entry at `index` changed."""
+        return self._of[index]
 
     def changers(self, thing: str) -> list[int]:
         """Indices of the entries that changed it, ascending."""
@@ -72,6 +93,7 @@ class Versions:
     def add(self, thing: str, index: int) -> None:
         """An entry, run again, changed what it had not changed before."""
         changers = self._changers.setdefault(thing, [])
+        self._of.setdefault(index, set()).add(thing)
         if index not in changers:
             insort(changers, index)
 
@@ -86,11 +108,20 @@ class Versions:
         if kind in {"file", "ambient"}:
             return self._lost_change(thing, kind, rest, version)
         if version != BEGINNING:
-            return _lost_value(thing, self.history[version])
+            return self._lost_value(thing, version)
         changers = self.changers(thing)
         if not changers or self.history[changers[0]].before.get(thing, "") == "":
             return None
         return f"`{thing}` is from before the first cell that was watched"
+
+    def _lost_value(self, name: str, version: int) -> str | None:
+        entry = self.history[version]
+        if entry.after.get(name) == "":
+            return None
+        if name in entry.kept:
+            return _lost_memento(name, entry)
+        made = next((self.history[i] for i in reversed(self.changers(name)) if i <= version and name in self.history[i].kept), None)
+        return f"`{name}` is too large to keep" if made is None else _lost_memento(name, made)
 
     def _lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:
         changers = self.changers(thing)
@@ -103,11 +134,7 @@ class Versions:
         return f"{rest} as it was {'before' if version == BEGINNING else 'after'} {entry.title} was not kept"
 
 
-def _lost_value(name: str, entry: Entry) -> str | None:
-    if entry.after.get(name) == "":
-        return None
-    if name not in entry.kept:
-        return f"`{name}` is too large to keep"
+def _lost_memento(name: str, entry: Entry) -> str | None:
     memento = entry.held.get(name)
     if memento is None:
         return f"what `{name}` held after {entry.title} was not kept"
