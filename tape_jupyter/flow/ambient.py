@@ -252,7 +252,11 @@ def _put_module(name: str, attributes: dict[str, Any]) -> None:
 def module_changes(name: str, before: dict[str, Any]) -> Change | None:
     """Attributes of a module that were bound anew, removed, added; submodules and the module's own caches are not."""
     now = vars(sys.modules[name])
-    keys = [k for k in {*before, *now} if before.get(k, ABSENT) is not now.get(k, ABSENT) and _is_patch(k, now.get(k, ABSENT))]
+    keys = [
+        k
+        for k in {*before, *now}
+        if before.get(k, ABSENT) is not now.get(k, ABSENT) and _is_patch(k, now.get(k, ABSENT))
+    ]
     if not keys:
         return None
     return Change({k: before.get(k, ABSENT) for k in keys}, {k: now.get(k, ABSENT) for k in keys})

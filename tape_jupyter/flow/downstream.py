@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step, covers, name_of
 
@@ -102,17 +103,20 @@ class Taints:
             self._roots[root].discard(each)
             self._names.discard(each)
             del self._by[each]
+        if root in self._roots and not self._roots[root]:
+            del self._roots[root]
 
     def hits(self, step: Step) -> list[tuple[str, str, Entry]]:
         """(what it reads, what was written, by whom)."""
         if not self._by:
             return []
+        wide = EVERYTHING in self._roots
+        near = [r for r in step.reads if (root := _root(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))]
         found = []
-        for read in sorted(step.reads):
-            for written in self._candidates(read):
-                if covers(written, read):
-                    found.append((read, written, self._by[written]))
-                    break
+        for read in sorted(near):
+            written = read if read in self._by else next((w for w in self._candidates(read) if covers(w, read)), None)
+            if written is not None:
+                found.append((read, written, self._by[written]))
         return found
 
     def _candidates(self, read: str) -> list[str]:
@@ -124,6 +128,7 @@ class Taints:
         return [*near, *wide]
 
 
+@lru_cache(65536)
 def _root(resource: str) -> str:
     """Resources of different roots never cover each other, but for "*"."""
     return name_of(resource) or resource.partition(":")[0]

@@ -34,6 +34,8 @@ CHANGING = frozenset(
 _INERT = (
     type(None), bool, int, float, complex, str, bytes, tuple, frozenset, range, types.ModuleType, types.BuiltinFunctionType,
 )  # fmt: skip
+_FIXED = frozenset({"pathlib", "datetime", "decimal", "fractions", "re", "uuid", "zoneinfo", "ipaddress"})
+"""Modules whose values never change."""
 _BOXES = (list, dict, set, deque, bytearray)
 _STORES = frozenset(
     {"STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_DEREF", "STORE_GLOBAL"}
@@ -53,7 +55,7 @@ def code_changes(code: types.CodeType) -> bool:
 
 def may_change(touch: Touch, value: Any, argument_of: Any = None) -> bool:
     """Whether this use may change `value`; `argument_of` is the function that it is handed to, where that is known."""
-    if type(value) in _INERT:
+    if type(value) in _INERT or (not isinstance(value, type) and root_module(type(value)) in _FIXED):
         return False
     if touch.how in ("item", "attr", "aug"):
         return True

@@ -86,6 +86,9 @@ class Watch:
         module = names.get("__name__")
         if not isinstance(module, str):  # globals of its own: exec(text, {}); what holds them is a name of the notebook
             return
+        if module == "__main__":  # a copy of the notebook's names: what IPython expands in a shell line
+            self._ran.codes.add(("", code))
+            return
         package = module.partition(".")[0]
         if package in MACHINERY:
             return

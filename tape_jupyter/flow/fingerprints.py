@@ -10,12 +10,14 @@ from __future__ import annotations
 import collections
 import contextvars
 import functools
+import gc
 import io
 import pickle
 import random
 import sys
 import time
 import types
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +55,7 @@ _QUIET = (
 _PLAIN_REDUCE = frozenset(
     {"datetime", "decimal", "fractions", "pathlib", "re", "array", "uuid", "zoneinfo", "ipaddress", "enum"}
 )
+_HELD = (list, dict, set, collections.deque, types.FunctionType, types.MethodType, types.GeneratorType)
 _MAPPED = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 _ITERATORS = frozenset(
     type(iter(each)) for each in ([], (), range(0), {}, {}.values(), {}.items(), set(), "", b"", bytearray())
@@ -70,7 +73,7 @@ class Print:
     """Opaque for its size alone: it could be read, but that takes too long."""
     ids: frozenset[int] = frozenset()
     classes: frozenset[int] = frozenset()
-    """Of `ids`, the classes: who changes an object changes none of them."""
+    """Of `ids`, the classes and functions: who changes an object changes none of them."""
     codes: frozenset[tuple[str, types.CodeType]] = frozenset()
     kinds: frozenset[str] = frozenset()
     seconds: float = 0.0
@@ -249,6 +252,9 @@ class _Walk:
             self.say("closed" if value.closed else f"{value.tell()}")
             if not value.closed:
                 self.go(value.getvalue(), depth, foreign=foreign)
+        elif isinstance(value, weakref.ReferenceType):
+            self.say("reference")
+            self.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
         elif kind in _ITERATORS:
             self._iterator(value, depth, foreign=foreign)
         else:
@@ -265,6 +271,7 @@ class _Walk:
             if not value.__closure__ and not value.__dict__:
                 return
         self.ids.add(id(value))
+        self.classes.add(id(value))
         self.say(f"function {value.__qualname__}")
         for each in (value.__code__, value.__defaults__, value.__kwdefaults__, value.__dict__):
             self.go(each, depth, foreign=False)
@@ -349,6 +356,7 @@ class _Walk:
         self.say(type(value).__name__)
         inner = value.mapping if isinstance(value, type({}.keys()) | type({}.values()) | type({}.items())) else value
         self.go(dict(inner), depth, foreign=False)
+        self._held_by(value, depth)
         self.opaque = True
 
     def dice(self, value: random.Random, depth: int) -> None:
@@ -376,6 +384,13 @@ class _Walk:
         self.opaque = True
         for each in value.__reduce__()[1:]:
             self.go(each, depth, foreign=foreign)
+        self._held_by(value, depth)
+
+    def _held_by(self, value: Any, depth: int) -> None:
+        """What an object of C holds, by the collector's knowledge of it: iter(d) and d.keys() hold d."""
+        for each in gc.get_referents(value):
+            if isinstance(each, _HELD):
+                self.go(each, depth, foreign=True)
 
     def _table(self, value: Any, table: tables.Table, module: str, depth: int) -> None:
         self.ids.add(id(value))
@@ -432,6 +447,7 @@ class _Walk:
             self.go(_reduced(value), depth, foreign=foreign)
         elif not users and not foreign and not name.startswith(_QUIET):
             self.opaque = True
+            self._held_by(value, depth)
 
     def _attributes(self, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
         """Its attributes, past __getattribute__ and properties. Whether it may have any."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 Outcome = Literal["ok", "error", "cancelled", "running"]
@@ -29,6 +30,7 @@ OUTPUTS = "output:*"
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
+@lru_cache(65536)
 def name_of(resource: str) -> str | None:
     """The notebook's name that a resource is, or is part of; None for what is no name."""
     found = _NAME.match(resource)

@@ -307,7 +307,18 @@ def unsure_calls(node: ast.stmt) -> int | None:
 
 
 def _repeats(node: ast.stmt) -> bool:
-    kinds = (ast.For, ast.While, ast.AsyncFor, ast.If, ast.Try, ast.IfExp, ast.BoolOp, ast.comprehension, ast.Lambda, ast.With)
+    kinds = (
+        ast.For,
+        ast.While,
+        ast.AsyncFor,
+        ast.If,
+        ast.Try,
+        ast.IfExp,
+        ast.BoolOp,
+        ast.comprehension,
+        ast.Lambda,
+        ast.With,
+    )
     return any(isinstance(each, kinds) for each in ast.walk(node))
 
 

@@ -98,7 +98,15 @@ def build(seen: Seen) -> Built:
 def mentioned(statement: Statement, variables: Variables) -> set[str]:
     """Variables that a statement's text names, anywhere in it."""
     code = statement.code
-    names = script_names(statement) | code.reads | code.stores | code.deletes | code.later_reads | code.later_stores | statement.uses.exists
+    names = (
+        script_names(statement)
+        | code.reads
+        | code.stores
+        | code.deletes
+        | code.later_reads
+        | code.later_stores
+        | statement.uses.exists
+    )
     for magic in statement.uses.magics:
         names |= words_in(f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}")
     found = {r for n in names if (r := variables.resource("", n)) is not None}
@@ -127,7 +135,9 @@ def _names_in_file(path: str) -> set[str]:
         inner = cell_names(transform(Path(path).expanduser().read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return set()
-    return {n for s in inner.statements for n in s.code.reads | s.code.later_reads | s.code.stores | s.code.later_stores}
+    return {
+        n for s in inner.statements for n in s.code.reads | s.code.later_reads | s.code.stores | s.code.later_stores
+    }
 
 
 # -------------------------------------------------------------------- what was read
@@ -233,10 +243,16 @@ def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
     return (part for s in seen.cell.statements if "Out" not in s.uses.bare for part in s.uses.parts)
 
 
+_FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
+
+
 def _reads_everything(seen: Seen, draft: _Draft) -> bool:
     words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
         words |= names_of(code).reads & {"globals", "dir"}
+    words |= _FRAMES & draft.statement.code.words
+    for _, code in draft.codes:
+        words |= _FRAMES & names_of(code).words
     magics = {m.name for m in draft.statement.uses.magics}
     if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
         return True
@@ -259,6 +275,7 @@ def _binds(seen: Seen, draft: _Draft) -> None:
     names -= {n for n in draft.statement.caught if n not in seen.variables.prints and seen.before.get(n) is None}
     draft.strong |= {n for n in names if done and (n in draft.statement.always or _only_here(seen, draft, n))}
     draft.weak |= names - draft.strong
+    draft.weak |= draft.statement.uses.binds - {""}
     draft.weak |= {n for n in script_names(draft.statement) if n in seen.variables.prints and not is_shells(n)}
     if code.star:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
@@ -349,9 +366,12 @@ def _function(seen: Seen, touch: Touch) -> Any:
 def _share_out_changes(seen: Seen, drafts: list[_Draft], changed: set[str]) -> None:
     """Which statement changed what: those that bind it, may change it or can reach it; else any that calls."""
     for name in sorted(changed):
-        if any(name in d.strong or name in d.weak for d in drafts):
+        written = [d for d in drafts if name in d.strong or name in d.weak]
+        if any(name in d.strong for d in written) or written == drafts:
             continue
         takers = [d for d in drafts if name in d.reach or not d.reach.isdisjoint(seen.variables.sharing([name]))]
+        if takers and seen.before.get(name) is not None:  # it may be held elsewhere by now: sys.stdout = buffer
+            takers += [d for d in drafts[drafts.index(takers[0]) :] if d not in takers and d.statement.uses.called]
         takers = takers or [d for d in drafts if d.statement.uses.called or d.statement.uses.magics] or drafts
         alone = len(takers) == 1 and seen.failed_at is None and name in seen.rebound and ":" not in name
         for each in takers:
@@ -379,7 +399,13 @@ def _appended(seen: Seen, draft: _Draft, name: str) -> set[str]:
     statement = draft.statement
     if not (statement.calm or statement.calm_call) or statement.repeats:
         return set()
-    if any(t.root == name for s in seen.cell.statements if s is not statement for t in s.touches if t.how not in ("argument", "next")):
+    if any(
+        t.root == name
+        for s in seen.cell.statements
+        if s is not statement
+        for t in s.touches
+        if t.how not in ("argument", "next")
+    ):
         return set()
     element = parts.appended(name, statement.uses, seen.variables)
     return {element} if element else set()

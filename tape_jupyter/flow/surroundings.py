@@ -5,6 +5,7 @@ of libraries, results that the shell keeps, tasks that run on.
 from __future__ import annotations
 
 import os
+import re
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -57,12 +58,19 @@ _QUIET = frozenset(
     "numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types".split()
 )
 """Libraries whose calls for their effect alone change no state of their own that is not looked at elsewhere."""
+_SETS = re.compile(
+    r"(un)?register|set|add_|install|patch|enable|disable|use|filter|reset|clear|init|configure|push|mount"
+)
 _SAYING = frozenset("debug info warning warn error critical exception log".split())
 _SHELL_CALLS = frozenset(
     "push run_cell run_line_magic run_cell_magic ev ex system getoutput set_next_input user_ns".split()
 )
 _SHELL_MAGICS = frozenset(
     "precision config load_ext reload_ext unload_ext alias unalias macro autoreload colors pprint xmode autocall automagic pdb".split()
+)
+_WAITING = frozenset(
+    "sleep join result get wait gather shutdown as_completed set put send release recv run_until_complete is_alive done "
+    "communicate poll acquire empty qsize".split()
 )
 _PURE = frozenset(
     "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator copy heapq "
@@ -84,7 +92,7 @@ class Surroundings:
         self._libraries(draft)
         self._ambient(draft)
         self._shell(draft)
-        if self.seen.background and self._acts(draft):
+        if self.seen.background and self._waits(draft):
             draft.reads.add("ambient:background")
         if self.seen.leaves_background and self._acts(draft):
             draft.weak.add("ambient:background")
@@ -92,6 +100,18 @@ class Surroundings:
     def _acts(self, draft: _Draft) -> bool:
         used = draft.statement.uses
         return bool(used.called or used.magics or draft.codes or used.awaits or draft.statement.code.imports)
+
+    def _waits(self, draft: _Draft) -> bool:
+        """Whether tasks or threads that run on may show in it: it waits for them, or something changed by itself."""
+        known = (
+            set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach)) if draft.reach else set()
+        )
+        changed = {
+            n
+            for n, was in self.seen.before.items()
+            if was and (now := self.seen.variables.prints.get(n)) and now.digest != was.digest
+        }
+        return draft.statement.uses.awaits or bool(self._words(draft) & _WAITING) or bool(changed - known)
 
     def _done(self, draft: _Draft) -> bool:
         failed = self.seen.failed_at
@@ -211,7 +231,15 @@ class Surroundings:
     def _library_write(self, draft: _Draft, touch: Touch) -> None:
         variables = self.seen.variables
         value = variables.value(touch.root)
-        if value is MISSING or touch.how in ("argument", "next"):
+        if value is MISSING or touch.how == "next":
+            return
+        if touch.how == "argument":
+            if (
+                touch.what in ("setattr", "delattr")
+                and isinstance(value, types.ModuleType | type)
+                and (p := is_library(value))
+            ):
+                draft.weak.add(f"library:{p}")
             return
         below = (touch.dotted or touch.root).partition(".")[2]
         certain = draft.statement.sets == touch.path and bool(touch.path) and self._done(draft)
@@ -240,7 +268,9 @@ class Surroundings:
 
     @staticmethod
     def _for_effect(touch: Touch, package: str) -> bool:
-        return not touch.kept and package not in _QUIET and touch.what not in _SAYING
+        if touch.kept or touch.what in _SAYING:
+            return False
+        return package not in _QUIET or _SETS.match(touch.what) is not None
 
     # ---------------------------------------------------------------- ambient state
     def _ambient(self, draft: _Draft) -> None:
@@ -305,11 +335,12 @@ class Surroundings:
     # ---------------------------------------------------------------- the shell
     def _shell(self, draft: _Draft) -> None:
         statement, seen = draft.statement, self.seen
-        draft.reads.add("ambient:shell")
+        magics = {m.name for m in statement.uses.magics}
+        if magics or (statement.shown and seen.shown) or statement.code.words & {"display", "get_ipython"}:
+            draft.reads.add("ambient:shell")
         if statement.shown and seen.number is not None:
             draft.weak.add(f"output:{seen.number}")
             (draft.strong if seen.shown and self._done(draft) else draft.weak).add("output:newest")
-        magics = {m.name for m in statement.uses.magics}
         if magics & _SHELL_MAGICS:
             draft.weak.add("ambient:shell")
         for magic, part in (
@@ -324,7 +355,7 @@ class Surroundings:
             value = self.seen.variables.value(touch.root)
             if touch.root == "get_ipython" or type(value).__name__.endswith("InteractiveShell"):
                 called = touch.what if touch.how == "method" else ""
-                if called not in _SHELL_CALLS and called != "__call__":
+                if called not in _SHELL_CALLS and "user_ns" not in touch.dotted and called != "__call__":
                     draft.weak.add("ambient:shell")
 
 

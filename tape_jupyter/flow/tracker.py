@@ -6,6 +6,7 @@ It begins where it is installed: what was there before is "from before the tape"
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import sys
 import threading
@@ -49,6 +50,7 @@ class _Open:
     threads: set[threading.Thread]
     tasks: set[Any]
     background: bool
+    watched: bool = False
 
 
 class Tracker:
@@ -74,6 +76,7 @@ class Tracker:
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
+        self.shell.ast_transformers.append(self)
         for event in ("post_run_cell", "post_execute"):  # first: before others put the cell's surroundings back
             hooks = self.shell.events.callbacks[event]
             hooks.insert(0, hooks.pop())
@@ -81,6 +84,8 @@ class Tracker:
     def uninstall(self) -> None:
         self._watch.end()
         self._watch.close()
+        if self in self.shell.ast_transformers:
+            self.shell.ast_transformers.remove(self)
         self._files.end()
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_execute", self.post_execute)
@@ -105,6 +110,10 @@ class Tracker:
     def forget(self) -> None:
         """Values were changed between cells (a re-run put them back): look at everything again when it is reached."""
         self.variables.forget()
+
+    def resync(self, names: set[str]) -> None:
+        """These variables were bound anew or changed in place between two cells: know them as they are now."""
+        self.variables.refresh(set(names), SECONDS)
 
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
@@ -135,6 +144,14 @@ class Tracker:
         except Exception:
             self._fail(running.entry, traceback.format_exc())
 
+    def visit(self, node: ast.AST) -> ast.AST:
+        """As an AST transformer: the shell is done with its own work, the cell's code comes next. Changes nothing."""
+        running = self._open
+        if running is not None and not running.watched and running.thread == threading.get_ident():
+            running.watched = True
+            self._watch.begin()
+        return node
+
     # ---------------------------------------------------------------- before
     def _begin(self, info: Any) -> None:
         number = self.shell.execution_count - 1 if info.store_history else None
@@ -152,7 +169,6 @@ class Tracker:
         )  # fmt: skip
         self._files.begin()
         self._open.began = time.perf_counter()
-        self._watch.begin()
 
     def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Attributes of the modules that the cell can reach, to see patches."""
@@ -169,14 +185,16 @@ class Tracker:
 
     # ---------------------------------------------------------------- after
     def _end(self, running: _Open, result: Any) -> None:
-        ran = self._watch.end()
+        ran = self._watch.end() if running.watched else Ran()
         entry, touched = running.entry, self._files.end()
         entry.seconds = time.perf_counter() - running.began
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
         entry.outcome = _outcome(result)
         changes = ambient.changes(running.ambient, ambient.take())
-        patches = {name: c for name, was in running.modules.items() if (c := ambient.module_changes(name, was)) is not None}
+        patches = {
+            name: c for name, was in running.modules.items() if (c := ambient.module_changes(name, was)) is not None
+        }
         entry.files = touched.changes()
         seen = self._seen(running, result, ran, touched, frozenset(changes))
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins")
@@ -185,13 +203,17 @@ class Tracker:
         entry.ambient = changes | {f"{ambient.MODULE}{name}": change for name, change in patches.items()}
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         self._keep(entry, seen)
-        entry.notes = tuple(_notes(touched.processes, ran))
+        entry.notes = tuple(_notes(touched.processes))
 
     def _seen(self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str]) -> Seen:
         entry, variables = running.entry, self.variables
         names = {n: variables.value(n) for n in variables.prints}
         ids = {n: variables.identity(n) for n in names}
-        mention = set().union(*(mentioned(s, variables) for s in running.cell.statements)) if running.cell.statements else set()
+        mention = (
+            set().union(*(mentioned(s, variables) for s in running.cell.statements))
+            if running.cell.statements
+            else set()
+        )
         for s in running.cell.statements:
             variables.ever.update(s.code.stores | s.code.later_stores | s.code.deletes | s.uses.exists)
         reach = variables.closure(mention)
@@ -201,7 +223,9 @@ class Tracker:
         reach |= variables.sharing(reach)
         before = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
         rebound = frozenset(
-            n for n in {*ids, *before} if variables.value(n) is MISSING or (n in before and ids.get(n) != id(variables.value(n)))
+            n
+            for n in {*ids, *before}
+            if variables.value(n) is MISSING or (n in before and ids.get(n) != id(variables.value(n)))
         )
         alive = _alive() - running.threads
         return Seen(
@@ -220,7 +244,11 @@ class Tracker:
             return None
         found, trace = 0, error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_globals is self.shell.user_ns and trace.tb_frame.f_code.co_filename == ran.own and not found:
+            if (
+                trace.tb_frame.f_globals is self.shell.user_ns
+                and trace.tb_frame.f_code.co_filename == ran.own
+                and not found
+            ):
                 found = trace.tb_lineno
             trace = trace.tb_next
         return found
@@ -248,7 +276,10 @@ class Tracker:
         every = frozenset({EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)})
         entry.steps = (Step(1, entry.source.count("\n") + 1, every, frozenset(), every),)
         entry.outcome = "error" if entry.outcome == "running" else entry.outcome
-        entry.notes = (*entry.notes, f"what this cell read and wrote could not be told: {told.strip().splitlines()[-1]}")
+        entry.notes = (
+            *entry.notes,
+            f"what this cell read and wrote could not be told: {told.strip().splitlines()[-1]}",
+        )
         self.failures.append(told)
 
 
@@ -265,11 +296,9 @@ def _outcome(result: Any) -> Any:
     return "ok" if result.success else "error"
 
 
-def _notes(processes: list[str], ran: Ran) -> Iterable[str]:
+def _notes(processes: list[str]) -> Iterable[str]:
     if processes:
         yield f"starts a process ({processes[0][:60]}): it may read any file"
-    if not ran.whole:
-        yield "more code ran than was looked at: what it could read is taken as read"
 
 
 def _alive() -> set[threading.Thread]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 _DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "dir", "compile", "__import__", "get_ipython"})
+_SPACES = ("globals", "vars", "locals")
 _MAGICS = frozenset({"run_line_magic", "run_cell_magic", "system", "getoutput", "magic"})
 _PYTHON_CELLS = frozenset({"time", "timeit", "capture", "prun", "debug", "memit", "tape"})
 _PYTHON_LINES = frozenset({"time", "timeit", "prun", "memit"})
@@ -60,6 +61,8 @@ class Uses:
     """Names that are only asked for: 'flag' in globals()."""
     counted: tuple[tuple[str, str], ...] = ()
     """Parts that are asked for their size or keys alone: len(x), sorted(d), d.keys()."""
+    binds: frozenset[str] = frozenset()
+    """Names that it binds through globals(): globals()["x"] = 1; "*" where the text does not say which."""
     spaced: frozenset[str] = frozenset()
     """exec, eval that are given a namespace of their own."""
     awaits: bool = False
@@ -81,7 +84,8 @@ def uses(node: ast.stmt) -> Uses:
     parts = tuple(sorted((root, path) for root, path in found.parts if root not in found.bare))
     return Uses(
         tuple(found.touches), parts, frozenset(found.bare), tuple(found.magics), frozenset(found.dynamic),
-        tuple(found.python), frozenset(found.exists), tuple(sorted(found.counted)), frozenset(found.spaced), found.awaits,
+        tuple(found.python), frozenset(found.exists), tuple(sorted(found.counted)), frozenset(found.binds),
+        frozenset(found.spaced), found.awaits,
         frozenset(found.called),
     )  # fmt: skip
 
@@ -105,6 +109,8 @@ def chain(node: ast.expr) -> tuple[str, str, str] | None:
 
 
 def _constant(node: ast.expr) -> str | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return repr(-node.operand.value) if type(node.operand.value) is int else None
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int) and not isinstance(node.value, bool):
         return repr(node.value)
     return None
@@ -127,6 +133,7 @@ class _Visitor(ast.NodeVisitor):
         self.python: list[str] = []
         self.exists: set[str] = set()
         self.spaced: set[str] = set()
+        self.binds: set[str] = set()
         self.counted: set[tuple[str, str]] = set()
         self.called: set[str] = set()
         self.awaits = False
@@ -184,6 +191,8 @@ class _Visitor(ast.NodeVisitor):
             self._stored(target.value, how)
         elif isinstance(target, ast.Attribute | ast.Subscript):
             kind = "attr" if isinstance(target, ast.Attribute) else "item"
+            if isinstance(target, ast.Subscript) and any(_calls(target.value, name) for name in _SPACES):
+                self.binds.add(str(target.slice.value) if isinstance(target.slice, ast.Constant) else "*")
             if root := root_of(target):
                 found = chain(target)
                 path, dotted = (found[1], found[2]) if found else ("", _dotted(target))
@@ -270,6 +279,8 @@ class _Visitor(ast.NodeVisitor):
         dotted = _dotted(func)
         self.called.add(dotted or name)
         inplace = any(k.arg == "inplace" and not _is_false(k.value) for k in node.keywords)
+        if isinstance(func, ast.Attribute) and any(_calls(func.value, name) for name in _SPACES) and func.attr != "get":
+            self.binds.add("*" if func.attr in ("update", "setdefault", "pop", "__setitem__") else "")
         if isinstance(func, ast.Attribute) and (root := root_of(func)):
             found = chain(func.value)
             path = found[1] if found else ""
@@ -295,7 +306,12 @@ class _Visitor(ast.NodeVisitor):
     def _counts(self, node: ast.Call) -> bool:
         """len(x): how it is filled does not matter, where it was only filled in places that are there anyway."""
         func = node.func
-        if isinstance(func, ast.Name) and func.id in ("len", "sorted", "list", "set") and len(node.args) == 1 and not node.keywords:
+        if (
+            isinstance(func, ast.Name)
+            and func.id in ("len", "sorted", "list", "set")
+            and len(node.args) == 1
+            and not node.keywords
+        ):
             inner, kind = node.args[0], "len" if func.id == "len" else "keys"
         elif isinstance(func, ast.Attribute) and func.attr == "keys" and not node.args:
             inner, kind = func.value, "keys"

@@ -21,7 +21,7 @@ from tape_jupyter.flow.names import names_of
 
 SHELLS = re.compile(r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open")
 """Names that the shell itself keeps in the notebook's namespace."""
-SPARE = 0.0008
+SPARE = 0.0003
 """Seconds a cell for values that nothing says were reached."""
 MISSING: Any = object()
 _STILL = (type(None), bool, int, float, complex, str, bytes, types.ModuleType, types.BuiltinFunctionType)
@@ -42,6 +42,7 @@ class Variables:
         self._ids: dict[str, int] = {}
         self._owners: dict[int, set[str]] = {}
         self._modules: set[str] = set()
+        self._count = 0
 
     # ---------------------------------------------------------------- looking up
     def value(self, resource: str) -> Any:
@@ -110,7 +111,7 @@ class Variables:
             if (print_ := self.prints.get(each)) is not None:
                 for one in print_.ids - print_.classes:
                     found |= self._owners.get(one, frozenset())
-                if isinstance(value := self.value(each), type):
+                if isinstance(value := self.value(each), type | types.FunctionType):
                     found |= self._owners.get(id(value), frozenset())
         return found
 
@@ -157,6 +158,9 @@ class Variables:
 
     def _new_modules(self) -> dict[str, Print | None]:
         """The user's modules that were imported since: all their globals are new."""
+        if len(sys.modules) == self._count:
+            return {}
+        self._count = len(sys.modules)
         new = [name for name in sys.modules.keys() - self._modules if is_users(name) and name != "__main__"]
         self._modules |= set(sys.modules)
         found: dict[str, Print | None] = {}
@@ -170,7 +174,9 @@ class Variables:
     def _take(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
         if known is not None and self._ids.get(resource) == id(value) and known.seconds > seconds:
-            self.prints[resource] = replace(known, opaque=True, vast=True)  # effects.py says whether it may have changed
+            self.prints[resource] = replace(
+                known, opaque=True, vast=True
+            )  # effects.py says whether it may have changed
             return
         self._drop(resource)
         found = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
