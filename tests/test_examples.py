@@ -24,6 +24,7 @@ from tests.notebook import ROOT, clean_env, notebook
 
 EXAMPLES = ROOT / "example_notebooks"
 NAME = "01_record_and_replay"
+NAMES = (NAME, "02_override_and_rerun")
 RUNS = int(os.environ.get("TAPE_EXAMPLE_RUNS", "1"))
 STRACE = shutil.which("strace")
 
@@ -46,10 +47,10 @@ print(json.dumps({"ports": ports, "notebook": nb}))
 CONNECT = re.compile(r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)")
 
 
-@pytest.fixture
-def example(tmp_path):
+@pytest.fixture(params=NAMES)
+def example(request, tmp_path):
     shutil.copytree(EXAMPLES, tmp_path / "ex", ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    return tmp_path / "ex" / f"{NAME}.ipynb"
+    return tmp_path / "ex" / f"{request.param}.ipynb"
 
 
 def replayed(path: Path, trace: Path | None):
@@ -107,8 +108,9 @@ def test_its_cells_are_those_of_the_demo():
     assert sources == [[cell["id"], "".join(cell["source"])] for cell in json.loads(texts.pipeline())["cells"]]
 
 
-def test_it_holds_nothing_of_the_machine_it_was_recorded_on():
-    files = [path for path in EXAMPLES.rglob(f"{NAME}*/*") if path.is_file()] + [EXAMPLES / f"{NAME}.ipynb"]
+@pytest.mark.parametrize("name", NAMES)
+def test_it_holds_nothing_of_the_machine_it_was_recorded_on(name):
+    files = [path for path in (EXAMPLES / f"{name}.tapes").rglob("*") if path.is_file()] + [EXAMPLES / f"{name}.ipynb"]
     assert len(files) > 1
     for path in files:
         text = path.read_text(encoding="utf-8")
@@ -139,3 +141,15 @@ def test_recorded_twice_live_it_gives_different_texts(tmp_path):
             said.append(texts.said(path))
     assert said[0] != said[1]
     assert said[0]["summary"] != said[1]["summary"]
+
+
+def test_the_changed_reply_reaches_what_depends_on_it_and_nothing_else(tmp_path):
+    shutil.copytree(EXAMPLES, tmp_path / "ex", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    path = tmp_path / "ex" / f"{NAMES[1]}.ipynb"
+    words = [sys.executable, "-m", "tape_jupyter", "rerun", str(path), "--take", "angry-customer", "--json"]
+    done = subprocess.run(words, env=clean_env(tmp_path), capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    changed = {cell["title"] for cell in json.loads(done.stdout)["comparison"]["cells"] if not cell["same"]}
+    assert {title.strip("# ") for title in changed} == {
+        "Read the mood", "Answer in that mood", "The ticket, as it is filed",
+    }  # fmt: skip
