@@ -1,0 +1,38 @@
+"""Overriding a streamed reply in a notebook, as a person does it: record, override, replay, choose, undo."""
+
+import hashlib
+import re
+
+from tests.notebook import Kernel, notebook
+from tests.provider import Provider
+
+ASK = """import anthropic
+claude = anthropic.Anthropic(base_url="URL", api_key="sk-ant-test")
+def ask(text):
+    with claude.messages.stream(model="claude-sonnet-5", max_tokens=99, messages=[{"role": "user", "content": text}]) as stream:
+        return "".join(stream.text_stream)"""
+
+
+def test_a_streamed_reply_is_overridden_replayed_chosen_and_undone(tmp_path):
+    notebook(tmp_path / "nb.ipynb")
+    env = {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}
+    with Provider() as provider, Kernel(tmp_path, env) as kernel:
+        kernel.run_all("%load_ext tape_jupyter", ASK.replace("URL", provider.url))
+        recorded = kernel.execute("%%tape record\nask('classify: where is my order?')").result
+        provider.stop()
+        (cassette,) = tmp_path.glob("*.tapes/main.tape.yaml")
+        before = hashlib.sha256(cassette.read_bytes()).hexdigest()
+        call = re.search(r'^call: "?([0-9a-f]{8})', cassette.read_text(), re.MULTILINE)[1]
+        said = kernel.execute(f"%tape override {call} --text 'very angry {{x}} $HOME' --take angry").stdout
+        assert "take angry: call" in said and "usage stale" in said
+        again = "%%tape replay\nask('classify: where is my order?')"
+        angry = kernel.execute(again.replace("replay", "replay --take angry")).result
+        assert angry == "'very angry {x} $HOME'" and kernel.execute(again).result == recorded
+        assert "take angry replays where no take is named" in kernel.execute("%tape takes default angry").stdout
+        assert kernel.execute(again).result == angry
+        assert kernel.execute(again.replace("replay", "replay --take main")).result == recorded
+        assert "answers as recorded again" in kernel.execute("%tape takes undo angry").stdout
+        assert kernel.execute(again).result == recorded
+        failed = kernel.execute("%tape override nobody --text x")
+        assert "no call 'nobody' in main.tape.yaml" in failed.traceback
+        assert hashlib.sha256(cassette.read_bytes()).hexdigest() == before
