@@ -94,26 +94,30 @@ def read(entries: Sequence[Entry]) -> Iterator[Told]:
             yield from map(_told, held, _starts(book, held))
 
 
-def _starts(book: Book, entries: Sequence[Entry]) -> Iterator[bytes]:
-    """The first bytes of each record, which lie in ascending order."""
-    begin, data = 0, b""
+def _starts(book: Book, entries: Sequence[Entry]) -> Iterator[tuple[str, int, bool]]:
+    """Where each record begins in a stretch of its file, which lie in ascending order; and whether that is ASCII.
+
+    The stretch is a character a byte: a head that is not ASCII is read by the strict reader.
+    """
+    begin, text, plain = 0, "", True
     for entry in entries:
         size = min(entry.length, HEAD)
-        if not (begin <= entry.offset and entry.offset + size <= begin + len(data)):
+        if not (begin <= entry.offset and entry.offset + size <= begin + len(text)):
             begin, data = entry.offset, book.raw(entry.offset, max(_BLOCK, size))
-        at = entry.offset - begin
-        yield data[at : at + size]
+            text, plain = data.decode("latin-1"), data.isascii()
+        yield text, entry.offset - begin, plain
 
 
-def _told(entry: Entry, start: bytes) -> Told:
-    found = None if isinstance(entry, Overridden) else _HEAD.match(start.decode("latin-1"))
-    if found is None or not found[0].isascii():
+def _told(entry: Entry, start: tuple[str, int, bool]) -> Told:
+    text, at, plain = start
+    found = None if type(entry) is Overridden else _HEAD.match(text, at)
+    if found is None or not (plain or found[0].isascii()):
         return _slowly(entry)
-    kind, name, parent, span, at, length, failed, _frozen, diverged, kit, method, asked = found.groups("")
+    kind, name, parent, span, when, length, failed, _, diverged, kit, method, asked = found.groups("")
     facts = _facts(kit) if kit else _NOTHING
     return Told(
         entry, entry.id, entry.run, _kind(method, kind, facts), name, method, asked, parent,
-        tuple(span.split(" / ")) if span else (), moment(at), seconds(length), failed, facts, diverged,
+        tuple(span.split(" / ")) if span else (), moment(when), seconds(length), failed, facts, diverged,
     )  # fmt: skip
 
 

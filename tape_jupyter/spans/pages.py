@@ -89,7 +89,8 @@ class Spans:
         """What a row that was sent must share with the row as it is; a cell that runs grows without being sent anew."""
         told = node.told
         if told is not None:
-            return (node.id, node.depth, id(told.entry), len(told.entry.more) if told.entry else -1)
+            entry = told.entry
+            return (node.id, node.depth, entry, len(entry.more) if entry is not None else -1)
         if node.kind == CELL:
             runs = node.id == self._pending.run
             return (node.id, runs, None if runs else node.end)

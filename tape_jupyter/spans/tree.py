@@ -131,7 +131,7 @@ class _Run:
 
 
 def _below(run: _Run, calls: list[Told]) -> Iterator[Node]:
-    known = {told.id: told for told in calls}
+    known = {told.id: told for told in calls} if any(told.parent for told in calls) else {}
     for told in calls:
         parent = known.get(told.parent) if told.parent != told.id else None
         container, path = "", told.span
