@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tape_jupyter import faults, overrides
+from tape_jupyter.bodies.dialogues import frame_of
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -28,6 +29,7 @@ from tape_jupyter.records import headers_of
 Edit = Mapping[str, Any]
 
 LIMIT: Final = checking.LIMIT
+_SWITCHED: Final = 101
 _FRAMES: Final = "is a stream of binary frames, which is not edited here; give another one with reply= (a calls.Reply)"
 
 
@@ -242,11 +244,25 @@ def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     told = recorded.headers if headers is None else _headers(headers)
     data = _plain(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
+    if recorded.status == _SWITCHED and status in (None, _SWITCHED):
+        return replace(recorded, **_lines(entry, recorded, data))
     cut, waits = chunks.whole(recorded, data)
     number = status if status is not None else recorded.status or 200
     reason = recorded.reason if number == recorded.status else ""
     head = editing.plain_headers(told, len(data))
     return Reply(number, head, cut, waits, version=recorded.version, reason=reason)
+
+
+def _lines(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
+    """The frames of a WebSocket, a line each; each keeps the moment of the one that stood in its place."""
+    lines = tuple(data.splitlines(keepends=True))
+    try:
+        for line in lines:
+            frame_of(line)
+    except CassetteError as error:
+        raise TapeUsageError(f"call {entry.id} is a dialogue, a frame a line: {error}") from error
+    last = recorded.waits[-1:] or (0.0,)
+    return {"chunks": lines, "waits": (*recorded.waits, *last * len(lines))[: len(lines)]}
 
 
 def _bytes(entry: Entry, recorded: Reply, body: str) -> bytes:

@@ -62,7 +62,9 @@ _MOST_TIMES: Final = 20
 
 def faults(request: Request | FunctionCall) -> tuple[Fault, ...]:
     """Those that a call may get."""
-    return FUNCTION if isinstance(request, FunctionCall) else HTTP
+    if isinstance(request, FunctionCall):
+        return FUNCTION
+    return () if request.url.startswith(("ws:", "wss:")) else HTTP  # of a dialogue the lines are edited
 
 
 def parsed(told: Any) -> tuple[str, dict[str, Any]]:
@@ -91,7 +93,7 @@ def injected(
     name, given = parsed(told)
     kind = next((each for each in faults(request) if each.name == name), None)
     if kind is None:
-        have = ", ".join(each.name for each in faults(request))
+        have = ", ".join(each.name for each in faults(request)) or "none (it is a dialogue: edit its lines)"
         raise TapeUsageError(f"there is no fault {name[:80]!r} for this call; there are: {have}")
     options = _options(kind, given)
     kept = {"name": name, **options}

@@ -313,3 +313,30 @@ def test_a_reply_that_became_a_fault_can_be_edited_as_it_was_recorded(path):
     assert told.form == "message" and json.loads(told.current) == MESSAGE and told.raw["status"] == 500
     again = take.override(take.calls[0], text="Back.")
     assert message(again.calls[0].reply())["content"][1]["text"] == "Back."
+
+
+def test_a_dialogue_is_edited_frame_by_frame(tmp_path):
+    path = tmp_path / "realtime.tape.yaml"
+    lines = (
+        b'{"sent":{"type":"ask"}}\n',
+        b'{"got":{"type":"said","text":"yes"}}\n',
+        b'{"got close":1000,"reason":""}\n',
+    )
+    Recorder(path).run(
+        "aaaa", (Request("GET", "wss://example.com/x"), Reply(101, (("Upgrade", "websocket"),), lines, (0.0, 0.1, 0.2)))
+    )
+    entry = call(path, 0)
+    told = edits.editable_of(entry)
+    assert told.form == "raw" and told.faults == []
+    edit = {
+        "form": "raw",
+        "status": 101,
+        "headers": [["Upgrade", "websocket"]],
+        "body": told.raw["body"].replace("yes", "no"),
+    }
+    reply = edits.answer_of(entry, edit)
+    assert reply.chunks == (lines[0], lines[1].replace(b"yes", b"no"), lines[2]) and reply.waits == (0.0, 0.1, 0.2)
+    with pytest.raises(TapeUsageError, match="a dialogue, a frame a line"):
+        edits.answer_of(entry, {**edit, "body": "no line"})
+    with pytest.raises(TapeUsageError, match="edit its lines"):
+        tape.open(path).override(entry, fault="timeout")

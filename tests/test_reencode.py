@@ -364,3 +364,31 @@ def test_the_number_one_and_true_are_not_the_same_argument():
     body = json.dumps(told).encode()
     made, _ = edited("anthropic", body, lambda m: editing.put(m, ("content", 0, "input"), {"n": True, "x": 2}))
     assert json.loads(made.body)["content"][0]["input"] == {"n": True, "x": 2} and b'{"n": true, "x": 2}' in made.body
+
+
+def test_mistrals_lists_of_thinking_and_text_are_edited_too():
+    import httpx2
+    from mistralai.client import Mistral
+
+    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    told = [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": thought}),
+        chunk({"content": "Hi "}),
+        chunk({"content": "there"}),
+        chunk({}, "stop"),
+    ]
+    url = "https://api.mistral.ai/v1/chat/completions"
+    request, reply = call("openai_chat", sse(*told, name=False))
+    request = Request("POST", url, request.headers, request.body)
+    message = editing.taken(request, reply).message
+    changed = editing.put(message, ("choices", 0, "message", "content"), [*thought, {"type": "text", "text": "Bye"}])
+    for wanted in (changed, editing.put(message, ("choices", 0, "message", "content"), "Bye")):
+        made, _ = editing.encoded(request, reply, wanted)
+        answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=made.body)
+        client = Mistral(api_key="x", client=httpx2.Client(transport=httpx2.MockTransport(lambda _: answer)))
+        deltas = [
+            event.data.choices[0].delta.content
+            for event in client.chat.stream(model="m", messages=[{"role": "user", "content": "?"}])
+        ]
+        assert "Bye" in str(deltas) and "Hi" not in str(deltas)
