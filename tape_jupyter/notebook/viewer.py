@@ -101,13 +101,14 @@ class Viewer:
         send = send or self._send
         try:
             about, name = _text(message, "about"), _text(message, "id")
-            if message.get("type") != "ask" or about not in (table := _answers()):
-                raise Forged(about)  # noqa: TRY301 - one way to drop a message
         except Forged:
             self.dropped += 1
             return
         try:
-            answered = {"answer": table[about](self, message)}
+            answer = _answers().get(about)
+            if answer is None or message.get("type") != "ask":
+                raise Forged(about)  # noqa: TRY301 - one way to drop a message
+            answered = {"answer": answer(self, message)}
         except Forged:
             self.dropped += 1
             return
@@ -234,14 +235,13 @@ class Viewer:
             notes = [str(error)]
         path = self.path
         root = takes.cassette_of(path) if path is not None else None
-        default = getattr(takes, "default", None)
         return {
             "mode": self.deck.session_mode,
             "cassettes": paths.cassette_names(self.cells.notebook_or_none()),
             "cassette": takes.stem(root) if root is not None else "",
             "take": takes.name_of(path) if path is not None and root is not None and path != root else "",
             "takes": self._takes.of(root) if root is not None else [],
-            "default_take": default(root) if root is not None and default is not None else "",
+            "default_take": takes.default(root) if root is not None else "",
             "totals": totals,
             "running": self.running(),
             "notes": notes,
