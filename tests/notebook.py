@@ -156,7 +156,7 @@ class Kernel:
             content = message["content"]
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
                 break
-            _put(ran, message["msg_type"], content)
+            put(ran, message["msg_type"], content)
         reply = self._reply(asked, deadline)["content"]
         ran.status, ran.count = reply["status"], reply.get("execution_count")
         ran.ename, ran.evalue = reply.get("ename", ""), reply.get("evalue", "")
@@ -290,7 +290,8 @@ def _session(url: str, name: str) -> dict[str, Any]:
             time.sleep(0.05)
 
 
-def _put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
+def put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
+    """Add an output message to what a cell gave."""
     last = ran.outputs[-1] if ran.outputs else {}
     if kind == "stream" and last.get("output_type") == "stream" and last["name"] == content["name"]:
         last["text"] += content["text"]

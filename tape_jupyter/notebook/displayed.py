@@ -28,11 +28,14 @@ class Run:
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.whole = True
+        self.muted = False  # what is printed now was told already
         self._left = MOST
         self._clear = False
         self._lock = threading.Lock()
 
     def stream(self, name: str, text: str) -> None:
+        if self.muted:
+            return
         with self._lock:
             last = self._last()
             if last.get("output_type") != "stream" or last["name"] != name:
@@ -123,7 +126,9 @@ def _named(display_id: Any) -> dict[str, Any]:
 
 
 class Displayed:
-    """Listens to one shell. `last` is what the newest cell run showed; `keep` puts it by an entry of the history."""
+    """Listens to one shell. `last` is what the newest cell run showed, `open` whether a cell runs; `keep` puts it by an
+    entry of the history.
+    """
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -131,12 +136,14 @@ class Displayed:
         self._by_entry: dict[int, Run] = {}
         self._undo: list[Callable[[], None]] = []
         self._echoes: list[Callable[[], None]] = []
-        self._open = False
+        self.open = False
 
     def install(self) -> None:
         shell = self._shell
         hook, pub = shell.displayhook, shell.display_pub
         self._wrap(hook, "write_format_data", self._result)
+        for around in ("write_output_prompt", "finish_displayhook"):
+            self._wrap(hook, around, _nothing)
         self._wrap(pub, "publish", self._published)
         self._wrap(pub, "clear_output", self._cleared)
         self._wrap(shell, "_showtraceback", self._failed)
@@ -150,6 +157,10 @@ class Displayed:
         """What an entry showed; [] where it is not known any more."""
         return self._by_entry[entry].outputs if entry in self._by_entry else []
 
+    def knows(self, entry: int) -> bool:
+        """Whether all that the entry showed is kept."""
+        return entry in self._by_entry and self._by_entry[entry].whole
+
     def keep(self, entry: int, run: Run | None = None) -> None:
         """The newest run's outputs are those of this entry."""
         self._by_entry.pop(entry, None)
@@ -160,26 +171,31 @@ class Displayed:
     def began(self) -> None:
         """A cell starts."""
         self.ended()
-        self.last, self._open = Run(), True
+        self.last, self.open = Run(), True
         for name in ("stdout", "stderr"):
             self._echoes.append(_echo(name, self.last))
 
     def ended(self) -> None:
-        self._open = False
+        self.open = False
         while self._echoes:
             self._echoes.pop()()
 
     def _wrap(self, owner: Any, name: str, heard: Callable[..., None]) -> None:
         """Be told of each call of a method, before it is made."""
         method = getattr(owner, name)
+        prints = getattr(self._shell, "kernel", None) is None  # a terminal shows it on standard output
 
         def told(*args: Any, **kwargs: Any) -> Any:
             try:
-                if self._open:
+                if self.open:
                     heard(*args, **kwargs)
             except Exception:
                 self.last.whole = False
-            return method(*args, **kwargs)
+            self.last.muted = prints
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self.last.muted = False
 
         own = name in vars(owner)
         vars(owner)[name] = told
@@ -203,6 +219,10 @@ class Displayed:
 
     def _failed(self, kind: Any, value: Any, lines: list[str]) -> None:
         self.last.error(str(kind.__name__), str(value), lines)
+
+
+def _nothing() -> None:
+    """What a terminal prints around a result is no output of the cell."""
 
 
 class _Both:

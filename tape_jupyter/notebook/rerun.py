@@ -7,6 +7,7 @@ Everything happens on the kernel's main thread, between cells. While the browser
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from tape_jupyter import takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.flow.plan import Plan, plan, title
+from tape_jupyter.flow.history import History
+from tape_jupyter.flow.plan import Plan, plan
 from tape_jupyter.flow.rerun import Rerun
-from tape_jupyter.notebook import partial, written
+from tape_jupyter.notebook import partial, proof, written
 from tape_jupyter.notebook.calls_compared import calls_changed
 from tape_jupyter.notebook.comparison import (
     CellChange,
@@ -30,13 +32,15 @@ from tape_jupyter.notebook.comparison import (
 )
 from tape_jupyter.notebook.displayed import Displayed, Output, Run
 from tape_jupyter.notebook.paths import MAIN
+from tape_jupyter.notebook.proof import Case
 from tape_jupyter.notebook.routes import Here, Message, Parents, Route, State
 from tape_jupyter.notebook.routes import route as best_route
 from tape_jupyter.notebook.taped import Cell, Divergence
 from tape_jupyter.notebook.words import Word, is_quiet, parse_line
+from tape_jupyter.spans.cells import title_of
 
 if TYPE_CHECKING:
-    from tape_jupyter.flow.history import Entry, History
+    from tape_jupyter.flow.history import Entry
     from tape_jupyter.notebook.cells import Cells
 
 Choice = Literal["live", "write", "stale", "skip"]
@@ -108,6 +112,7 @@ class Rerunner:
         self.cells, self.shell = cells, cells.shell
         self.displayed, self.parents = Displayed(cells.shell), Parents(cells.shell)
         self.compared: Comparison | None = None
+        self.proving: threading.Thread | None = None
         self.parked: Parked | None = None
         self.learned: set[int] = set()
         self._machine: Rerun | None = None
@@ -212,10 +217,14 @@ class Rerunner:
             )
         history = self._history()
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
-        self._machine = Rerun(history, ask.plan, self.shell, ticked=ask.entries)
+        tracker = self.cells.deck.tracker
+        resync = tracker.resync if tracker is not None else _nothing
+        self._machine = Rerun(history, ask.plan, self.shell, ticked=ask.entries, resync=resync)
         self._before, self._spans, self._left_out, self._decided = Before(), [], {}, {}
         self._cancelling, self.parked = False, None
-        names = {name for cell in ask.plan.cells for name in history[cell.entry].changed}
+        if ask.plan.hermetic is None and self._machine.doubt:
+            ask.plan = replace(ask.plan, hermetic=self._machine.doubt)
+        names = {name for entry in history for name in entry.changed}
         self._before.variables = shorts(self.shell.user_ns, names)
         self._then(self._next)
 
@@ -359,9 +368,31 @@ class Rerunner:
         machine = self._now
         self._progress(None, "restoring")
         machine.finish()
-        self.compared = self._comparison(machine)
+        case = self._case(machine)
+        self.compared = replace(self._comparison(machine), proof=Proof("running") if case else _no_proof(machine))
+        compared, tell = self.compared, self._tell
         self._over()
-        self._tell("done", self.compared.record())
+        tell("done", compared.record())
+        if case is not None:
+            self.proving = proof.begin(case, lambda told: self._proved(compared, told, tell))
+
+    def _proved(self, compared: Comparison, told: Proof, tell: Tell) -> None:
+        """What the proof in the background came to, while nothing newer is compared."""
+        if self.compared is compared:
+            self.compared = replace(compared, proof=told)
+            tell("done", self.compared.record())
+
+    def _case(self, machine: Rerun) -> Case | None:
+        """What is to be proved; None where there is nothing to prove."""
+        if machine.stopped or self._left_out or self._ask is None or not machine.plan.take:
+            return None
+        history, shown = History(list(self._history())), self.displayed
+        before = History([self._before.entries.get(entry.index, entry) for entry in history])
+        texts = proof.texts(history, shown.of, shown.knows)
+        was = {i: proof.text_of(told) for i, told in self._before.outputs.items() if i in texts}
+        root = self._ask.take.root
+        notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
+        return Case(history, texts, before, {**texts, **was}, notebook, machine.plan.take, takes.stem(root))
 
     def _give_up(self) -> None:
         """Something of ours went wrong: everything as it was."""
@@ -373,12 +404,6 @@ class Rerunner:
         self._machine = self._planned = self.parked = self._route = None
         history = self._history()
         self._newest = history[-1] if len(history) else None
-
-    def proved(self, proof: Proof) -> None:
-        """What the proof in the background came to."""
-        if self.compared is not None:
-            self.compared = replace(self.compared, proof=proof)
-            self._tell("done", self.compared.record())
 
     def _comparison(self, machine: Rerun) -> Comparison:
         history, ran = self._history(), [index for index in machine.ran if index not in self._left_out]
@@ -398,12 +423,12 @@ class Rerunner:
     def _cell(self, entry: Entry) -> CellChange:
         changed = outputs_changed(self._before.outputs.get(entry.index, []), self.displayed.of(entry.index))
         cell = self.parents.cell_id(entry.index) or entry.cell
-        return CellChange(cell, entry.number, title(entry.source), changed)
+        return CellChange(cell, entry.number, title_of(entry.source), changed)
 
     def _progress(self, entry: Entry | None, state: str) -> None:
         machine = self._now
         cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
-        told = title(entry.source) if entry is not None else ""
+        told = title_of(entry.source) if entry is not None else ""
         done = {"done": machine.done, "total": machine.total}
         self._tell("progress", {**done, "cell": cell, "title": told, "state": state})
 
@@ -436,7 +461,7 @@ def forget(cells: Cells) -> None:
 
 def diverged(parked: Parked, cell: str) -> dict[str, Any]:
     """As protocol.ts has it."""
-    return {**written.told(parked.divergence), "cell": cell, "title": title(parked.entry.source)}
+    return {**written.told(parked.divergence), "cell": cell, "title": title_of(parked.entry.source)}
 
 
 def _calls(take: Cassette) -> Mapping[str, int]:
@@ -444,6 +469,17 @@ def _calls(take: Cassette) -> Mapping[str, int]:
     for entry in take.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
     return counts
+
+
+def _no_proof(machine: Rerun) -> Proof:
+    """Why there is nothing to prove."""
+    if machine.stopped:
+        return Proof("not provable", "the re-run stopped, so there is nothing whole to prove")
+    return Proof("not provable", "a cell was skipped, so the take does not replay as a whole")
+
+
+def _nothing(_: Any) -> None:
+    """Nobody keeps fingerprints."""
 
 
 def _silent(_about: str, _told: dict[str, Any]) -> None:

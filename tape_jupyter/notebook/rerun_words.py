@@ -100,29 +100,23 @@ def _after_the_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str
     events.register("post_run_cell", once)
 
 
-def _closing(runner: Rerunner, told: dict[str, Any]) -> str:
-    """The comparison; of one that was told already only what the proof came to."""
-    compared = runner.compared
-    if compared is None:
-        return ""
-    return compared.text() if told["proof"]["state"] == "running" or not compared.proof.text else compared.proof.text
-
-
 def _told(runner: Rerunner, say: Callable[[str], None]) -> rerun.Tell:
     """Says what comes of a re-run, as text, below the cell that asked for it."""
-    asked = runner.parents.now()
+    asked, closed = runner.parents.now(), False
 
     def below(text: str) -> None:
         with runner.parents.speaking_for(asked):
             say(text)
 
     def tell(about: str, told: dict[str, Any]) -> None:
+        nonlocal closed
         if about == "diverged":
             fields = [line for each in told["fields"][:3] for line in _field(each)]
             title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
             below("\n".join([title, *fields, CHOICES]))
-        elif about == "done":
-            below(_closing(runner, told))
+        elif about == "done" and runner.compared is not None:
+            below(runner.compared.proof.text if closed else runner.compared.text())
+            closed = True
         elif about == "cancelled":
             below("cancelled: everything is as it was before the re-run")
 

@@ -42,6 +42,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise TapeUsageError(f"the plan is another one now (it has no entry {min(unknown)}): ask for it again")
     if runner.running:
         raise TapeUsageError("a re-run is on already")
+    _require_idle(runner)
     ask = Ask(made, take, frozenset(entries) if entries is not None else None, policy)
     _soon(viewer, lambda: runner.start(ask, _teller(viewer)))
     return {"started": True}
@@ -93,11 +94,17 @@ def _soon(viewer: Viewer, do: Callable[[], object]) -> None:
 
     def told() -> None:
         try:
+            _require_idle(rerun.of(viewer.cells))
             do()
         except Exception as error:
             viewer.tell("failed", text=f"{type(error).__name__}: {error}")
 
     lab.on_main(told)
+
+
+def _require_idle(runner: Rerunner) -> None:
+    if runner.displayed.open:
+        raise TapeUsageError("a cell is running: wait for its end")
 
 
 def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:

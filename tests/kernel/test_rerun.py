@@ -2,32 +2,14 @@
 depend on it is left alone, the recording is never written, and a call that asks anew waits for a person.
 """
 
-import hashlib
 from dataclasses import replace
 
 import pytest
 
 import tape_jupyter as tape
-from tests.notebook import Kernel, Ran, _put, notebook
+from tests.notebook import Kernel, notebook
 from tests.provider import Provider
-
-LOAD = "%load_ext tape_jupyter"
-SETUP = """import json, urllib3
-pool = urllib3.PoolManager()
-def ask(text, stream=False):
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "stream": stream, "messages": [{"role": "user", "content": text}]}
-    reply = pool.request("POST", "URL/v1/messages", json=body, retries=False)
-    if not stream:
-        return "".join(block["text"] for block in reply.json()["content"])
-    told = [json.loads(line[6:]) for line in reply.data.decode().splitlines() if line.startswith("data: ")]
-    return "".join(each["delta"].get("text", "") for each in told if each["type"] == "content_block_delta")
-message = "I cannot open my invoice." """
-CLASSIFY = '%%tape record\nmood = ask(f"Is the sentiment of this positive or negative? {message}", stream=True)\nprint("mood:", mood)'
-ANSWER = '%%tape record\nanswer = ask(f"Reply to a {mood} customer: {message} {mood}")\nprint("answer:", answer)'
-PLAIN = 'tone = {"negative": "sorry", "positive": "glad"}[mood]\nprint("tone:", tone)'
-UNRELATED = 'print("unrelated")\nother = len(message)'
-REPORT = 'report = f"{mood}/{answer}"\nprint("report:", report)\nreport'
-CELLS = {"setup": SETUP, "classify": CLASSIFY, "answer": ANSWER, "unrelated": UNRELATED, "report": REPORT}
+from tests.support import CELLS, LOAD, Page, digest, record
 
 
 @pytest.fixture
@@ -36,53 +18,12 @@ def provider():
         yield provider
 
 
-class Page:
-    """A front end that keeps listening for the outputs of every cell that it ever asked for, as JupyterLab does."""
-
-    def __init__(self, kernel, provider, cells):
-        self.kernel, self.asked, self.shown, self.cells = kernel, {}, {}, dict(cells)
-        self.provider = provider
-
-    def run(self, cell):
-        code = self.cells[cell].replace("URL", self.provider.url)
-        return self.execute(code, cell)
-
-    def execute(self, code, cell="said"):
-        asked = self.kernel.send(code, cell)
-        self.asked[asked] = cell
-        self.shown[cell] = Ran()
-        return self.until_idle(asked)
-
-    def until_idle(self, asked):
-        """Collect what comes for whatever cell, until this one is done."""
-        while True:
-            message = self.kernel._client.get_iopub_msg(timeout=60)
-            parent, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
-            if kind == "status" and content["execution_state"] == "idle" and parent == asked:
-                break
-            if parent in self.asked:
-                self.show(self.asked[parent], kind, content)
-        reply = self.kernel._reply(asked, __import__("time").monotonic() + 60)["content"]
-        ran = self.shown[self.asked[asked]]
-        ran.status, ran.ename, ran.evalue = reply["status"], reply.get("ename", ""), reply.get("evalue", "")
-        return ran
-
-    def show(self, cell, kind, content):
-        if kind == "clear_output":
-            self.shown[cell].outputs.clear()
-        else:
-            _put(self.shown[cell], kind, content)
-
-    def text(self, cell):
-        return self.shown[cell].stdout
-
-
 @pytest.fixture
 def page(tmp_path, provider):
     sources = [source.replace("URL", provider.url) for source in CELLS.values()]
     notebook(tmp_path / "support.ipynb", LOAD, *sources)
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
-        page = Page(kernel, provider, CELLS)
+        page = Page(kernel, provider)
         assert page.execute(LOAD, "load").ok
         yield page
 
@@ -96,29 +37,6 @@ def base(tmp_path):
 def recorded(page, base, provider):
     """The five cells, run and recorded; the classification is overridden in the take `angry`."""
     return record(page, base, provider)
-
-
-def record(page, base, provider):
-    """The digest of the recording."""
-    for cell in CELLS:
-        assert page.run(cell).ok, page.shown[cell].traceback
-    assert page.text("classify") == "mood: negative\n"
-    override(base, "positive")
-    provider.requests.clear()
-    return digest(base)
-
-
-def override(base, text, take="angry"):
-    """The classification's reply says something else in a take."""
-    cassette = tape.open(base)
-    call = cassette.calls[0]
-    reply = call.reply()
-    chunks = tuple(chunk.replace(b"negative", text.encode()) for chunk in reply.chunks)
-    return cassette.override(call, reply=replace(reply, chunks=chunks), take=take)
-
-
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_the_plan_says_which_cells_and_why(page, recorded):
@@ -239,3 +157,11 @@ def test_the_take_replays_afterwards_offline(page, recorded, base, provider):
         page.cells[cell] = page.cells[cell].replace("%%tape record", "%%tape replay --take angry")
         assert page.run(cell).ok, page.shown[cell].traceback
     assert page.text("answer") == live and provider.requests == []
+
+
+def test_a_fresh_kernel_proves_it_in_the_background(page, recorded):
+    page.execute("%tape rerun angry --on-divergence live", "asks")
+    page.execute(
+        "from tape_jupyter.notebook import magics, rerun\nrerun.of(magics.loaded(get_ipython())).proving.join()"
+    )
+    assert "proved in a fresh kernel" in page.text("asks"), page.text("asks")

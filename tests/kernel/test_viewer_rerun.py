@@ -1,0 +1,133 @@
+"""A view asks for the plan, re-runs, decides at a divergence and cancels, in a real kernel; forged messages change nothing."""
+
+import json
+
+import pytest
+
+from tests.notebook import Kernel, notebook
+from tests.provider import Provider
+from tests.support import CELLS, LOAD, Page, digest, record
+
+OPEN = """from tape_jupyter.notebook import magics
+from tape_jupyter.notebook.viewer import Viewer
+import asyncio, json
+heard, told = {}, []
+view = Viewer(magics.loaded(get_ipython()), told.append)
+def page_asks(about, **said):
+    "As a page does: while no cell runs."
+    message = {"type": "ask", "id": about, "about": about, **said}
+    send = lambda answer: heard.__setitem__(about, answer)
+    asyncio.get_running_loop().call_soon(lambda: view.receive(message, send))"""
+
+
+@pytest.fixture
+def provider():
+    with Provider() as provider:
+        yield provider
+
+
+class View:
+    """The view of a page; `ask` gives the answer and what was told since."""
+
+    def __init__(self, page):
+        self.page = page
+        assert page.execute(LOAD).ok
+        assert self._aside(OPEN).ok
+
+    def _aside(self, code):
+        """Run what is no cell of the notebook."""
+        return self.page.execute(code, "aside", silent=True, store_history=False)
+
+    def ask(self, about, **said):
+        self._aside(f"told.clear(); heard.clear(); page_asks({about!r}, **{said!r})")
+        ran = self._aside("print(json.dumps([heard, [t for t in told if t['about'] != 'changed']]))")
+        heard, told = json.loads(ran.stdout)
+        return heard.get(about, {}), told
+
+    @property
+    def dropped(self):
+        return int(self._aside("print(view.dropped)").stdout)
+
+
+@pytest.fixture
+def view(tmp_path, provider):
+    notebook(tmp_path / "support.ipynb", LOAD, *(source.replace("URL", provider.url) for source in CELLS.values()))
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
+        view = View(Page(kernel, provider))
+        view.base = tmp_path / "support.tapes" / "main.tape.yaml"
+        view.digest = record(view.page, view.base, provider)
+        yield view
+        assert digest(view.base) == view.digest
+
+
+def planned(view):
+    """The entries of the plan."""
+    return [cell["entry"] for cell in view.ask("plan", take="angry")[0]["answer"]["cells"]]
+
+
+def test_the_plan_is_shown_before_anything_runs(view, provider):
+    answer, told = view.ask("plan", take="angry")
+    plan = answer["answer"]
+    assert [(cell["role"], cell["cell"]) for cell in plan["cells"]] == [
+        ("changed", "classify"), ("downstream", "answer"), ("downstream", "report"),
+    ]  # fmt: skip
+    assert plan["cells"][0]["reasons"] == ["holds the changed reply"] and told == [] and provider.requests == []
+
+
+def test_a_re_run_tells_its_progress_and_what_changed(view, provider):
+    answer, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="live")
+    assert answer["answer"] == {"started": True}
+    assert {each["title"].partition(" ")[0] for each in told if each["about"] == "progress"} >= {
+        "mood",
+        "answer",
+        "report",
+    }
+    done = next(each for each in told if each["about"] == "done")
+    assert done["take"] == "angry" and [cell["cell"] for cell in done["cells"] if not cell["same"]][0] == "classify"
+    assert {"kind": "text", "before": "mood: negative\n", "after": "mood: positive\n"} in done["cells"][0]["outputs"]
+    assert view.page.text("answer").endswith("'positive'.\n") and len(provider.requests) == 1
+
+
+def test_a_person_decides_at_a_divergence(view, provider):
+    _, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    card = told[-1]
+    assert (
+        card["about"] == "diverged"
+        and card["cell"] == "answer"
+        and card["choices"] == ["live", "write", "stale", "skip"]
+    )
+    assert card["fields"][0]["path"] == "messages[0].content" and "negative" in card["fields"][0]["recorded"]
+    assert "positive" in card["asked"]["text"] and card["cost"] > 0 and card["reply"]["json"]
+
+    message = json.loads(card["reply"]["text"])
+    message["content"][0]["text"] = "</script><img src=x onerror=alert(1)>"
+    assert "error" in view.ask("resolve", divergence="12345678", choice="live")[0]
+    answer, told = view.ask("resolve", divergence=card["id"], choice="write", reply=json.dumps(message))
+    assert answer == {"type": "answer", "id": "resolve", "answer": {}}
+    assert view.page.text("answer") == "answer: </script><img src=x onerror=alert(1)>\n"
+    assert told[-1]["about"] == "done" or any(each["about"] == "done" for each in told)
+    assert provider.requests == []
+
+
+def test_cancel_tells_that_all_is_as_it_was(view):
+    view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    assert view.page.text("classify") == "mood: positive\n"
+    _, told = view.ask("cancel")
+    assert told[-1]["about"] == "cancelled" and view.page.text("classify") == "mood: negative\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"about": "rerun", "take": 3, "entries": [0]},
+        {"about": "rerun", "take": "angry", "entries": ["0"]},
+        {"about": "rerun", "take": "angry", "entries": [0], "on_divergence": "guess"},
+        {"about": "resolve", "divergence": 1, "choice": "live"},
+        {"about": "resolve", "divergence": "x", "choice": "exec"},
+        {"about": "plan", "take": "angry", "changed": [1]},
+        {"about": "adopt", "cells": "all"},
+    ],
+)
+def test_a_forged_message_is_dropped_and_counted(view, said):
+    assert view.ask(**said) == ({}, [])
+    assert view.dropped == 1
