@@ -44,7 +44,9 @@ class Live:
         from tape_jupyter.flow.tracker import Tracker
 
         self.case, self.stub, self.fresh = case, tapereplies, fresh
-        self.sources = [h.get("source", case["cells"][h["cell"]] if isinstance(h["cell"], int) else "") for h in case["history"]]
+        self.sources = [
+            h.get("source", case["cells"][h["cell"]] if isinstance(h["cell"], int) else "") for h in case["history"]
+        ]
         tapereplies.set_replies(case["responses"], {})
         self.shell = fresh.shell()
         self.tracker = Tracker(self.shell)
@@ -77,7 +79,9 @@ class Live:
     def job(self, override):
         from tape_jupyter.flow import hermetic
 
-        setup = f"import tapereplies\ntapereplies.set_replies({self.case['responses']!r}, {override!r})\ndel tapereplies"
+        setup = (
+            f"import tapereplies\ntapereplies.set_replies({self.case['responses']!r}, {override!r})\ndel tapereplies"
+        )
         return hermetic.job(self.history, setup=setup, env=SETTING, seconds=SECONDS)
 
 
@@ -95,8 +99,7 @@ def predict(case):
     start = time.perf_counter()
     planned = plan(live.history, live.changed())
     planning = time.perf_counter() - start
-    resync = lambda names: live.tracker.variables.refresh(names, 0.05)
-    rerun = Rerun(live.history, planned, live.shell, on_error="go on", resync=resync)
+    rerun = Rerun(live.history, planned, live.shell, on_error="go on", resync=live.tracker.resync)
     why, replayed = planned.hermetic or rerun.doubt, None
     if why is None:
         while (entry := rerun.next()) is not None:
@@ -172,7 +175,9 @@ def one(case):
 
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["numpy", "pandas", "matplotlib.pyplot", "tape_jupyter.flow.rerun", "tape_jupyter.flow.verify"])
+CONTEXT.set_forkserver_preload(
+    ["numpy", "pandas", "matplotlib.pyplot", "tape_jupyter.flow.rerun", "tape_jupyter.flow.verify"]
+)
 
 
 def predictions(cases, workers=2):

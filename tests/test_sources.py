@@ -47,7 +47,10 @@ def test_what_depends_is_found(sources, downstream):
 
 def test_a_notebook_by_the_ids_of_its_cells(tmp_path):
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell("# A"), *(nbformat.v4.new_code_cell(s, id=f"c{i}") for i, s in enumerate(PIPELINE))]
+        cells=[
+            nbformat.v4.new_markdown_cell("# A"),
+            *(nbformat.v4.new_code_cell(s, id=f"c{i}") for i, s in enumerate(PIPELINE)),
+        ]
     )
     nbformat.write(notebook, tmp_path / "n.ipynb")
     assert [c.cell for c in tape.plan(tmp_path / "n.ipynb", "c1").cells] == ["c1", "c3", "c5"]

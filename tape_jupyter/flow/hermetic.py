@@ -143,7 +143,9 @@ def replay(job: Job, told: Callable[[int], None] = lambda _: None) -> Replayed:
     layered = _layers()
     with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
         if layered:
-            roots = _roots([job.cwd, tempfile.gettempdir(), str(Path.home()), *(str(Path(path).parent) for path in job.files)])
+            roots = _roots(
+                [job.cwd, tempfile.gettempdir(), str(Path.home()), *(str(Path(path).parent) for path in job.files)]
+            )
             return _converse(job, _layered(job, scratch, roots), roots, told, "layers")
         copy = Path(scratch) / Path(job.cwd).name
         if _size(job.cwd) > COPIED:

@@ -45,7 +45,22 @@ _PLAIN = (
     operator.attrgetter, operator.methodcaller, weakref.ref, property,
 )  # fmt: skip
 _PASSING = frozenset({"lock", "RLock", "_thread._local", "_local", "Condition", "local"})
-_KEPT_OUT = ("asyncio", "IPython", "ipykernel", "traitlets", "zmq", "tornado", "matplotlib", "_asyncio", "sqlite3", "concurrent", "multiprocessing", "socket", "ssl", "subprocess")
+_KEPT_OUT = (
+    "asyncio",
+    "IPython",
+    "ipykernel",
+    "traitlets",
+    "zmq",
+    "tornado",
+    "matplotlib",
+    "_asyncio",
+    "sqlite3",
+    "concurrent",
+    "multiprocessing",
+    "socket",
+    "ssl",
+    "subprocess",
+)
 _ASYNC_VALUES = frozenset({"Queue", "PriorityQueue", "LifoQueue", "Event", "Lock", "Semaphore", "BoundedSemaphore"})
 _CLASS_OWN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl"})
 _ABSENT = object()

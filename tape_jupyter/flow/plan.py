@@ -15,9 +15,10 @@ from typing import Any, Literal
 from tape_jupyter.flow.downstream import downstream
 from tape_jupyter.flow.history import EVERYTHING, Entry, History
 from tape_jupyter.flow.versions import BEGINNING, Versions, needed_by
+from tape_jupyter.spans.cells import title_of
 
 Role = Literal["changed", "downstream", "restores"]
-_TITLE = 60
+_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +180,19 @@ def _cell(draft: _Draft, entry: Entry) -> PlanCell:
         entry=entry.index,
         cell=entry.cell,
         number=entry.number,
-        title=title(entry.source),
-        reasons=tuple(draft.reasons[entry.index]),
+        title=title_of(entry.source),
+        reasons=_telling(draft.reasons[entry.index]),
         role=draft.roles[entry.index],
         needs=tuple(sorted(needs & draft.roles.keys() - {BEGINNING})),
     )
 
 
-def title(source: str) -> str:
-    """The first telling line of a cell."""
-    lines = [line.strip() for line in source.splitlines() if line.strip()]
-    telling = next((x for x in lines if not x.startswith(("%%", "#", "import ", "from "))), lines[0] if lines else "")
-    return telling if len(telling) <= _TITLE else telling[: _TITLE - 1] + "…"
+def _telling(reasons: list[str]) -> tuple[str, ...]:
+    """The two that tell most, and how many more there are."""
+    order = ("holds", "reads", "calls", "makes", "opens", "changes")
+    told = [each for each in reasons if not each.endswith(" itself")] or reasons
+    told.sort(key=lambda each: next((n for n, word in enumerate(order) if each.startswith(word)), len(order)))
+    return tuple(told if len(told) <= _REASONS else [*told[: _REASONS - 1], f"and {len(told) - _REASONS + 1} more"])
 
 
 def _hermetic(draft: _Draft) -> str | None:

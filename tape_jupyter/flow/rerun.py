@@ -94,7 +94,8 @@ class Rerun:
         for cell in self.plan.cells:
             entry = self.history[cell.entry]
             if cell.role == "changed" or (
-                cell.role == "restores" and any(self._versions.lost(t, entry.index) for t in self._versions.of(entry.index))
+                cell.role == "restores"
+                and any(self._versions.lost(t, entry.index) for t in self._versions.of(entry.index))
             ):
                 made.add(cell.entry)
         return made
@@ -147,6 +148,7 @@ class Rerun:
     def settle(self, entry: Entry, outcome: Entry) -> None:
         """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
         index = entry.index
+        self._world.renumber(outcome.number, entry.number)
         self._replace(entry, outcome)
         self.ran.append(index)
         hit = [*walk(entry, self._taints, self._lines(index)), *walk(outcome, self._taints, self._lines(index))]

@@ -83,8 +83,6 @@ class World:
     unsure: set[str] = field(default_factory=set)
     """Names that are not what the history says: something changed them that nobody saw. They are left as they are."""
     out: dict[Any, Any] = field(default_factory=dict)
-    number: int | None = None
-    """The number of the next prompt, when the re-run began."""
     others: dict[str, Change] = field(default_factory=dict)
     """Files and ambient state as they were when the re-run began, in `after`."""
 
@@ -92,7 +90,6 @@ class World:
     def now(cls, shell: Shell, history: History) -> World:
         """The world as it is, with all that is needed to come back to it."""
         world = cls(shell, names=dict(shell.user_ns), out=dict(shell.user_ns.get("_oh", {})))
-        world.number = getattr(shell, "execution_count", None)
         for name in {name for entry in history for name in entry.changed}:
             if ":" in name and (value := world.value(name, _ABSENT)) is not _ABSENT:
                 world.names[name] = value
@@ -129,8 +126,7 @@ class World:
             self._put_name(thing, versions.history[version])
 
     def _drop(self, name: str, versions: Versions) -> None:
-        changers = versions.changers(name)
-        if changers and versions.history[changers[0]].before.get(name, "") == "":
+        if versions.began(name):
             self.unbind(name)
 
     def _home(self, variable: str) -> tuple[dict[str, Any], str]:
@@ -193,39 +189,50 @@ class World:
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed besides."""
         for thing in {*self.names, *self.held, *self.others, *made}:
-            if thing in self.held or self.names.get(thing, _ABSENT) is not self.value(thing, _ABSENT):
+            if (
+                thing in self.held
+                or thing in self.others
+                or self.names.get(thing, _ABSENT) is not self.value(thing, _ABSENT)
+            ):
                 self.put_first(thing)
         if isinstance(now := self.shell.user_ns.get("_oh"), dict):
             now.clear()
             now.update(self.out)
 
-    # ------------------------------------------------------------- what the shell shows: _, __, ___, Out and its number
+    # ------------------------------------------------------------- what the shell shows: _, __, ___ and Out
 
     def show(self, number: int | None) -> None:
-        """`_`, `__`, `___`, Out and the prompt as they were before the cell of that prompt number."""
+        """`_`, `__`, `___` and Out as they were before the cell of that prompt number."""
         shell: Any = self.shell
         out = shell.user_ns.get("_oh")
         if number is None or not hasattr(shell, "displayhook") or not isinstance(out, dict):
             return
         out.pop(number, None)
         shell.user_ns.pop(f"_{number}", None)
-        shell.execution_count = number
         self._newest(n for n in out if isinstance(n, int) and n < number)
+
+    def renumber(self, now: int | None, then: int | None) -> None:
+        """What a cell displayed when it ran again is Out[its old number]. (IPython's history wants new numbers.)"""
+        out = self.shell.user_ns.get("_oh")
+        if now is None or then is None or now == then or not isinstance(out, dict) or now not in out:
+            return
+        out[then] = self.shell.user_ns[f"_{then}"] = out.pop(now)
+        self.shell.user_ns.pop(f"_{now}", None)
 
     def show_last(self) -> None:
         """The same for the next cell that a person runs."""
         shell: Any = self.shell
-        if self.number is None:
-            return
-        shell.execution_count = self.number
-        self._newest(n for n in shell.user_ns.get("_oh", {}) if isinstance(n, int))
+        if hasattr(shell, "displayhook") and isinstance(shell.user_ns.get("_oh"), dict):
+            self._newest(n for n in shell.user_ns["_oh"] if isinstance(n, int))
 
     def _newest(self, numbers: Iterable[int]) -> None:
         shell: Any = self.shell
         out = shell.user_ns["_oh"]
         values = [out[n] for n in sorted(numbers)][-1:-4:-1]
         for name, value in zip(_SHOWN, [*values, "", "", ""], strict=False):
-            if shell.user_ns.get(name) is getattr(shell.displayhook, name, None):  # else a person has a `_` of their own
+            if shell.user_ns.get(name) is getattr(
+                shell.displayhook, name, None
+            ):  # else a person has a `_` of their own
                 setattr(shell.displayhook, name, value)
                 shell.push({name: value}, interactive=False)
 

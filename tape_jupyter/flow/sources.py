@@ -7,6 +7,7 @@ assumed: too many cells are named rather than too few. How values are put back i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,18 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
             entry.notes = ("is no Python: what it reads is not known",)
             entry.steps = (Step(1, reads=frozenset({EVERYTHING, *words_in(source)})),)
         else:
-            entry.steps = tuple(known.step(statement, number) for statement in found.statements)
+            made = _magic(source)
+            steps = [known.step(statement, number) for statement in found.statements]
+            entry.steps = tuple(replace(each, reads=each.reads | made, weak=each.weak | made) for each in steps)
         entry.outcome = "ok"
         entry.changed = frozenset(name for name in entry.writes if name.isidentifier())
     return history
+
+
+def _magic(source: str) -> frozenset[str]:
+    """A magic's own line may name what it makes: `%%capture out`."""
+    lines = [line.strip() for line in source.splitlines() if line.lstrip().startswith("%") and "%tape" not in line]
+    return frozenset(word for line in lines for word in words_in(line.partition(" ")[2]))
 
 
 class _Known:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
-from tape_jupyter.flow.history import Entry, History, name_of
+from tape_jupyter.flow.history import EVERYTHING, Entry, History, name_of
 
 BEGINNING = -1
 
@@ -102,6 +102,14 @@ class Versions:
         entry = self.history[index]
         return thing in entry.strong or entry.before.get(thing) == ""
 
+    def began(self, name: str) -> bool:
+        """Whether the first entry that changed the name also made it: before that it was not there."""
+        changers = self.changers(name)
+        if not changers:
+            return False
+        first = self.history[changers[0]]
+        return first.before.get(name, "") == "" and (name in written_by(first) or EVERYTHING in first.writes)
+
     def lost(self, thing: str, version: int) -> str | None:
         """Why the thing cannot be put back to that version, in words; None where it can."""
         kind, _, rest = thing.partition(":")
@@ -109,8 +117,7 @@ class Versions:
             return self._lost_change(thing, kind, rest, version)
         if version != BEGINNING:
             return self._lost_value(thing, version)
-        changers = self.changers(thing)
-        if not changers or self.history[changers[0]].before.get(thing, "") == "":
+        if not self.changers(thing) or self.began(thing):
             return None
         return f"`{thing}` is from before the first cell that was watched"
 
@@ -120,7 +127,10 @@ class Versions:
             return None
         if name in entry.kept:
             return _lost_memento(name, entry)
-        made = next((self.history[i] for i in reversed(self.changers(name)) if i <= version and name in self.history[i].kept), None)
+        made = next(
+            (self.history[i] for i in reversed(self.changers(name)) if i <= version and name in self.history[i].kept),
+            None,
+        )
         return f"`{name}` is too large to keep" if made is None else _lost_memento(name, made)
 
     def _lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:

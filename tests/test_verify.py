@@ -1,0 +1,56 @@
+"""A re-run is proved, or the cell is named that came out otherwise."""
+
+from test_versions import entry
+
+from tape_jupyter.flow.hermetic import Ran, Replayed
+from tape_jupyter.flow.history import Change, History
+from tape_jupyter.flow.verify import verify
+
+
+def history():
+    return History([entry(0, strong=["x"], x=1), entry(1, strong=["y"], y=2)])
+
+
+def ran(index, text="", **after):
+    return Ran(index, text, after={k: repr(v) for k, v in after.items()}, changed=frozenset(after))
+
+
+def test_the_same_texts_and_values_are_a_proof():
+    verdict = verify(
+        history(), {0: "a", 1: "<f at 0x7f0000aa>"}, Replayed((ran(0, "a", x=1), ran(1, "<f at 0x7f1111bb>", y=2)))
+    )
+    assert verdict.state == "proved" and verdict.cells == ()
+
+
+def test_another_text_names_the_cell_to_adopt():
+    verdict = verify(history(), {0: "a", 1: "b"}, Replayed((ran(0, "a", x=1), ran(1, "c", y=2))))
+    assert (verdict.state, verdict.cells) == (
+        "differs",
+        (1,),
+    ) and verdict.text == "[2] also depends on this: it shows something else"
+
+
+def test_another_value_or_file_does_too():
+    assert (
+        verify(history(), {}, Replayed((ran(0, x=9), ran(1, y=2)))).text
+        == "[1] also depends on this: `x` holds something else"
+    )
+    made = history()
+    made[0].files["/f"] = Change(None, b"a")
+    other = Ran(0, "", after={"x": "1"}, changed=frozenset({"x"}), files={"/f": "zz"})
+    assert verify(made, {}, Replayed((other, ran(1, y=2)))).cells == (0,)
+
+
+def test_what_was_overwritten_since_is_not_compared():
+    made = History([entry(0, strong=["x"], x=1), entry(1, strong=["x"], x=2)])
+    assert verify(made, {}, Replayed((ran(0, x=7), ran(1, x=2)))).state == "proved"
+
+
+def test_a_cell_that_does_not_reproduce_even_as_recorded_proves_nothing():
+    verdict = verify(history(), {0: "time 1"}, Replayed((ran(0, "time 2", x=1), ran(1, y=2))), lambda: {0})
+    assert verdict.state == "not provable" and verdict.text == "[1] does not come out the same even as it was recorded"
+
+
+def test_a_replay_that_failed_proves_nothing():
+    verdict = verify(history(), {}, Replayed((), "not provable: cell 2 took longer than 5 s"))
+    assert (verdict.state, verdict.text) == ("not provable", "not provable: cell 2 took longer than 5 s")
