@@ -6,6 +6,7 @@ Missing parts skip the tests with one line that says what to do; under CI nothin
 import importlib.util
 import os
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -31,7 +32,7 @@ def bundle():
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
     built = hook.Bundle(ROOT)
-    if not built.fresh() and not os.environ.get("TAPE_TEST_STALE"):
+    if not built.fresh():
         try:
             built.build()
         except hook.NotBuilt as reason:
@@ -76,13 +77,19 @@ def server(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture
-def page(chromium):
-    """A page in a fresh profile; an uncaught error in it fails the test."""
+@contextmanager
+def fresh_page(chromium):
+    """A page in a fresh profile; an uncaught error of ours in it fails the test."""
     context = chromium.new_context(viewport={"width": 1400, "height": 1000})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(30_000)
     page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("pageerror", lambda error: errors.append(f"{error} {error.stack}"))
     yield page
     context.close()
     assert not [error for error in errors if "tape" in error], errors
+
+
+@pytest.fixture
+def page(chromium):
+    with fresh_page(chromium) as page:
+        yield page

@@ -217,6 +217,20 @@ class Notebook:
             )
         )
 
+    def rename(self, name: str) -> None:
+        """Rename its file, in its folder."""
+        self.javascript("await panel.context.rename(name);", name=name)
+        self.path = self.path.with_name(name)
+        self.name = self.path.relative_to(self.server.root).as_posix()
+
+    def until(self, code: str, wanted: str | re.Pattern[str]) -> str:
+        """Run code again and again until `wanted` is in what it prints: pages do things in their own time."""
+        for _ in range(200):
+            if re.search(wanted, said := self.python(code)):
+                return said
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"{wanted!r} is not in what {code!r} prints: {said!r}")
+
     def save(self) -> dict[str, Any]:
         """Save it; the file's content then."""
         self.javascript("await panel.context.save();")

@@ -114,6 +114,7 @@ export class ModeSwitch extends Widget {
     this.node.append(box);
     const draw = () => {
       const mode = watch.session?.mode ?? "off";
+      if (watch.session) select.title = statusText(watch.session); // Notebook 7 has no status bar
       select.value = mode;
       this.node.dataset.mode = mode;
     };
