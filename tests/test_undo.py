@@ -107,6 +107,8 @@ def test_the_chosen_take_replays_without_a_word_and_the_recording_by_its_own_nam
     with tape.replaying(path, take="main") as block:
         assert ask(provider, "which order?") == recorded
     assert block.report.take == ""
+    with tape.replaying(main.override(main.calls[0], text="another", take="calm").path):
+        assert ask(provider, "which order?") == "another", "a take that is opened by its file is that one"
     takes.choose(path, "main")
     with tape.replaying(path):
         assert ask(provider, "which order?") == recorded

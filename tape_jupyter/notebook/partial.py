@@ -120,7 +120,7 @@ def take_of(
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
     replays_more = writes(ask.options, ask.mode, selection)
-    name = _named(base.root, ask, chosen=ask.mode == "replay" and not replays_more)
+    name = _named(base.root, ask, chosen=base.base is None and ask.mode == "replay" and not replays_more)
     if not name and not replays_more:
         return base
     if name and ask.mode == "replay" and not replays_more and not takes.path_of(base.root, name).exists():
