@@ -154,10 +154,14 @@ def child(case, answer):
         try:
             answer.send(predict(case))
         except BaseException:
-            answer.send({"name": case.get("name"), "error": traceback.format_exc()[-2000:]})
+            answer.send({"name": _name(case), "error": traceback.format_exc()[-2000:]})
         os.chdir("/")
     answer.close()
     os._exit(0)  # a cell's threads do not hold us
+
+
+def _name(case):
+    return case.get("name") if isinstance(case, dict) else None
 
 
 def one(case):
@@ -166,9 +170,9 @@ def one(case):
     process.start()
     there.close()
     try:
-        said = here.recv() if here.poll(4 * SECONDS) else {"name": case.get("name"), "error": "it took too long"}
+        said = here.recv() if here.poll(4 * SECONDS) else {"name": _name(case), "error": "it took too long"}
     except EOFError:
-        said = {"name": case.get("name"), "error": "its process ended without a word"}
+        said = {"name": _name(case), "error": "its process ended without a word"}
     process.kill()
     process.join()
     return said
@@ -193,7 +197,7 @@ def main():
     if any(os.environ.get(key) != value for key, value in SETTING.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SETTING})
     cases = json.loads(asked.cases.read_text(encoding="utf-8"))
-    for said in predictions([c for c in cases if not asked.only or c.get("name") in asked.only]):
+    for said in predictions([c for c in cases if not asked.only or _name(c) in asked.only]):
         print(json.dumps(said), flush=True)
 
 

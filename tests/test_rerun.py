@@ -168,3 +168,9 @@ def test_a_value_that_somebody_changed_unseen_is_doubted():
     kernel = Kernel("xs = [1]", "r = ask()", "print(xs, r)")
     kernel["xs"].append(2)
     assert "`xs` is not what [1] left" in kernel.change(1).doubt
+
+
+def test_a_folder_that_only_the_old_reply_made_is_gone():
+    kernel = Kernel("import os", "if ask() == 'a': os.makedirs('made/deep')", "print(os.path.exists('made'))")
+    kernel.rerun(1)
+    assert kernel.texts[2] == "False\n" and not Path("made").exists()

@@ -13,7 +13,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -170,9 +170,11 @@ def main() -> None:
     os._exit(0)  # threads that a cell left running do not hold us
 
 
-def _tell(told: TextIO, what: Mapping[str, Any], encode: Callable[..., str] = json.JSONEncoder().encode) -> None:
-    """`encode` is bound now: cells patch what they like later."""
-    told.write(encode(what) + "\n")
+_ENCODE = json.JSONEncoder().encode  # bound now: cells patch what they like later
+
+
+def _tell(told: TextIO, what: Mapping[str, Any]) -> None:
+    told.write(_ENCODE(what) + "\n")
     told.flush()
 
 
@@ -181,13 +183,11 @@ def _file(content: bytes | None) -> str:
 
 
 def _put_files(files: Mapping[str, str | None]) -> None:
-    for path, content in files.items():
-        file = Path(path)
-        if content is None:
-            file.unlink(missing_ok=True)
-        else:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(base64.b64decode(content))
+    from tape_jupyter.flow.restore import put_file
+
+    for path in sorted(files, reverse=True):
+        content = files[path]
+        put_file(path, None if content is None else base64.b64decode(content))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Where the system allows it (Linux with user namespaces), the process has no network, sees the same paths, and whatever
 it writes goes into a layer of its own that is thrown away. Elsewhere it works in a copy of the folder, and a hook
-refuses what would leave it. A replay that needs more than it may have ends as "not provable", with the cell and the reason.
+refuses what would leave it. A replay that needs more than it may have ends as "not provable", with cell and reason.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Engine room: a re-run, step by step. It says which entry comes next and makes the world as that entry found it; somebody
-else runs the cell (the front end, in the real notebook) and tells what came of it. Nothing runs and nothing waits in here.
+"""Engine room: a re-run, step by step. It says which entry comes next and makes the world as that entry found it;
+somebody else runs the cell (in a notebook the front end) and tells what came of it. Nothing runs or waits in here.
 
     rerun = Rerun(history, plan, shell)
     while (entry := rerun.next()) is not None:
@@ -8,8 +8,8 @@ else runs the cell (the front end, in the real notebook) and tells what came of 
         rerun.settle(entry, outcome)
     rerun.finish()  # or, at any time between two cells: rerun.cancel()
 
-A value that came out equal to the recorded one is put back as the very object it was: who depended only on it is dropped, and
-that is said. A cell that wrote what it had not written before takes in who reads that, and that is said too.
+A value that came out equal to the recorded one is put back as the very object it was: who depended only on it is
+dropped, and that is said. A cell that wrote what it had not written before takes in who reads that, which is said too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
 from tape_jupyter.flow.versions import Versions, changed_by, needed_by, thing_of
-
 
 _EQUAL = "what it depends on came out equal"
 
@@ -89,7 +88,7 @@ class Rerun:
         return None
 
     def _makers(self) -> set[int]:
-        """Entries that run whatever their inputs: those that hold the changed reply, and those that make something anew."""
+        """Entries that run whatever their inputs: they hold the changed reply, or make something anew."""
         made = set()
         for cell in self.plan.cells:
             entry = self.history[cell.entry]
@@ -131,8 +130,12 @@ class Rerun:
         self._told()
 
     def _things(self) -> list[str]:
-        """Ambient state last: putting a file or a value back must not move it."""
-        return sorted(self._versions, key=lambda thing: (thing.startswith("ambient:"), thing))
+        """Files from the deepest, so that folders are empty; ambient state last: nothing put back may move it."""
+        files = sorted((each for each in self._versions if each.startswith("file:")), reverse=True)
+        return [
+            *files,
+            *sorted(set(self._versions) - set(files), key=lambda thing: (thing.startswith("ambient:"), thing)),
+        ]
 
     def _bring(self, thing: str, version: int) -> None:
         last = self._versions.last(thing)

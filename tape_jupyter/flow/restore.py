@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.flow import ambient
+from tape_jupyter.flow.files import DIRECTORY
 from tape_jupyter.flow.fingerprints import fingerprint
 from tape_jupyter.flow.history import Change, Entry, History
 from tape_jupyter.flow.mementos import Memento, remember
@@ -43,9 +44,12 @@ def hold(entry: Entry) -> None:
 def put_file(path: str, content: bytes | None) -> None:
     """Make the file hold `content`, or be gone (None). It is a new file: whoever has the old one open keeps that."""
     file = Path(path)
+    if content == DIRECTORY:
+        file.mkdir(parents=True, exist_ok=True)
+        return
     if content is None:
-        with suppress(OSError):
-            file.unlink()
+        with suppress(OSError):  # a directory that holds what no cell wrote stays
+            file.rmdir() if file.is_dir() else file.unlink()
         return
     with suppress(OSError):
         if file.read_bytes() == content:
@@ -66,8 +70,9 @@ def _umask() -> int:
 
 
 def read_file(path: str) -> bytes | None:
+    """Its bytes, DIRECTORY, or None where nothing can be read."""
     try:
-        return Path(path).read_bytes()
+        return DIRECTORY if Path(path).is_dir() else Path(path).read_bytes()
     except OSError:
         return None
 
@@ -95,9 +100,8 @@ class World:
                 world.names[name] = value
             if name in world.names:
                 world.held[name] = remember(world.names[name], size=_VAST)
-        for name, entry in {name: entry for entry in history for name in entry.changed - entry.opaque}.items():
-            if not world.is_what(name, entry):
-                world.unsure.add(name)
+        last = {name: entry for entry in history for name in entry.changed - entry.opaque}
+        world.unsure = {name for name, changer in last.items() if not world.is_what(name, changer)}
         for part, value in ambient.take().items():
             world.others[f"ambient:{part}"] = Change(None, value)
         versions = Versions(history)

@@ -1,7 +1,7 @@
 """Engine room: which entry gave a thing the state it has, had, or must have. Values only.
 
-A *thing* is what can be put back as a whole: a name, a global of a user's module, a file, a piece of ambient state. A resource may be a part of it.
-Its *version* is the index of the entry that last changed it; before all entries it is BEGINNING.
+A *thing* is what can be put back as a whole: a name, a global of a user's module, a file, a piece of ambient state. A
+resource may be a part of it. Its *version* is the index of the entry that last changed it; before all it is BEGINNING.
 """
 
 from __future__ import annotations
