@@ -28,7 +28,7 @@ from tape_jupyter.spans.session import Takes
 BLOCK = 200
 """Rows whose details stand in one block."""
 
-MOST_DETAILS, MOST_BYTES = 20_000, 48 * 1024 * 1024
+MOST_DETAILS, MOST_BYTES = 10_000, 48 * 1024 * 1024
 """Spans whose details stand in a page, and the bytes of all of them, at most."""
 
 RAW = 16 * 1024
@@ -149,7 +149,6 @@ def _details(spans: Spans, notes: list[str]) -> Iterator[str]:
 
 
 def _known(spans: Spans, node: Any) -> dict[str, Any]:
-    entry = node.told.entry if node.told is not None else None
-    nothing = {"text": "", "hex": False, "from": 0, "total": 0}
-    raw = {side: details.raw(entry, side, 0, RAW) if entry is not None else nothing for side in ("request", "reply")}
-    return {"detail": details.detail(spans, node, tags.of_record), "raw": raw}
+    call = details.read_call(node.told.entry if node.told is not None else None)
+    raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
+    return {"detail": details.detail(spans, node, tags.of_record, call), "raw": raw}

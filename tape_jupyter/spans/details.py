@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter import providers, takes
+from tape_jupyter.book import Book
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError
@@ -26,7 +27,7 @@ TagsOf = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
 """The tags of a recorded call, of its run's kit and its own."""
 
 CANDIDATES = 60
-_TURNS, _PART = 400, 50_000
+_TURNS, _BLOCK = 400, 1024 * 1024
 _MALFORMED = (CassetteError, OSError, TypeError, ValueError, LookupError, AttributeError)
 _MESSAGES = ("anthropic", "openai_chat", "mistral", "openai_responses")
 
@@ -67,11 +68,11 @@ def found(spans: Spans, span: str) -> Node | None:
     return Node(span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told)
 
 
-def detail(spans: Spans, node: Node, tags_of: TagsOf = _no_tags) -> dict[str, Any]:
-    """protocol.ts' `Detail` of a span."""
+def detail(spans: Spans, node: Node, tags_of: TagsOf = _no_tags, call: Read | None = None) -> dict[str, Any]:
+    """protocol.ts' `Detail` of a span; `call` is what was read of it, where it was."""
     if node.told is None:
         return _of_group(spans, node)
-    return _of_call(spans, node, node.told, tags_of)
+    return _of_call(spans, node, node.told, tags_of, call or read_call(node.told.entry))
 
 
 def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
@@ -119,9 +120,8 @@ def _at(seconds: float) -> str:
 _LATE = 32_503_680_000
 
 
-def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf) -> dict[str, Any]:
-    call = read_call(told.entry)
-    seen = happened(told)
+def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf, call: Read) -> dict[str, Any]:
+    seen = spans.happened(told)
     error = _error(told, call)
     whole = {
         **_common(spans, node, seen.name),
@@ -132,7 +132,7 @@ def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf) -> dict[str,
         "source": spans.sources.of(node.record),
     }
     if told.entry is not None:
-        whole |= {"path": str(told.entry.book.path), "line": _line(told.entry)}
+        whole |= {"path": str(told.entry.book.path), "line": _line(spans, told.entry)}
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
         whole |= _of_request(told, call.asked, call.said)
     elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
@@ -141,11 +141,19 @@ def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf) -> dict[str,
     return whole
 
 
-def _line(entry: Entry) -> int:
+def _line(spans: Spans, entry: Entry) -> int:
+    """The line of a record, counted on from that of the one asked for before: a page asks for one after another."""
+    book = entry.book
     try:
-        return entry.line
+        at, line = spans.lines.get(book.path, (0, 1))
+        if at > entry.offset or not isinstance(book, Book):
+            return entry.line
+        while at < entry.offset and (data := book.raw(at, min(_BLOCK, entry.offset - at))):
+            at, line = at + len(data), line + data.count(b"\n")
+        spans.lines[book.path] = (at, line)
     except _MALFORMED:
         return 0
+    return line
 
 
 def _error(told: Told, call: Read) -> str | None:
@@ -243,7 +251,11 @@ def _kit(node: Node, call: Read) -> list[list[str]]:
     kept = ("call", "run", "match", "lineage", "parent", "span", "frozen", "diverged", "edit", "usage", "by")
     told |= {name: call.head[name] for name in kept if name in call.head}
     shown = {name: value for name, value in told.items() if value not in ("", None, [], {})}
-    return parts.pairs(shown) + parts.pairs(_map(node.record.get("kit")), before="run.")
+    run = {name: value for name, value in _map(node.record.get("kit")).items() if name not in _LISTS}
+    return parts.pairs(shown) + parts.pairs(run, before="run.")
+
+
+_LISTS = ("distributions", "modules", "variables", "environment")  # what is long stands with the cell
 
 
 def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -264,7 +276,11 @@ def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] 
 
 def raw(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
     """A page of a body's bytes as they went over the wire; of a function, of its values as JSON."""
-    call = read_call(entry)
+    return raw_of(read_call(entry), side, start, size)
+
+
+def raw_of(call: Read, side: str, start: int, size: int) -> dict[str, Any]:
+    """The same of a call that was read."""
     if call.failure:
         return parts.raw(call.failure.encode("utf-8", "replace"), start, size)
     return parts.raw(_side(call, side), start, size)

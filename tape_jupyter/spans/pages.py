@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter.book import Book
@@ -64,6 +65,8 @@ class Spans:
         self.revision = 1
         self.nodes: list[Node] = []
         self.zero = 0.0
+        self.lines: dict[Path, tuple[int, int]] = {}
+        """By file: a record's offset and line, from which others are counted on (details.py)."""
         self._heads = Heads.of(book)
         self._places: dict[str, int] | None = None
         self._told: dict[int, tuple[Told, int, Happened]] = {}
@@ -75,6 +78,7 @@ class Spans:
         """Look at the book as it is now (Book.refresh is the caller's). Gives the first row that is not as it was."""
         with self._lock:
             was, zero = self._marks, self.zero
+            self.lines.clear()
             self._pending = pending
             self.nodes = grow(self.book, self._heads.read(), pending)
             self.zero = min((node.begin for node in self.nodes if node.begin), default=0.0)
