@@ -1,7 +1,8 @@
 /** Plan, progress, divergence, comparison and takes, over a fake door. */
 import { beforeEach, expect, test, vi } from "vitest";
 import { Front } from "../../src/view/edit/cards/front.tsx";
-import { chain, TakeMenu } from "../../src/view/edit/takes.tsx";
+import { chain } from "../../src/view/edit/cards/takes.tsx";
+import { TakeMenu } from "../../src/view/edit/takes.tsx";
 import type { Comparison, Plan } from "../../src/view/protocol.ts";
 import { ABLE, Room } from "./room.tsx";
 import { COMPARISON, DIVERGENCE, PLAN, SESSION } from "./samples.ts";

@@ -4,6 +4,7 @@ import { act } from "preact/test-utils";
 import { afterEach, vi } from "vitest";
 import type { OpenEditor } from "../../src/editor/types.ts";
 import { Client } from "../../src/view/client.ts";
+import * as cards from "../../src/view/edit/cards/index.tsx";
 import { Work } from "../../src/view/edit/work.ts";
 import type { Session } from "../../src/view/protocol.ts";
 import { FakeDoor } from "../door.ts";
@@ -25,7 +26,7 @@ export class Room {
       open: () => SESSION, keep: () => SESSION, discard: () => SESSION, undo: () => SESSION, default: () => SESSION, ...answers,
     });
     this.work = new Work(new Client(this.door), {
-      loadEditor, onSession: (session) => this.sessions.push(session), onOpenSpan: (span) => this.opened.push(span),
+      loadCards: () => Promise.resolve(cards), loadEditor, onSession: (session) => this.sessions.push(session), onOpenSpan: (span) => this.opened.push(span),
     });
     rooms.push(this);
   }

@@ -2,7 +2,9 @@
 import { render } from "preact";
 import { openEditor } from "../../src/editor/index.ts";
 import * as cards from "../../src/view/edit/cards/index.tsx";
-import { editCss, EditPane, TakeMenu, Work, WorkCards, type CardsModule } from "../../src/view/edit/index.ts";
+import cardsCss from "../../src/view/edit/cards/cards.css";
+import { EditPane } from "../../src/view/edit/cards/pane.tsx";
+import { editCss, TakeMenu, Work, WorkCards, type CardsModule } from "../../src/view/edit/index.ts";
 import { Client } from "../../src/view/client.ts";
 import type { Edit, Problem } from "../../src/view/protocol.ts";
 import css from "../../src/view/view.css";
@@ -35,7 +37,7 @@ const work = new Work(new Client(door), {
 
 const host = document.getElementById("stage") ?? document.body;
 const home = host.attachShadow({ mode: "open" });
-home.adoptedStyleSheets = [css, editCss].map((text) => {
+home.adoptedStyleSheets = [css, editCss, cardsCss].map((text) => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(text);
   return sheet;

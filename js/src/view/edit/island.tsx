@@ -4,10 +4,11 @@
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DetailProps } from "../detail.tsx";
-import type { Able } from "../protocol.ts";
+import type { Able, Session } from "../protocol.ts";
 import { useLate } from "./small.tsx";
 import { useWork, type Work } from "./work.ts";
 
+/** Change one reply: stands in place of the detail's panel. */
 export interface PaneProps {
   work: Work;
   span: string;
@@ -16,19 +17,16 @@ export interface PaneProps {
   onClose: () => void;
 }
 export interface CardsProps { work: Work; able: Able }
+export interface TakesProps extends CardsProps { session: Session; onClose: () => void }
 
 /** What the bundle of the cards exports. Drawing again into the same place updates it. */
 export interface CardsModule {
-  drawPane: (place: HTMLElement, props: PaneProps) => void;
   drawCards: (place: HTMLElement, props: CardsProps) => void;
   /** All about one span. */
   drawDetail: (place: HTMLElement, props: DetailProps) => void;
+  /** What the button of the takes opens. */
+  drawTakes: (place: HTMLElement, props: TakesProps) => void;
   clear: (place: HTMLElement) => void;
-}
-
-/** Change one reply; stands in place of the detail's panel. */
-export function EditPane(props: PaneProps) {
-  return <Island work={props.work} draw={(cards, place) => cards.drawPane(place, props)} />;
 }
 
 /** The card in front: plan, progress, divergence or comparison; nothing while there is no work. */

@@ -4,7 +4,7 @@ import type { CellChange, Comparison, OutputChange } from "../../protocol.ts";
 import { align, type Cell } from "./csv.ts";
 import { Alert, Prose, Runs, useDoing } from "../small.tsx";
 import { Card } from "./parts.tsx";
-import { TakeActions } from "../takes.tsx";
+import { TakeActions } from "./takes.tsx";
 import { lines, words, type Run } from "../words.ts";
 import type { Work } from "../work.ts";
 

@@ -6,14 +6,15 @@ import type { CardsModule } from "../island.tsx";
 import css from "./cards.css";
 import { Front } from "./front.tsx";
 import { EditPane } from "./pane.tsx";
+import { Takes } from "./takes.tsx";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(detailCss + css);
 
-export const { drawPane, drawCards, drawDetail, clear }: CardsModule = {
-  drawPane: (place, props) => draw(place, <EditPane {...props} />),
+export const { drawCards, drawDetail, drawTakes, clear }: CardsModule = {
   drawCards: (place, props) => draw(place, <Front {...props} />),
   drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
+  drawTakes: (place, props) => draw(place, <Takes {...props} />),
   clear: (place) => render(null, place),
 };
 

@@ -25,8 +25,8 @@ type Root = Document | ShadowRoot;
 /** Whether the focus is in this view or nowhere: never taken from a cell that somebody types in. */
 export function free(node: Node): boolean {
   const root = node.getRootNode() as Root;
-  const at = node.ownerDocument?.activeElement;
-  return (root instanceof ShadowRoot && root.activeElement !== null) || !at || at === node.ownerDocument.body;
+  const at = document.activeElement;
+  return !at || at === document.body || (root instanceof ShadowRoot ? root.activeElement !== null : node.contains(at));
 }
 
 /** When what uses it goes, the focus returns to where it came from, or to what stands there now. */
@@ -37,13 +37,18 @@ export function useFocusBack(place: { readonly current: Node | null }, name: str
     const root = node.getRootNode() as Root;
     const from = root.activeElement as HTMLElement | null;
     return () => {
-      if (!free(root instanceof ShadowRoot ? root.host : root)) return;
-      queueMicrotask(() => {
-        const to = from?.isConnected ? from : root.querySelector<HTMLElement>(`[data-back="${name}"]`);
-        if (to && (root.activeElement === null || root.activeElement === (root as Document).body)) to.focus();
-      });
+      if (free(node)) queueMicrotask(() => back(root, from, name));
     };
   }, [place, name]);
+}
+
+/** What stands there now may take some frames to be drawn; where it never comes, the list has the focus. */
+function back(root: Root, from: HTMLElement | null, name: string, frames = 20): void {
+  if (root.activeElement && root.activeElement !== document.body) return;
+  const to = from?.isConnected && from !== document.body ? from : root.querySelector<HTMLElement>(`[data-back="${name}"]`);
+  if (to) to.focus();
+  else if (frames) requestAnimationFrame(() => back(root, from, name, frames - 1));
+  else root.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]')?.focus();
 }
 
 /** Problems that belong to one place, said beside it. */
