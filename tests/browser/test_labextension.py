@@ -113,7 +113,7 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
     for place in (sidebar, recorded.cell(2).locator(".tape-output")):
         before = recorded.javascript("return panel.content.model.toJSON();")["cells"]
         search = place.get_by_role("searchbox")
-        for focus in (rows(place).first.click, search.focus):
+        for focus in (place.get_by_role("treeitem").first.focus, search.focus):
             focus()
             for key in ("a", "b", "d", "d", "x", "ArrowDown", "ArrowUp", "Control+a", "Enter", "Escape", "Escape"):
                 page.keyboard.press(key)
