@@ -10,166 +10,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-from tape_jupyter.providers.look import mapping, maps, text
+from tape_jupyter.providers.look import mapping, maps
+from tape_jupyter.providers.recut.chat_choices import (
+    CHUNK,
+    TEXTS,
+    Choice,
+    Leaf,
+    Path,
+    choices_of,
+    inner_of,
+    read,
+    told_in,
+)
 from tape_jupyter.providers.recut.events import BARE_STYLE, Event, same_json, style_of, whole
 from tape_jupyter.providers.recut.pieces import pairs, recut
 
-_TEXTS: Final = ("content", "refusal", "reasoning", "reasoning_content")
-"""Keys of a delta whose texts follow each other; any other text is told once."""
-_CHUNK: Final = ("choices", "usage", "error", "obfuscation")
-_OBJECT: Final = {"chat.completion.chunk": "chat.completion"}
-
-Path = tuple[Any, ...]
-
-
-@dataclass
-class _Leaf:
-    """A long text of the message: where in the stream its parts stand (event, path in its data), and what they are."""
-
-    at: list[tuple[int, Path]] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
-
-    def add(self, place: int, path: Path, part: str) -> None:
-        self.at.append((place, path))
-        self.parts.append(part)
-
-
-@dataclass
-class _Choice:
-    """A choice so far. `tools` are the calls by their index, `where` in which entries of which events each is told."""
-
-    index: Any
-    value: dict[str, Any] = field(default_factory=dict)
-    message: dict[str, Any] = field(default_factory=dict)
-    leaves: dict[str, _Leaf] = field(default_factory=dict)
-    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
-    where: dict[str, list[tuple[int, Path]]] = field(default_factory=dict)
-    arguments: dict[str, _Leaf] = field(default_factory=dict)
-
-    def whole(self) -> dict[str, Any]:
-        message = copy.deepcopy(self.message)
-        for key, leaf in self.leaves.items():
-            if leaf.parts:
-                message[key] = whole("".join(leaf.parts))
-        for key, leaf in self.arguments.items():
-            if leaf.parts:
-                call = self.tools[key]
-                call[_inner_of(call)][_told_in(call)] = whole("".join(leaf.parts))
-        if self.tools:
-            message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
-        return {"index": self.index, **self.value, "message": message}
-
-
-def read(events: Sequence[Event]) -> dict[str, Any]:
-    message: dict[str, Any] = {}
-    for event in events:
-        for key, value in mapping(event.data).items():
-            if key not in _CHUNK and (value or key not in message):
-                message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
-            elif key in ("usage", "error") and value is not None:
-                message[key] = value
-    choices = [choice.whole() for choice in _choices(events)]
-    return {**message, "choices": choices} if choices or "error" not in message else message
-
-
-def _choices(events: Sequence[Event]) -> list[_Choice]:
-    found: dict[str, _Choice] = {}
-    for place, event in enumerate(events):
-        choices = mapping(event.data).get("choices")
-        for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
-            if isinstance(chunk, dict):
-                index = chunk.get("index", 0)
-                _add(found.setdefault(str(index), _Choice(index)), place, ("choices", number), chunk)
-    return list(found.values())
-
-
-def _add(choice: _Choice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
-    for key, value in chunk.items():
-        if key == "logprobs" and isinstance(value, dict) and isinstance(choice.value.get(key), dict):
-            choice.value[key] = _joined(choice.value[key], value)
-        elif key not in ("index", "delta") and (value is not None or key not in choice.value):
-            choice.value[key] = value
-    for key, value in mapping(chunk.get("delta")).items():
-        _tell(choice, place, (*path, "delta", key), value)
-
-
-def _tell(choice: _Choice, place: int, path: Path, value: Any) -> None:
-    key = path[-1]
-    if key == "tool_calls" and isinstance(value, list):
-        for number, each in enumerate(value):
-            _tool(choice, place, (*path, number), mapping(each))
-    elif key in _TEXTS and isinstance(value, str):
-        choice.leaves.setdefault(key, _Leaf()).add(place, path, value)
-        choice.message.setdefault(key, None)
-    elif isinstance(value, list) and isinstance(choice.message.get(key), list):
-        choice.message[key] = _extended(choice.message[key], value)
-    elif key == "function_call" and isinstance(value, dict):
-        before = mapping(choice.message.get(key))
-        choice.message[key] = {k: text(before.get(k)) + text(value.get(k)) for k in {**before, **value}}
-    elif value is not None or key not in choice.message:
-        choice.message[key] = copy.deepcopy(value)
-
-
-def _tool(choice: _Choice, place: int, path: Path, told: Mapping[str, Any]) -> None:
-    """Some hosts leave the index out, and send each call whole."""
-    index = told.get("index")
-    name = f"+{len(choice.tools)}" if index is None else str(index)
-    call = choice.tools.setdefault(name, {})
-    choice.where.setdefault(name, []).append((place, path))
-    for key, value in told.items():
-        if key in ("function", "custom") and isinstance(value, dict):
-            inner = call[key] = dict(mapping(call.get(key)))
-            for each, part in value.items():
-                if each in ("arguments", "input") and isinstance(part, str):
-                    choice.arguments.setdefault(name, _Leaf()).add(place, (*path, key, each), part)
-                    inner.setdefault(each, "")
-                elif part or each not in inner:
-                    inner[each] = part
-        elif key != "index" and (value or key not in call):
-            call[key] = value
-
-
-def _inner_of(call: Mapping[str, Any]) -> str:
-    return "custom" if "custom" in call else "function"
-
-
-def _told_in(call: Mapping[str, Any]) -> str:
-    return "input" if "custom" in call else "arguments"
-
-
-def _joined(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: [*before[key], *more[key]] if isinstance(before.get(key), list) and isinstance(more.get(key), list)
-        else more.get(key) if more.get(key) is not None else before.get(key)
-        for key in {**before, **more}
-    }  # fmt: skip
-
-
-def _extended(before: list[Any], more: list[Any]) -> list[Any]:
-    """Lists of parts go on: a text part joins the one before it of its kind and index (Mistral, OpenRouter)."""
-    out = copy.deepcopy(before)
-    for part in more:
-        last = out[-1] if out else None
-        if isinstance(part, dict) and isinstance(last, dict) and _go_together(last, part):
-            for key, value in part.items():
-                if key in ("text", "summary", "data") and isinstance(value, str):
-                    last[key] = text(last.get(key)) + value
-                elif isinstance(value, list) and isinstance(last.get(key), list):
-                    last[key] = _extended(last[key], value)
-                elif value is not None:
-                    last[key] = value
-        else:
-            out.append(copy.deepcopy(part))
-    return out
-
-
-def _go_together(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    alike = one.get("type") == two.get("type") and one.get("index") == two.get("index")
-    return alike and isinstance(one.get("type"), str) and ("text" in two or "thinking" in two or "summary" in two)
-
+__all__ = ["compose", "read", "rewrite"]
 
 # ---------------------------------------------------------------- message to stream, from what was recorded
 
@@ -239,7 +97,7 @@ def _is_hollow(data: Any) -> bool:
 
 
 def rewrite(events: Sequence[Event], message: Mapping[str, Any]) -> list[Event]:
-    old, seen = read(events), _choices(events)
+    old, seen = read(events), choices_of(events)
     sheet, style = _Sheet(events), style_of([event for event in events if "choices" in mapping(event.data)], BARE_STYLE)
     new = list(maps(message.get("choices")))
     held = pairs([{"index": choice.index} for choice in seen], [{"index": each.get("index", 0)} for each in new])
@@ -259,7 +117,7 @@ def rewrite(events: Sequence[Event], message: Mapping[str, Any]) -> list[Event]:
 def _base(message: Mapping[str, Any], events: Sequence[Event]) -> dict[str, Any]:
     """What every chunk of the stream says of itself."""
     first = next((mapping(event.data) for event in events if "choices" in mapping(event.data)), {})
-    kept = {key: value for key, value in first.items() if key not in _CHUNK and isinstance(value, str | int | None)}
+    kept = {key: value for key, value in first.items() if key not in CHUNK and isinstance(value, str | int | None)}
     return {**kept, **{key: message[key] for key in kept if key in message and key != "object"}}
 
 
@@ -274,7 +132,7 @@ def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
         sheet.put_in(last, chunk)
 
 
-def _take_choice(sheet: _Sheet, choice: _Choice) -> None:
+def _take_choice(sheet: _Sheet, choice: Choice) -> None:
     for place, event in enumerate(sheet.events):
         choices = mapping(event.data).get("choices")
         if isinstance(choices, list) and any(each.get("index", 0) == choice.index for each in maps(choices)):
@@ -298,7 +156,7 @@ def _tops(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str, Any]) -> None
 class _Rewritten:
     """One choice that was recorded, and what it is to be."""
 
-    def __init__(self, sheet: _Sheet, choice: _Choice, new: Mapping[str, Any], base: Mapping[str, Any]) -> None:
+    def __init__(self, sheet: _Sheet, choice: Choice, new: Mapping[str, Any], base: Mapping[str, Any]) -> None:
         self.sheet, self.choice, self.new, self.base = sheet, choice, new, base
         self.old = choice.whole()
         self.message = mapping(new.get("message"))
@@ -321,7 +179,7 @@ class _Rewritten:
                 self._ending(key)
 
     def _is_text(self, key: str) -> bool:
-        return key in _TEXTS and isinstance(self.message.get(key), str | None) and not isinstance(
+        return key in TEXTS and isinstance(self.message.get(key), str | None) and not isinstance(
             self.choice.message.get(key), list
         )  # fmt: skip
 
@@ -340,7 +198,7 @@ class _Rewritten:
         else:
             self._lay(leaf, told)
 
-    def _lay(self, leaf: _Leaf, told: str) -> None:
+    def _lay(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(leaf.at, leaf.parts, recut(leaf.parts, told), strict=True):
             if now is None and part:
                 self._drop(place, path)
@@ -370,7 +228,7 @@ class _Rewritten:
         before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
         held = _appended(
             [
-                None if was is not None and _inner_of(before[was][1]) != _inner_of(after[number]) else was
+                None if was is not None and inner_of(before[was][1]) != inner_of(after[number]) else was
                 for number, was in enumerate(pairs([call for _, call in before], after))
             ]
         )
@@ -392,8 +250,8 @@ class _Rewritten:
             told = self.sheet.of(place) if name != str(number) and not name.startswith("+") else None
             if told is not None:
                 self.sheet.put(place, (*path, "index"), number)
-        inner, leaf = _inner_of(new), self.choice.arguments.get(name)
-        key = _told_in(new)
+        inner, leaf = inner_of(new), self.choice.arguments.get(name)
+        key = told_in(new)
         for each in dict.fromkeys((*old, *new)):
             if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
                 self._set(at, (each,), new.get(each))
@@ -406,7 +264,7 @@ class _Rewritten:
         elif leaf is None and not same_json(mapping(old.get(inner)).get(key), told):
             self._set(at, (inner, key), told)
 
-    def _arguments(self, leaf: _Leaf, told: str) -> None:
+    def _arguments(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(leaf.at, leaf.parts, recut(leaf.parts, told), strict=True):
             if now is None and part:
                 if place == leaf.at[0][0]:
@@ -480,7 +338,7 @@ def compose(message: Mapping[str, Any], like: Event = BARE_STYLE) -> list[Event]
 
 def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Usage last, and by itself; an error (some hosts send one after a 200) after what came before it."""
-    base = {key: value for key, value in message.items() if key not in _CHUNK}
+    base = {key: value for key, value in message.items() if key not in CHUNK}
     if base.get("object") == "chat.completion":
         base["object"] = "chat.completion.chunk"
     for choice in maps(message.get("choices")):
@@ -500,12 +358,12 @@ def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     message = mapping(choice.get("message"))
     shell = {
-        key: ("" if isinstance(value, str) and value else value) if key in _TEXTS else value
+        key: ("" if isinstance(value, str) and value else value) if key in TEXTS else value
         for key, value in message.items()
         if key != "tool_calls" or not value
     }
     yield shell, None
-    for key in _TEXTS:
+    for key in TEXTS:
         if isinstance(message.get(key), str) and message[key]:
             yield {key: message[key]}, None
     for number, call in enumerate(maps(message.get("tool_calls"))):
@@ -514,7 +372,7 @@ def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    inner, key = _inner_of(call), _told_in(call)
+    inner, key = inner_of(call), told_in(call)
     given = mapping(call.get(inner))
     told = given.get(key)
     split = isinstance(told, str) and bool(told)
