@@ -158,8 +158,9 @@ def _warnings() -> list[Any]:
 
 
 def _put_warnings(value: list[Any]) -> None:
-    warnings.filters[:] = value  # type: ignore[index]
-    warnings._filters_mutated_lock_held() if hasattr(warnings, "_filters_mutated_lock_held") else None  # type: ignore[attr-defined]  # noqa: SLF001, B018
+    warnings.resetwarnings()  # which also tells modules to forget what they have warned of
+    filters: Any = warnings.filters
+    filters[:] = value
 
 
 def _process() -> tuple[Any, ...]:
@@ -188,6 +189,10 @@ def _same_decimal(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
+def _put_locale(value: str) -> None:
+    locale.setlocale(locale.LC_ALL, value)
+
+
 def _put_zone(value: tuple[Any, ...]) -> None:
     os.environ.pop("TZ", None) if value[1] is None else os.environ.__setitem__("TZ", value[1])
     time.tzset()
@@ -199,13 +204,11 @@ def _put_nothing(_value: Any) -> None:
 
 PARTS: dict[str, Part] = {
     "environment": Part("an environment variable", _environment, _put_environment),
-    "cwd": Part("the working directory", _cwd, lambda value: os.chdir(value)),
+    "cwd": Part("the working directory", _cwd, os.chdir),
     "random": Part("the state of `random`", random.getstate, random.setstate),
     "path": Part("`sys.path`", lambda: list(sys.path), _put_path),
     "decimal": Part("the decimal context", _decimal, _put_decimal),
-    "locale": Part(
-        "the locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v) and None
-    ),
+    "locale": Part("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
     "time zone": Part("the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone),
     "logging": Part("the levels of `logging`", _logging, _put_logging),
     "warnings": Part("the filters of `warnings`", _warnings, _put_warnings),

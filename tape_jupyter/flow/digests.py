@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from collections.abc import Callable
 from typing import Any, Protocol
 
 try:
@@ -18,9 +20,10 @@ class Hash(Protocol):
 
 def hasher() -> Hash:
     """A new one, of 128 bits."""
-    if xxhash is not None:
-        return xxhash.xxh3_128()
-    return hashlib.blake2b(digest_size=16)
+    return _new()
+
+
+_new: Callable[[], Hash] = functools.partial(hashlib.blake2b, digest_size=16) if xxhash is None else xxhash.xxh3_128
 
 
 def digest(data: bytes) -> str:

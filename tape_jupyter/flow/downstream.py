@@ -111,7 +111,9 @@ class Taints:
         if not self._by:
             return []
         wide = EVERYTHING in self._roots
-        near = [r for r in step.reads if (root := _root(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))]
+        near = [
+            r for r in step.reads if (root := _root(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))
+        ]
         found = []
         for read in sorted(near):
             written = read if read in self._by else next((w for w in self._candidates(read) if covers(w, read)), None)
@@ -146,27 +148,28 @@ def said(entry: Entry, step: Step, hits: list[tuple[str, str, Entry]]) -> list[s
 
 
 def _reason(read: str, via: str, who: str) -> str:
-    kind, colon, rest = read.partition(":")
     by_way = f"calls `{via}`, which " if via else ""
-    if read == EVERYTHING:
-        return f"may read any name; {who} changed some"
-    if read == FILES:
-        return f"may look at any file; {who} wrote one"
-    if read == OUTPUTS:
-        return f"reads `Out`; {who} showed a result"
-    if kind == "file" and colon:
-        return f"{by_way}opens {rest.rpartition('/')[2] or rest}, written by {who}"
-    if kind == "ambient" and colon:
-        return f"{by_way}depends on {AMBIENT_SAID.get(rest, rest)}, changed by {who}"
-    if kind == "library" and colon:
-        return f"{by_way}uses {rest}, whose state {who} may have changed"
-    if kind == "output" and colon:
-        return f"reads `Out[{rest}]`, shown by {who}"
-    if colon and name_of(read) is None:
-        return f"{by_way}reads `{rest}` of {kind}, set by {who}"
-    return f"{by_way}reads `{read}`, set by {who}"
+    if read in _WIDE:
+        return _WIDE[read].format(who=who)
+    kind, colon, rest = read.partition(":")
+    if not colon or name_of(read) is not None:
+        return f"{by_way}reads `{read}`, set by {who}"
+    shown = {"file": rest.rpartition("/")[2] or rest, "ambient": AMBIENT_SAID.get(rest, rest)}.get(kind, rest)
+    return by_way + _KINDS.get(kind, "reads `{it}` of {kind}, set by {who}").format(it=shown, kind=kind, who=who)
 
 
+_WIDE = {
+    EVERYTHING: "may read any name; {who} changed some",
+    FILES: "may look at any file; {who} wrote one",
+    OUTPUTS: "reads `Out`; {who} showed a result",
+    "output:newest": "reads `_`, the newest result, which may be that of {who}",
+}
+_KINDS = {
+    "file": "opens {it}, written by {who}",
+    "ambient": "depends on {it}, changed by {who}",
+    "library": "uses {it}, whose state {who} may have changed",
+    "output": "reads `Out[{it}]`, shown by {who}",
+}
 AMBIENT_SAID: dict[str, str] = {
     "environment": "an environment variable", "cwd": "the working directory", "random": "the state of `random`",
     "numpy random": "the state of `numpy.random`", "torch": "the state of torch's random numbers",

@@ -11,35 +11,35 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.flow.modules import is_users, root_module
+from tape_jupyter.flow.modules import bag, is_users, root_module
 from tape_jupyter.flow.names import all_nested
 from tape_jupyter.flow.uses import Touch
 
-MUTATORS = frozenset(
+MUTATORS = bag(
     "append extend insert remove pop clear sort reverse update setdefault popitem add discard appendleft popleft "
-    "extendleft rotate difference_update intersection_update symmetric_difference_update subtract move_to_end write "
-    "writelines writerow writerows put put_nowait get_nowait send throw close fill resize itemset partition setflags "
-    "setfield truncate seek read readline readlines set reset drop_duplicates_ cache_clear register add_done_callback "
-    "set_result set_exception __setitem__ __setattr__ __delitem__ execute executemany executescript commit rollback "
-    "fetchone fetchmany fetchall add_ mul_ sub_ div_ copy_ zero_ fill_ step backward load_state_dict train eval".split()
+    "extendleft rotate difference_update intersection_update symmetric_difference_update subtract move_to_end "
+    "write writelines writerow writerows put put_nowait get_nowait send throw close fill resize itemset partition "
+    "setflags setfield truncate seek read readline readlines set reset drop_duplicates_ cache_clear register "
+    "add_done_callback set_result set_exception __setitem__ __setattr__ __delitem__ execute executemany "
+    "executescript commit rollback fetchone fetchmany fetchall add_ mul_ sub_ div_ copy_ zero_ fill_ step "
+    "backward load_state_dict train eval"
 )
 """Methods that change what they are called on, of builtin types, queues, files, connections, arrays, tensors."""
 
-CHANGING = frozenset(
-    "next anext setattr delattr heappush heappop heapify heapreplace heappushpop shuffle insort insort_left insort_right "
-    "copyto put place putmask fill_diagonal setitem delitem iadd iconcat dump exec eval".split()
+CHANGING = bag(
+    "next anext setattr delattr heappush heappop heapify heapreplace heappushpop shuffle insort insort_left "
+    "insort_right copyto put place putmask fill_diagonal setitem delitem iadd iconcat dump exec eval"
 )
 """Functions that change what they are handed."""
 
 _INERT = (
-    type(None), bool, int, float, complex, str, bytes, tuple, frozenset, range, types.ModuleType, types.BuiltinFunctionType,
+    type(None), bool, int, float, complex, str, bytes, tuple, frozenset, range, types.ModuleType,
+    types.BuiltinFunctionType,
 )  # fmt: skip
-_FIXED = frozenset({"pathlib", "datetime", "decimal", "fractions", "re", "uuid", "zoneinfo", "ipaddress"})
+_FIXED = bag("pathlib datetime decimal fractions re uuid zoneinfo ipaddress")
 """Modules whose values never change."""
 _BOXES = (list, dict, set, deque, bytearray)
-_STORES = frozenset(
-    {"STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_DEREF", "STORE_GLOBAL"}
-)
+_STORES = bag("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR STORE_DEREF STORE_GLOBAL")
 
 
 @lru_cache(4096)

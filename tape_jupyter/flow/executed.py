@@ -23,7 +23,8 @@ EVENTS = 6_000
 @dataclass(slots=True)
 class Ran:
     """`codes`: (module, code) of the user's functions, "" the notebook. `packages`: whose code ran besides. `builtins`:
-    functions of C, as "posix.stat". `functions`: names of the libraries' functions that ran, as "os._Environ.get"."""
+    functions of C, as "posix.stat". `functions`: names of the libraries' functions that ran, as "os._Environ.get".
+    """
 
     codes: set[tuple[str, CodeType]] = field(default_factory=set)
     packages: set[str] = field(default_factory=set)
@@ -145,9 +146,7 @@ class Watch:
     _tool: int | None = None
 
     def _monitor(self) -> None:
-        if sys.version_info < (3, 12):
-            return
-        monitoring = sys.monitoring
+        monitoring: Any = sys.__dict__["monitoring"]
         if self._tool is None:
             self._tool = next((i for i in (4, 3, 0, 5) if monitoring.get_tool(i) is None), None)
             if self._tool is None:

@@ -1,5 +1,7 @@
-"""Engine room: which files a cell opened, listed, wrote, moved; and whether it started a process. Seen by an audit hook,
-inside and outside the working directory; files of installed packages and of the system are nobody's result.
+"""Engine room: which files a cell opened, listed, wrote, moved; and whether it started a process.
+
+Seen by an audit hook, inside and outside the working directory; files of installed packages and of the
+system are nobody's result.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tape_jupyter.flow.modules import is_installed
 KEPT = 8 << 20
 """Bytes of one file that are kept to put it back."""
 KEPT_ALL = 128 << 20
+DIRECTORY = b"\0a directory"
+"""Stands for the bytes of a path that is a directory."""
 _SYSTEM = ("/usr/", "/lib", "/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", sys.prefix, sys.base_prefix)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ONE = {
@@ -175,8 +179,10 @@ def _content(path: str) -> tuple[bytes | None, bool]:
     try:
         if not where.exists():
             return None, True
+        if where.is_dir():
+            return DIRECTORY, True
         if not where.is_file() or where.stat().st_size > KEPT:
-            return None, where.is_dir()
+            return None, False
         return where.read_bytes(), True
     except OSError:
         return None, False

@@ -1,8 +1,8 @@
 """Engine room: what a value is, as a short digest, and what it can reach: shared objects, code, libraries.
 
 Nothing of the user's is run: no __reduce__, __eq__, __hash__, __repr__, property or __getattr__; no generator is moved.
-What cannot be looked into is opaque: whoever mentions it may have changed it. Digests hold no addresses, so equal values
-have equal digests in another kernel.
+What cannot be looked into is opaque: whoever mentions it may have changed it. Digests hold no addresses, so equal
+values have equal digests in another kernel.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from tape_jupyter.flow.digests import hasher
 from tape_jupyter.flow.modules import MACHINERY, is_users, root_module
 
 SECONDS = 0.05
-"""How long one value may take; then it is opaque."""
+"""How much of the processor's time one value may take; then it is opaque."""
 FOREIGN_NODES = 400
 """Objects looked at below one object of a library: an SDK's client holds thousands."""
+NODES, BYTES = 1_000, 1 << 20
+"""What is always looked at, however slow the machine is just now."""
 DEPTH = 150
 
 _ATOMS = frozenset(
@@ -56,16 +58,18 @@ _PLAIN_REDUCE = frozenset(
     {"datetime", "decimal", "fractions", "pathlib", "re", "array", "uuid", "zoneinfo", "ipaddress", "enum"}
 )
 _HELD = (list, dict, set, collections.deque, types.FunctionType, types.MethodType, types.GeneratorType)
-_MAPPED = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
-_ITERATORS = frozenset(
-    type(iter(each)) for each in ([], (), range(0), {}, {}.values(), {}.items(), set(), "", b"", bytearray())
-)
+_MAPPED: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
+_ITERABLES: tuple[Any, ...] = ([], (), range(0), {}, {}.values(), {}.items(), set(), "", b"", bytearray())
+_ITERATORS = frozenset(type(iter(each)) for each in _ITERABLES)
 
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """A value's fingerprint. `ids`: changeable objects in it; `codes`: (module, code) of its functions, "" the notebook;
-    `kinds`: root modules of its types and functions."""
+    """A value's fingerprint.
+
+    `ids`: changeable objects in it; `codes`: (module, code) of its functions, "" the notebook;
+    `kinds`: root modules of its types and functions.
+    """
 
     digest: str
     opaque: bool = False
@@ -108,7 +112,7 @@ def fingerprint(value: Any, namespace: Mapping[str, Any] | None = None, *, secon
     """Of one value; `namespace` is the notebook's, by which its functions are known. Raises nothing."""
     if type(value) in _ATOMS and not (type(value) in (str, bytes) and len(value) > 1_000_000):
         return Print(_atom(value))
-    began = time.perf_counter()
+    began = time.thread_time()
     walk = _Walk(namespace, began + seconds)
     opaque = vast = False
     try:
@@ -117,11 +121,12 @@ def fingerprint(value: Any, namespace: Mapping[str, Any] | None = None, *, secon
         vast = True
     except Exception:  # whatever people's objects do when looked at, tracking goes on
         opaque = True
-    took = time.perf_counter() - began
+    took = time.thread_time() - began
     ids = frozenset(walk.ids)
     digest = "" if vast or opaque else walk.hash.hexdigest()
     return Print(
-        digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids, frozenset(walk.classes),
+        digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids,
+        frozenset(walk.classes),
         frozenset(walk.codes), frozenset(walk.kinds), took, walk.weight,
     )  # fmt: skip
 
@@ -161,7 +166,7 @@ class _Walk:
             self.tick()
 
     def tick(self) -> None:
-        if time.perf_counter() > self._deadline:
+        if (self._count > NODES or self.weight > BYTES) and time.thread_time() > self._deadline:
             raise _Vast
 
     # ---------------------------------------------------------------- one object
@@ -188,7 +193,7 @@ class _Walk:
         else:
             self._object(value, kind, depth + 1, foreign=foreign)
 
-    def _container(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+    def _container(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901 - one kind a branch
         if kind is not tuple and kind is not frozenset:
             self.ids.add(id(value))
         if kind in _ATOM_BOXES and self._plain(value, kind):
@@ -230,10 +235,10 @@ class _Walk:
         return True
 
     def _unordered(self, value: Iterable[Any], depth: int, *, foreign: bool) -> None:
-        base = frozenset if isinstance(value, frozenset) else set
+        base: Any = frozenset if isinstance(value, frozenset) else set
         parts = []
         whole = self.hash
-        for each in list(base.__iter__(value)):  # type: ignore[arg-type]
+        for each in list(base.__iter__(value)):
             self.hash = hasher()
             self.go(each, depth, foreign=foreign)
             parts.append(self.hash.hexdigest())

@@ -110,7 +110,7 @@ class Entry:
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
     """The values of `changed` names after it, by reference; the vast ones are not kept."""
     held: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Mementos of the kept values (mementos.py): what they held after it, since objects change and references do not."""
+    """Mementos of the kept values (mementos.py): what they held after it, since objects change."""
     ambient: dict[str, Change] = field(default_factory=dict)
     """By the part after "ambient:"."""
     files: dict[str, Change] = field(default_factory=dict)

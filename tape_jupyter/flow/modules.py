@@ -24,6 +24,11 @@ MACHINERY = frozenset(
 """Packages that run the notebook: what they do is none of the cell's doing."""
 
 
+def bag(words: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(words.split())
+
+
 def _installed() -> tuple[str, ...]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     found = {str(Path(p)) for p in paths if p} | {str(Path(p).resolve()) for p in paths if p}

@@ -16,6 +16,7 @@ from types import CodeType
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from tape_jupyter.flow.modules import bag
 from tape_jupyter.flow.uses import Touch, Uses, chain, uses
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -23,7 +24,7 @@ _NEW_LOCALS = 0x2
 """CO_NEWLOCALS: a function's code; a class's or module's has none."""
 _AT_ONCE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _READS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
-_PYTHON_BODY = frozenset({"time", "timeit", "capture", "prun", "debug", "tape", "px", "snakeviz", "memit", "mprun"})
+_PYTHON_BODY = bag("time timeit capture prun debug tape px snakeviz memit mprun")
 _LINE_PYTHON = frozenset({"time", "timeit", "prun", "memit", "lprun"})
 _OPTIONS = re.compile(r"(?:\s*-{1,2}\w+(?:[= ]\d+)?)*\s*")
 
@@ -143,7 +144,7 @@ def all_nested(code: CodeType) -> Iterator[CodeType]:
         yield from all_nested(inner)
 
 
-_PLAIN = TransformerManager()
+_PLAIN = TransformerManager()  # type: ignore[no-untyped-call]
 
 
 @lru_cache(2048)
@@ -161,7 +162,7 @@ def cell_names(transformed: str) -> Cell:
 def transform(source: str) -> str:
     """Magics and shell lines as the Python that IPython makes of them. Takes off a `%%tape` line first."""
     if re.match(r"\s*%%tape\b", source):
-        first, _, rest = source.partition("\n")
+        rest = source.partition("\n")[2]
         rest = rest.lstrip("\n") if rest.lstrip("\n").startswith("%%") else rest
         source = rest if rest.startswith("%%") else "\n" + rest
     try:
@@ -194,12 +195,16 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         return
     inside = frozenset((c.co_name, c.co_firstlineno) for c in all_nested(code))
     defined = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    defines = frozenset((c.co_name, c.co_firstlineno) for c in _nested(code) if defined and c.co_name == node.name)
+    defines = frozenset(
+        (c.co_name, c.co_firstlineno) for c in _nested(code) if defined and c.co_name == getattr(node, "name", "")
+    )
     always = frozenset(_bound_always(node)) & (found.stores | found.deletes)
     calls = unsure_calls(node)
     yield Statement(
-        line, end, found, used, always, inside - defines, defines, frozenset(texts(node)), frozenset(_bound_first(node)),
-        frozenset(_caught(node)), _sets(node), calls == 0, calls is not None and calls <= 1, _repeats(node), _writes_files(node), shown,
+        line, end, found, used, always, inside - defines, defines, frozenset(texts(node)),
+        frozenset(_bound_first(node)), frozenset(_caught(node)),
+        _sets(node), calls == 0, calls is not None and calls <= 1,
+        _repeats(node), _writes_files(node), shown,
     )  # fmt: skip
 
 
@@ -279,9 +284,9 @@ def _bound_first(node: ast.stmt) -> Iterator[str]:
         yield from {n for i in node.items if i.optional_vars for n in _targets(i.optional_vars)} - used
 
 
-_SURE = frozenset(
-    "print len str repr list tuple set dict bool type display append add strip lstrip rstrip lower upper title split "
-    "splitlines items keys values get setdefault isinstance id format_map".split()
+_SURE = bag(
+    "print len str repr list tuple set dict bool type display append add strip lstrip rstrip lower upper title "
+    "split splitlines items keys values get setdefault isinstance id format_map"
 )
 _PLAIN_NODES = (
     ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.JoinedStr, ast.FormattedValue, ast.Dict,

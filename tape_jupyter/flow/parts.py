@@ -55,7 +55,7 @@ def expanded(line: str) -> Iterator[str]:
         yield each[1] or each[2]
 
 
-def attribute(value: Any, name: str) -> Any:
+def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branch
     """An attribute, where no code runs to find it; MISSING else."""
     if isinstance(value, types.ModuleType):
         return value.__dict__.get(name, MISSING)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.flow import parts
-from tape_jupyter.flow.effects import code_changes, may_change
+from tape_jupyter.flow.effects import MUTATORS, code_changes, may_change
 from tape_jupyter.flow.executed import Ran
 from tape_jupyter.flow.files import Touched
 from tape_jupyter.flow.fingerprints import Print
@@ -189,16 +189,19 @@ def _reads(seen: Seen, draft: _Draft) -> None:
         f"output:{part}" for root, path in used.parts if root == "Out" and (part := parts.index(path)) is not None
     }
     for place, each in draft.codes:
-        by = _named(seen, draft, place, each)
-        for name in names_of(each).reads:
-            resource = seen.variables.resource(place, name)
-            if resource is None or resource in draft.reads:
-                continue
+        _code_reads(seen, draft, place, each)
+    if _reads_everything(seen, draft):
+        draft.reads.add(EVERYTHING)
+
+
+def _code_reads(seen: Seen, draft: _Draft, place: str, code: types.CodeType) -> None:
+    by = _named(seen, draft, place, code)
+    for name in names_of(code).reads:
+        resource = seen.variables.resource(place, name)
+        if resource is not None and resource not in draft.reads:
             draft.reads.add(resource)
             if by:
                 draft.via[resource] = by
-    if _reads_everything(seen, draft):
-        draft.reads.add(EVERYTHING)
 
 
 def _bound_inside(draft: _Draft) -> frozenset[str]:
@@ -267,9 +270,9 @@ def _binds(seen: Seen, draft: _Draft) -> None:
     stored = code.stores | code.deletes
     for place, each in draft.codes:
         used = names_of(each)
-        draft.weak |= {r for n in used.stores | used.deletes if (r := _target(seen, place, n))}
+        draft.weak |= {r for n in used.stores | used.deletes if (r := _target(place, n))}
     for place, inner in _could_run(seen, draft):
-        draft.weak |= {r for n in names_of(inner).stores if (r := _target(seen, place, n))}
+        draft.weak |= {r for n in names_of(inner).stores if (r := _target(place, n))}
     done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
     names = {n for n in stored if not is_shells(n)}
     names -= {n for n in draft.statement.caught if n not in seen.variables.prints and seen.before.get(n) is None}
@@ -288,7 +291,7 @@ def _could_run(seen: Seen, draft: _Draft) -> set[tuple[str, types.CodeType]]:
     return draft.codes | {c for r in draft.reach if (p := seen.variables.prints.get(r)) for c in p.codes}
 
 
-def _target(seen: Seen, place: str, name: str) -> str:
+def _target(place: str, name: str) -> str:
     if place:
         return f"{place}:{name}"
     return "" if is_shells(name) else name
@@ -324,7 +327,10 @@ def _may_change(seen: Seen, draft: _Draft) -> None:
         value = seen.variables.value(name)
         if value is MISSING or isinstance(value, types.ModuleType):
             continue
-        if may_change(touch, value, _function(seen, touch)):
+        touched = parts.value_at(touch.path, value) if touch.how == "method" and touch.path else value
+        if may_change(touch, value if touched is MISSING else touched, _function(seen, touch)) or (
+            touched is MISSING and touch.what in MUTATORS
+        ):
             if (exact := _exactly(touch, value)) is not MISSING:
                 draft.weak |= {name} | seen.variables.holding(exact)
             else:

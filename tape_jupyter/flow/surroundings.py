@@ -10,7 +10,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.flow.effects import MUTATORS, code_changes
-from tape_jupyter.flow.modules import MACHINERY
+from tape_jupyter.flow.modules import MACHINERY, bag
 from tape_jupyter.flow.names import names_of
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, is_library, is_module_of_users
@@ -21,15 +21,11 @@ if TYPE_CHECKING:
 SETTING: dict[str, frozenset[str]] = {
     "environment": frozenset({"putenv", "unsetenv", "load_dotenv", "set_env", "env"}),
     "cwd": frozenset({"chdir", "fchdir", "cd", "pushd", "popd"}),
-    "random": frozenset(
-        {"seed", "setstate", "shuffle", "choice", "choices", "sample", "randint", "uniform", "gauss", "randrange"}
-    ),
+    "random": bag("seed setstate shuffle choice choices sample randint uniform gauss randrange"),
     "decimal": frozenset({"getcontext", "setcontext", "prec", "localcontext"}),
     "locale": frozenset({"setlocale"}),
     "time zone": frozenset({"tzset"}),
-    "logging": frozenset(
-        {"setLevel", "basicConfig", "disable", "addHandler", "removeHandler", "dictConfig", "fileConfig"}
-    ),
+    "logging": bag("setLevel basicConfig disable addHandler removeHandler dictConfig fileConfig"),
     "warnings": frozenset({"filterwarnings", "simplefilter", "resetwarnings"}),
     "process": frozenset({"setrecursionlimit", "setswitchinterval", "setdefaulttimeout", "excepthook", "displayhook"}),
     "numpy": frozenset({"set_printoptions", "seterr"}),
@@ -39,44 +35,39 @@ SETTING: dict[str, frozenset[str]] = {
 """Words of a text that may change a part of the ambient state, whether it did so this time or not."""
 
 _SEEDS = {"random": ("random.seed",), "numpy random": ("np.random.seed", "numpy.random.seed")}
-_WRITERS = frozenset(
-    "write_text write_bytes to_csv to_json to_parquet to_pickle to_excel savefig savez savetxt mkdir makedirs remove "
-    "unlink rename rmtree copyfile copytree touch symlink_to writefile dump".split()
+_WRITERS = bag(
+    "write_text write_bytes to_csv to_json to_parquet to_pickle to_excel savefig savez savetxt mkdir makedirs "
+    "remove unlink rename rmtree copyfile copytree touch symlink_to writefile dump"
 )
-_LOOKERS = frozenset(
-    "exists isfile isdir is_file is_dir stat getsize getmtime glob rglob iglob listdir scandir walk iterdir".split()
+_LOOKERS = bag("exists isfile isdir is_file is_dir stat getsize getmtime glob rglob iglob listdir scandir walk iterdir")
+_STATS = bag("posix.stat posix.lstat posix.access nt.stat nt.lstat posix._path_exists nt._path_exists")
+_READING_COMMANDS = bag(
+    "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true"
 )
-_STATS = frozenset(
-    {"posix.stat", "posix.lstat", "posix.access", "nt.stat", "nt.lstat", "posix._path_exists", "nt._path_exists"}
-)
-_READING_COMMANDS = frozenset(
-    "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true".split()
-)
-_QUIET = frozenset(
-    "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses typing abc "
-    "contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue concurrent pandas "
-    "numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types".split()
+_QUIET = bag(
+    "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses "
+    "typing abc contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue "
+    "concurrent pandas numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types"
 )
 """Libraries whose calls for their effect alone change no state of their own that is not looked at elsewhere."""
 _SETS = re.compile(
     r"(un)?register|set|add_|install|patch|enable|disable|use|filter|reset|clear|init|configure|push|mount"
 )
-_SAYING = frozenset("debug info warning warn error critical exception log".split())
-_SHELL_CALLS = frozenset(
-    "push run_cell run_line_magic run_cell_magic ev ex system getoutput set_next_input user_ns".split()
+_SAYING = bag("debug info warning warn error critical exception log")
+_SHELL_CALLS = bag("push run_cell run_line_magic run_cell_magic ev ex system getoutput set_next_input user_ns")
+_SHELL_MAGICS = bag(
+    "precision config load_ext reload_ext unload_ext alias unalias macro autoreload colors pprint xmode autocall "
+    "automagic pdb"
 )
-_SHELL_MAGICS = frozenset(
-    "precision config load_ext reload_ext unload_ext alias unalias macro autoreload colors pprint xmode autocall automagic pdb".split()
+_WAITING = bag(
+    "sleep join result get wait gather shutdown as_completed set put send release recv run_until_complete "
+    "is_alive done communicate poll acquire empty qsize"
 )
-_WAITING = frozenset(
-    "sleep join result get wait gather shutdown as_completed set put send release recv run_until_complete is_alive done "
-    "communicate poll acquire empty qsize".split()
-)
-_PURE = frozenset(
-    "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator copy heapq "
-    "bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib pprint ast uuid zlib "
-    "csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs encodings inspect weakref "
-    "annotationlib tapestub decimal random io genericpath posixpath stat".split()
+_PURE = bag(
+    "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator "
+    "copy heapq bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib "
+    "pprint ast uuid zlib csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs "
+    "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat"
 )
 
 
@@ -223,7 +214,7 @@ class Surroundings:
         }
         if self._acts(draft):
             found |= self.seen.ran.packages
-        return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "__main__"}
+        return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "main__"}
 
     def _value(self, name: str) -> Any:
         return self.seen.variables.value(name)
@@ -234,37 +225,32 @@ class Surroundings:
         if value is MISSING or touch.how == "next":
             return
         if touch.how == "argument":
-            if (
-                touch.what in ("setattr", "delattr")
-                and isinstance(value, types.ModuleType | type)
-                and (p := is_library(value))
-            ):
-                draft.weak.add(f"library:{p}")
+            patched = touch.what in ("setattr", "delattr") and isinstance(value, types.ModuleType | type)
+            if patched and (package := is_library(value)):
+                draft.weak.add(f"library:{package}")
             return
         below = (touch.dotted or touch.root).partition(".")[2]
         certain = draft.statement.sets == touch.path and bool(touch.path) and self._done(draft)
         if isinstance(value, types.ModuleType) and value.__name__ == "builtins" and touch.how != "method":
             variables.ever.add(below)
             (draft.strong if certain else draft.weak).add(below)
-        elif is_module_of_users(value):
-            if touch.how != "method" and below:
-                name = f"{value.__name__}:{below.partition('.')[0]}"
-                (draft.strong if certain and "." not in below else draft.weak).add(name)
+        elif is_module_of_users(value) and touch.how != "method" and below:
+            name = f"{value.__name__}:{below.partition('.')[0]}"
+            (draft.strong if certain and "." not in below else draft.weak).add(name)
         elif package := is_library(value):
-            if touch.how != "method":
-                if not isinstance(value, types.ModuleType | type):
-                    return
-                if below.partition(".")[0] == "environ":
-                    draft.weak.add("ambient:environment")
-                module = value.__name__ if isinstance(value, types.ModuleType) else package
-                exact = certain and isinstance(value, types.ModuleType)
-                (draft.strong if exact else draft.weak).add(
-                    f"library:{module}.{below}" if below and exact else f"library:{package}"
-                )
-            elif self._for_effect(touch, package):
+            self._of_library(draft, touch, value, package, below if certain else "")
+
+    def _of_library(self, draft: _Draft, touch: Touch, value: Any, package: str, certain: str) -> None:
+        """A store below a library's module or class, or a call for its effect; `certain`: the attribute, if any."""
+        if ".environ" in touch.dotted and (touch.how != "method" or touch.what in MUTATORS):
+            draft.weak.add("ambient:environment")
+        if touch.how == "method":
+            if self._for_effect(touch, package):
                 draft.weak.add(f"library:{package}")
-            if touch.how == "method" and ".environ" in touch.dotted and touch.what in MUTATORS:
-                draft.weak.add("ambient:environment")
+        elif isinstance(value, types.ModuleType) and certain:
+            draft.strong.add(f"library:{value.__name__}.{certain}")
+        elif isinstance(value, types.ModuleType | type):
+            draft.weak.add(f"library:{package}")
 
     @staticmethod
     def _for_effect(touch: Touch, package: str) -> bool:
@@ -300,7 +286,7 @@ class Surroundings:
             return True
         return f"library:{part}" in draft.reads or any(r.startswith(f"library:{part}") for r in draft.reads)
 
-    def _ambient_reads(self, draft: _Draft) -> set[str]:
+    def _ambient_reads(self, draft: _Draft) -> set[str]:  # noqa: C901 - one rule a line
         ran, seen = self.seen.ran, self.seen
         packages = {r.removeprefix("library:").partition(".")[0] for r in draft.reads if r.startswith("library:")}
         found = {"process"} if self._acts(draft) else set()

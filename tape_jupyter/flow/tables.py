@@ -55,7 +55,7 @@ def _pandas(value: Any) -> Table | None:
     if isinstance(value, pandas.Series):
         return _joined(
             "series", [_column(value._values)], (value.name, *_labels(value.index), tuple(value.attrs.items()))
-        )  # noqa: SLF001
+        )
     if isinstance(value, pandas.Index):
         return _joined("index", [], _labels(value))
     if isinstance(value, pandas.api.extensions.ExtensionArray):

@@ -1,5 +1,5 @@
-"""Engine room: listens to the shell's cells and writes the history. The notebook's namespace, shell and code are left as
-they are; whatever goes wrong in here is the entry's note, never the cell's error.
+"""Engine room: listens to the shell's cells and writes the history. The notebook's namespace, shell and code are
+left as they are; whatever goes wrong in here is the entry's note, never the cell's error.
 
 It begins where it is installed: what was there before is "from before the tape".
 """
@@ -76,7 +76,7 @@ class Tracker:
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
-        self.shell.ast_transformers.append(self)
+        self._transformers.append(self)
         for event in ("post_run_cell", "post_execute"):  # first: before others put the cell's surroundings back
             hooks = self.shell.events.callbacks[event]
             hooks.insert(0, hooks.pop())
@@ -84,8 +84,8 @@ class Tracker:
     def uninstall(self) -> None:
         self._watch.end()
         self._watch.close()
-        if self in self.shell.ast_transformers:
-            self.shell.ast_transformers.remove(self)
+        if self in self._transformers:
+            self._transformers.remove(self)
         self._files.end()
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_execute", self.post_execute)
@@ -143,6 +143,10 @@ class Tracker:
             self._end(running, result)
         except Exception:
             self._fail(running.entry, traceback.format_exc())
+
+    @property
+    def _transformers(self) -> list[Any]:
+        return self.shell.ast_transformers
 
     def visit(self, node: ast.AST) -> ast.AST:
         """As an AST transformer: the shell is done with its own work, the cell's code comes next. Changes nothing."""
@@ -326,7 +330,7 @@ def _tasks() -> set[Any]:
     except RuntimeError:
         from IPython.core.async_helpers import get_asyncio_loop
 
-        loop = get_asyncio_loop()
+        loop = get_asyncio_loop()  # type: ignore[no-untyped-call]
     try:
         return {task for task in asyncio.all_tasks(loop) if not task.done() and _is_notebooks(task)}
     except RuntimeError:

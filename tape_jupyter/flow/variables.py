@@ -21,6 +21,8 @@ from tape_jupyter.flow.names import names_of
 
 SHELLS = re.compile(r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open")
 """Names that the shell itself keeps in the notebook's namespace."""
+LEAST = 0.002
+"""Seconds that are always spent on a value again."""
 SPARE = 0.0003
 """Seconds a cell for values that nothing says were reached."""
 MISSING: Any = object()
@@ -120,7 +122,7 @@ class Variables:
         return set(self._owners.get(id(value), ()))
 
     def forget(self) -> None:
-        """What is known may be wrong: values were put back between two cells. All is looked at again when it is reached."""
+        """What is known may be wrong: values were put back between two cells. All is looked at again."""
         self._ids = dict.fromkeys(self._ids, 0)
 
     # ---------------------------------------------------------------- looking again
@@ -135,7 +137,7 @@ class Variables:
         for each in gone:
             before[each] = self.prints[each]
             self._drop(each)
-        spare = time.perf_counter() + SPARE
+        spare = time.thread_time() + SPARE
         later = []
         for each in {*names, *(r for r in reached if ":" in r), *(r for r in self.prints if ":" in r)}:
             value = self.value(each)
@@ -149,7 +151,7 @@ class Variables:
             elif type(value) not in _STILL:
                 later.append(each)
         for each in sorted(later, key=lambda r: self.prints[r].seconds if r in self.prints else 0.0):
-            if time.perf_counter() > spare:
+            if time.thread_time() > spare:
                 break
             before[each] = self.prints.get(each)
             self._take(each, self.value(each), seconds)
@@ -173,7 +175,7 @@ class Variables:
 
     def _take(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
-        if known is not None and self._ids.get(resource) == id(value) and known.seconds > seconds:
+        if known is not None and self._ids.get(resource) == id(value) and known.seconds > max(seconds, LEAST):
             self.prints[resource] = replace(
                 known, opaque=True, vast=True
             )  # effects.py says whether it may have changed
@@ -199,14 +201,14 @@ def is_module_of_users(value: Any) -> bool:
 
 
 def is_library(value: Any) -> str:
-    """The package of a library that a module, class, function or instance belongs to; "" for the user's and builtins."""
+    """The package of the library that a value belongs to; "" for the user's and builtins."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
     elif isinstance(value, type) or callable(value):
         name = getattr(value, "__module__", None) or type(getattr(value, "__self__", None)).__module__
     else:
         name = type(value).__module__
-    if not isinstance(name, str) or name == "__main__" or name == "builtins" or is_users(name):
+    if not isinstance(name, str) or name in ("__main__", "builtins") or is_users(name):
         return ""
     package = name.partition(".")[0].lstrip("_")
     return "" if package in MACHINERY else package
