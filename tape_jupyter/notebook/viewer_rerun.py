@@ -36,6 +36,10 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     entries, policy = message.get("entries"), message.get("on_divergence", "stop")
     if not _numbers(entries) or policy not in _POLICIES or not isinstance(message.get("fresh", False), bool):
         raise Forged("rerun")
+    if message.get("fresh"):
+        raise TapeUsageError(
+            "everything fresh is for a new kernel: tape rerun NB --output NEW.ipynb runs it whole there"
+        )
     runner, take = rerun.of(viewer.cells), _take(viewer, message)
     made = runner.plan(take, _entries(runner, message.get("changed") or []) or None)
     if unknown := set(entries or ()) - set(made.entries):
