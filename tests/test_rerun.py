@@ -174,3 +174,18 @@ def test_a_folder_that_only_the_old_reply_made_is_gone():
     kernel = Kernel("import os", "if ask() == 'a': os.makedirs('made/deep')", "print(os.path.exists('made'))")
     kernel.rerun(1)
     assert kernel.texts[2] == "False\n" and not Path("made").exists()
+
+
+def test_a_cell_that_was_broken_off_starts_again_from_what_it_found():
+    kernel = Kernel("xs = []", "xs.append(ask())", "xs.append('z')", "print(xs)")
+    rerun = kernel.change(1)
+    kernel.step(rerun)
+    entry = rerun.next()
+    rerun.prepare(entry)
+    kernel["xs"].append("half")  # and then it stopped
+    rerun.prepare(entry)
+    rerun.settle(entry, kernel.run(entry.index, entry.source))
+    while kernel.step(rerun) is not None:
+        pass
+    rerun.finish()
+    assert kernel.texts[3] == "['b', 'z']\n"

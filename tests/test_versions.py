@@ -23,11 +23,11 @@ def test_a_resource_is_put_back_as_the_whole_thing_it_is_part_of():
     assert thing_of("library:json") is None and thing_of("*") is None
 
 
-def test_versions_before_later_and_last():
+def test_versions_before_next_and_last():
     history = History([entry(0, strong=["x"], x=[1]), entry(1, weak=["x"], x=[1]), entry(2, reads=["x"])])
     versions = Versions(history)
     assert versions.before("x", 0) == BEGINNING and versions.before("x", 2) == 1 == versions.last("x")
-    assert versions.later("x", 0) == [1] and versions.changers("y") == []
+    assert versions.next("x", 0) == 1 and versions.next("x", 1) is None and versions.changers("y") == []
     assert versions.makes("x", 0) and not versions.makes("x", 1)
 
 

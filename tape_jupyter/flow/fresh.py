@@ -14,7 +14,6 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, TextIO
 
 from IPython.core.displayhook import DisplayHook

@@ -147,9 +147,8 @@ def _make_anew(draft: _Draft, thing: str, version: int, user: Entry, lost: str) 
 def _repeat_changes(draft: _Draft, entry: Entry) -> None:
     """Who changed in place what the entry makes or changes, must change it again."""
     for thing in draft.versions.of(entry.index):
-        for index in draft.versions.later(thing, entry.index):
-            if draft.versions.makes(thing, index):
-                break
+        index = draft.versions.next(thing, entry.index)  # who comes after that is added for it in turn
+        if index is not None and not draft.versions.makes(thing, index):
             draft.add(index, "restores", f"changes {_named(thing)} after {entry.title}")
 
 

@@ -60,7 +60,7 @@ class Rerun:
         """Things that are not what the history had: other values, or made anew."""
         self.doubt = self._doubt()
         """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks against it."""
-        self._cursor = 0
+        self._cursor, self._prepared = 0, -1
         self._forced = self._makers()
 
     @property
@@ -123,9 +123,14 @@ class Rerun:
     # ------------------------------------------------------------- before a cell
 
     def prepare(self, entry: Entry) -> None:
-        """Make the world as the entry found it then, but for what came out otherwise since."""
+        """Make the world as the entry found it then, but for what came out otherwise since.
+
+        Asked again for the same entry, it undoes what a run that was broken off did.
+        """
+        again = needed_by(entry) if self._prepared == entry.index else set()
+        self._prepared = entry.index
         for thing in self._things():
-            self._bring(thing, self._versions.before(thing, entry.index))
+            self._bring(thing, self._versions.before(thing, entry.index), again=thing in again)
         self._world.show(entry.number)
         self._told()
 
@@ -137,14 +142,15 @@ class Rerun:
             *sorted(set(self._versions) - set(files), key=lambda thing: (thing.startswith("ambient:"), thing)),
         ]
 
-    def _bring(self, thing: str, version: int) -> None:
-        last = self._versions.last(thing)
-        if version in self.ran or self._at.get(thing, last) == version or thing in self._world.unsure:
+    def _bring(self, thing: str, version: int, *, again: bool) -> None:
+        there = version in self.ran or self._at.get(thing, self._versions.last(thing)) == version
+        if thing in self._world.unsure or (there and not again):
             return
         self._world.put(thing, version, self._versions)
         self._touched.add(thing)
         self._at[thing] = version
-        self._new.discard(thing)
+        if version not in self.ran:
+            self._new.discard(thing)
 
     # ------------------------------------------------------------- after a cell
 

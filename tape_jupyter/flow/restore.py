@@ -88,6 +88,8 @@ class World:
     unsure: set[str] = field(default_factory=set)
     """Names that are not what the history says: something changed them that nobody saw. They are left as they are."""
     out: dict[Any, Any] = field(default_factory=dict)
+    number: int | None = None
+    """The next prompt's number when the re-run began; None where the shell keeps a history: that wants new numbers."""
     others: dict[str, Change] = field(default_factory=dict)
     """Files and ambient state as they were when the re-run began, in `after`."""
 
@@ -95,6 +97,8 @@ class World:
     def now(cls, shell: Shell, history: History) -> World:
         """The world as it is, with all that is needed to come back to it."""
         world = cls(shell, names=dict(shell.user_ns), out=dict(shell.user_ns.get("_oh", {})))
+        if not getattr(getattr(shell, "history_manager", None), "enabled", True):
+            world.number = getattr(shell, "execution_count", None)
         for name in {name for entry in history for name in entry.changed}:
             if ":" in name and (value := world.value(name, _ABSENT)) is not _ABSENT:
                 world.names[name] = value
@@ -213,10 +217,12 @@ class World:
             return
         out.pop(number, None)
         shell.user_ns.pop(f"_{number}", None)
+        if self.number is not None:
+            shell.execution_count = number
         self._newest(n for n in out if isinstance(n, int) and n < number)
 
     def renumber(self, now: int | None, then: int | None) -> None:
-        """What a cell displayed when it ran again is Out[its old number]. (IPython's history wants new numbers.)"""
+        """What a cell displayed when it ran again is Out[its old number]."""
         out = self.shell.user_ns.get("_oh")
         if now is None or then is None or now == then or not isinstance(out, dict) or now not in out:
             return
@@ -226,6 +232,8 @@ class World:
     def show_last(self) -> None:
         """The same for the next cell that a person runs."""
         shell: Any = self.shell
+        if self.number is not None:
+            shell.execution_count = self.number
         if hasattr(shell, "displayhook") and isinstance(shell.user_ns.get("_oh"), dict):
             self._newest(n for n in shell.user_ns["_oh"] if isinstance(n, int))
 

@@ -85,10 +85,11 @@ class Versions:
         changers = self.changers(thing)
         return changers[-1] if changers else BEGINNING
 
-    def later(self, thing: str, index: int) -> list[int]:
-        """The entries after `index` that changed it."""
+    def next(self, thing: str, index: int) -> int | None:
+        """The first entry after `index` that changed it."""
         changers = self.changers(thing)
-        return changers[bisect_left(changers, index + 1) :]
+        place = bisect_left(changers, index + 1)
+        return changers[place] if place < len(changers) else None
 
     def add(self, thing: str, index: int) -> None:
         """An entry, run again, changed what it had not changed before."""
