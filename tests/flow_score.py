@@ -55,8 +55,16 @@ def predict(case):
     for index, why in found.items():
         reasons[case["history"][index]["cell"]] += why
     reasons.pop(case["edit"], None)
-    steps = [[(s.line, sorted(s.reads), sorted(s.strong), sorted(s.weak), dict(s.via)) for s in e.steps] for e in tracker.history]
-    return {"cells": {c: w for c, w in reasons.items()}, "failures": tracker.failures, "steps": steps, "n": len(tracker.history)}
+    steps = [
+        [(s.line, sorted(s.reads), sorted(s.strong), sorted(s.weak), dict(s.via)) for s in e.steps]
+        for e in tracker.history
+    ]
+    return {
+        "cells": {c: w for c, w in reasons.items()},
+        "failures": tracker.failures,
+        "steps": steps,
+        "n": len(tracker.history),
+    }
 
 
 def _shell():
@@ -146,7 +154,11 @@ def main():
     for row in rows:
         by_category[row[1]].append(row)
         if row[2] or row[3]:
-            print(("MISSED " + str(sorted(row[2])) if row[2] else "") + (" needless " + str(sorted(row[3])) if row[3] else ""), row[0])
+            print(
+                ("MISSED " + str(sorted(row[2])) if row[2] else "")
+                + (" needless " + str(sorted(row[3])) if row[3] else ""),
+                row[0],
+            )
         for cell, why in row[5]["cells"].items():
             if only or cell in row[3]:
                 print("     ", cell, why)

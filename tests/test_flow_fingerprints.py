@@ -105,7 +105,10 @@ def test_views_and_containers_share_what_they_share():
 
 def test_connections_are_opaque_and_what_takes_too_long_is_vast():
     assert fingerprint(sqlite3.connect(":memory:")).opaque
-    assert fingerprint(list(range(3_000_000)), seconds=-1.0).vast or fingerprint([[[i]] for i in range(9999)], seconds=-1.0).vast
+    assert (
+        fingerprint(list(range(3_000_000)), seconds=-1.0).vast
+        or fingerprint([[[i]] for i in range(9999)], seconds=-1.0).vast
+    )
 
 
 def test_loops_end():
@@ -120,7 +123,10 @@ def test_loops_end():
 
 def test_equal_values_are_equal_in_another_kernel():
     text = "from tape_jupyter.flow.fingerprints import fingerprint as f; print(f({'a': {'x', 'y', 'z'}, 'b': [1.5, None]}).digest)"
-    told = {subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    told = {
+        subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
     assert len(told) == 1
 
 

@@ -53,9 +53,8 @@ def _pandas(value: Any) -> Table | None:
         labels = (*_labels(value.columns), *_labels(value.index))
         return _joined(f"frame {value.shape} {type(value).__name__}", columns, (*labels, tuple(value.attrs.items())))
     if isinstance(value, pandas.Series):
-        return _joined(
-            "series", [_column(value._values)], (value.name, *_labels(value.index), tuple(value.attrs.items()))
-        )
+        labels = (value.name, *_labels(value.index), tuple(value.attrs.items()))
+        return _joined("series", [_column(value._values)], labels)  # noqa: SLF001
     if isinstance(value, pandas.Index):
         return _joined("index", [], _labels(value))
     if isinstance(value, pandas.api.extensions.ExtensionArray):

@@ -96,9 +96,8 @@ class Variables:
             print_ = self.prints.get(each)
             for module, code in print_.codes if print_ else ():
                 used = names_of(code)
-                for name in used.reads | used.later_reads | used.stores | used.later_stores:
-                    if (inner := self.resource(module, name)) is not None and inner not in found:
-                        todo.append(inner)
+                names = used.reads | used.later_reads | used.stores | used.later_stores
+                todo.extend(r for n in names if (r := self.resource(module, n)) is not None and r not in found)
         return found
 
     def _know(self, resource: str) -> None:

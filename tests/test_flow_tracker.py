@@ -1,0 +1,143 @@
+"""What the tracker sees of a real shell, and that it never stands in a cell's way."""
+
+import contextlib
+import io
+
+import pytest
+
+import flow_score
+from tape_jupyter.flow import ambient
+from tape_jupyter.flow.tracker import Tracker
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run cells in a fresh shell with a tracker; `run.tracker`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
+    shell = flow_score._shell()
+    before = ambient.take()
+
+    def cell(source):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            cell.result = shell.run_cell(source, store_history=True)
+        return cell.tracker.history[len(cell.tracker.history) - 1] if len(cell.tracker.history) else None
+
+    cell.tracker, cell.shell = Tracker(shell), shell
+    cell.tracker.install()
+    yield cell
+    cell.tracker.uninstall()
+    for part in ambient.changes(before, ambient.take()):
+        with contextlib.suppress(Exception):
+            ambient.put(part, before[part])
+    assert cell.tracker.failures == []
+    shell.clear_instance()
+
+
+def test_a_cell_that_ran_is_an_entry_with_its_values(run):
+    run("xs = [1]")
+    entry = run("xs.append(2)\ny = len(xs)")
+    assert entry.outcome == "ok" and entry.source == "xs.append(2)\ny = len(xs)" and entry.number == 2
+    assert {"xs", "y"} <= entry.changed and entry.kept["xs"] == [1, 2]
+    assert entry.before["xs"] != entry.after["xs"] and entry.before["y"] == ""
+
+
+def test_a_function_that_is_not_called_reads_nothing(run):
+    run("tone = 'hi'\ndef f(): return tone")
+    assert "tone" not in run("print(f.__name__)").reads
+    called = run("print(f())")
+    assert "tone" in called.reads and called.steps[0].via["tone"] == "f"
+
+
+def test_an_error_ends_what_is_certain(run):
+    entry = run("a = 1\nb = int('no')\nc = 3")
+    assert entry.outcome == "error"
+    assert "a" in entry.strong and not {"b", "c"} & entry.strong
+
+
+def test_files_inside_and_outside_the_folder_are_seen_with_what_they_were(run, tmp_path):
+    outside = tmp_path.parent / "outside.txt"
+    outside.write_text("old")
+    entry = run(f"from pathlib import Path\nPath({str(outside)!r}).write_text('new') and None")
+    change = entry.files[str(outside)]
+    assert (change.before, change.after, change.known) == (b"old", b"new", True)
+    assert f"file:{outside}" in run(f"Path({str(outside)!r}).read_text()").reads
+
+
+def test_ambient_state_is_seen_and_can_be_put_back(run):
+    entry = run("import os, random\nos.environ['FLOW_T'] = 'x'\nrandom.seed(3)")
+    assert {"environment", "random"} <= set(entry.ambient)
+    ambient.put("environment", entry.ambient["environment"].before)
+    import os
+
+    assert "FLOW_T" not in os.environ
+
+
+def test_a_patched_module_can_be_put_back(run):
+    import math
+
+    run("import math")
+    entry = run("math.pi = 3\nmath.new = 4")
+    change = entry.ambient["module math"]
+    assert change.after == {"pi": 3, "new": 4} and change.before["new"] is ambient.ABSENT
+    ambient.put("module math", change.before)
+    assert 3.14 < math.pi < 3.15 and not hasattr(math, "new")
+
+
+def test_what_is_deleted_is_gone_and_no_value_is_kept(run):
+    run("df = [0] * 10")
+    entry = run("del df")
+    assert entry.after["df"] == "" and "df" in entry.strong and "df" not in entry.kept
+
+
+def test_a_cell_that_a_cell_runs_is_part_of_it(run):
+    run("tone = 'x'")
+    entry = run("get_ipython().run_cell('inner = tone')")
+    assert len(run.tracker.history) == 2 and "inner" in entry.changed and "tone" in entry.reads
+
+
+def test_people_who_look_into_their_own_objects_see_them_unmoved(run):
+    run("log = []\nclass A:\n    def __getattr__(self, n):\n        log.append(n); raise AttributeError(n)\na = A()")
+    run("g = (i for i in range(3))\nb = a")
+    run("seen, first = list(log), next(g)")
+    assert run.shell.user_ns["seen"] == [] and run.shell.user_ns["first"] == 0
+
+
+def test_what_fails_in_the_tracker_is_a_note_and_not_the_cells_error(run, monkeypatch):
+    monkeypatch.setattr("tape_jupyter.flow.tracker.build", lambda seen: 1 / 0)
+    entry = run("ok = 1")
+    assert run.result.success and run.shell.user_ns["ok"] == 1
+    assert "could not be told" in entry.notes[0] and "*" in entry.reads and "*" in entry.writes
+    run.tracker.failures.clear()
+
+
+def test_a_loop_of_calls_is_looked_at_no_longer_than_its_first_thousands(run):
+    run("def f(x): return x + 1")
+    run("for i in range(100_000): f(i)")
+    assert run.tracker._watch._left >= -1
+
+
+def test_a_big_value_is_not_looked_at_again_each_time(run, monkeypatch):
+    from tape_jupyter.flow import variables
+
+    run("big = [[i] for i in range(200_000)]")
+    asked = []
+    real = variables.fingerprint
+    monkeypatch.setattr(variables, "fingerprint", lambda v, *a, **k: asked.append(type(v)) or real(v, *a, **k))
+    before = run("z = big[0][0]")
+    assert asked.count(list) <= 1 and before.outcome == "ok"
+
+
+def test_the_line_of_a_call_is_known(run):
+    tracker = run.tracker
+    run.shell.user_ns["call"] = tracker.calling
+    run("a = 1\nb = 2\ncall()\nc = 3")
+    assert tracker.lines == {0: 3}
+
+
+def test_uninstalled_it_hears_nothing(run):
+    run("a = 1")
+    run.tracker.uninstall()
+    run("b = 2")
+    assert len(run.tracker.history) == 1
+    run.tracker.install()
