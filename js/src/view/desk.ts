@@ -184,6 +184,9 @@ export class Desk {
 
   #rowsChanged(): void {
     this.set({ rows: this.look.rows + 1, error: this.feed.error });
+    const { open } = this.look;
+    // Another take may not have the span that was open.
+    if (open !== null && !this.feed.loading && this.spans.complete && this.spans.row(open) < 0) this.close();
     if (this.#greeted || !this.spans.count) return;
     this.#greeted = true;
     if (this.spans.total > FOLLOW_FROM) this.set({ zoom: "follow" });
