@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tape_jupyter.flow.downstream import downstream
 from tape_jupyter.flow.history import EVERYTHING, Entry, History
-from tape_jupyter.flow.versions import BEGINNING, Versions, needed_by
+from tape_jupyter.flow.versions import BEGINNING, Versions
 from tape_jupyter.spans.cells import title_of
 
 Role = Literal["changed", "downstream", "restores"]
@@ -121,7 +121,7 @@ def plan(
 
 def _restore_inputs(draft: _Draft, entry: Entry) -> None:
     """Each thing it needs is live, comes from the plan, can be put back, or is made anew."""
-    for thing in needed_by(entry):
+    for thing in draft.versions.needs(entry.index):
         version = draft.versions.before(thing, entry.index)
         if version in draft.roles or draft.versions.last(thing) <= version:
             continue
@@ -174,7 +174,7 @@ def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Mapping[i
 
 
 def _cell(draft: _Draft, entry: Entry) -> PlanCell:
-    needs = {draft.versions.before(thing, entry.index) for thing in needed_by(entry)}
+    needs = {draft.versions.before(thing, entry.index) for thing in draft.versions.needs(entry.index)}
     return PlanCell(
         entry=entry.index,
         cell=entry.cell,

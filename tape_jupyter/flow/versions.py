@@ -34,7 +34,7 @@ def written_by(entry: Entry) -> set[str]:
 def changed_by(entry: Entry) -> set[str]:
     """The things that an entry was seen to change; of what cannot be looked into, those that it may have."""
     seen = {*entry.changed, *(f"ambient:{part}" for part in entry.ambient), *(f"file:{path}" for path in entry.files)}
-    return seen | (written_by(entry) & entry.opaque)
+    return seen | (written_by(entry) & entry.opaque) if entry.opaque else seen
 
 
 def needed_by(entry: Entry) -> set[str]:
@@ -50,6 +50,7 @@ class Versions:
         self.history = history
         self._changers: dict[str, list[int]] = {}
         self._of: dict[int, set[str]] = {}
+        self._needs: dict[int, set[str]] = {}
         self._deep: set[str] = set()
         """Names whose value, as it was last bound, cannot be wound back: an equal fingerprint proves nothing."""
         for entry in history:
@@ -65,7 +66,14 @@ class Versions:
         for name in entry.changed:
             memento = entry.held.get(name)
             (self._deep.add if memento is not None and not memento.whole else self._deep.discard)(name)
-        return changed_by(entry) | (written_by(entry) & self._deep)
+        changed = changed_by(entry)
+        return changed | (written_by(entry) & self._deep) if self._deep else changed
+
+    def needs(self, index: int) -> set[str]:
+        """The things whose state before the entry at `index` matters to it."""
+        if index not in self._needs:
+            self._needs[index] = needed_by(self.history[index]) | self._of[index]
+        return self._needs[index]
 
     def of(self, index: int) -> set[str]:
         """The things that the entry at `index` changed."""
