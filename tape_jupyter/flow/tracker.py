@@ -136,6 +136,8 @@ class Tracker:
 
     def post_run_cell(self, result: Any) -> None:
         running = self._open
+        if running is None and _depth() == 0:  # the cell that began the tracking: what it made is from before
+            self.variables.refresh(set(), SECONDS)
         if running is None or _depth() > 0 or running.thread != threading.get_ident():
             return
         self._open = None
