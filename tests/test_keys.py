@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tape_jupyter.flow import ambient
 from tape_jupyter.notebook import keys
 from tape_jupyter.secrets import Secrets, placeholder
 
@@ -114,3 +115,14 @@ def test_a_strange_kit_supplies_nothing_and_harms_nothing(kit):
     before = dict(os.environ)
     keys.supply(Secrets(), [{"run": "r", "kit": kit}])()
     assert dict(os.environ) == before
+
+
+def test_what_is_lent_to_a_cell_is_no_change_that_the_cell_made(monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    before = ambient.take()["environment"]
+    withdraw = keys.supply(Secrets(), ())
+    assert "ANTHROPIC_API_KEY" in os.environ and ambient.take()["environment"] == before
+    ambient.put("environment", before)
+    assert "ANTHROPIC_API_KEY" in os.environ
+    withdraw()
+    assert "ANTHROPIC_API_KEY" not in os.environ and not ambient.LENT

@@ -33,14 +33,16 @@ class Part(NamedTuple):
 
 
 _IGNORED = frozenset({"LINES", "COLUMNS", "PYTEST_CURRENT_TEST"})
+LENT: dict[str, str] = {}
+"""Variables that replay lends to a cell, placeholders for keys (notebook/keys.py): no doing of the cell."""
 
 
 def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if k not in _IGNORED}
+    return {k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v}
 
 
 def _put_environment(value: dict[str, str]) -> None:
-    for key in set(os.environ) - set(value) - _IGNORED:
+    for key in set(_environment()) - set(value):
         del os.environ[key]
     os.environ.update(value)
 

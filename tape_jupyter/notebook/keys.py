@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tape_jupyter import hosts
+from tape_jupyter.flow.ambient import LENT
 from tape_jupyter.secrets import Secrets, names_a_secret, placeholder
 
 USUAL = (
@@ -38,6 +39,7 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
         if names_a_secret(name):
             secrets.learn(name, value)
     os.environ.update(missing)
+    LENT.update(missing)
     return lambda: _withdraw(missing)
 
 
@@ -52,6 +54,7 @@ def _needless(recorded: Mapping[str, str]) -> list[str]:
 
 def _withdraw(missing: Mapping[str, str]) -> None:
     for name, value in missing.items():
+        LENT.pop(name, None)
         if os.environ.get(name) == value:
             del os.environ[name]
 
