@@ -49,6 +49,8 @@ def prove(case: Case) -> Proof:
     """Blocks until it is known. Never raises."""
     if why := hermetic.impossible(case.history):
         return Proof("not provable", why)
+    if case.notebook is None:
+        return Proof("not provable", "the notebook's path is not known, so a fresh kernel would not find the recording")
     try:
         replayed = hermetic.replay(_job(case.history, case, case.take))
         verdict = verify.verify(case.history, case.texts, replayed, lambda: _unsteady(case))
