@@ -149,7 +149,8 @@ def _repeat_changes(draft: _Draft, entry: Entry) -> None:
     for thing in draft.versions.of(entry.index):
         index = draft.versions.next(thing, entry.index)  # who comes after that is added for it in turn
         if index is not None and not draft.versions.makes(thing, index):
-            draft.add(index, "restores", f"changes {_named(thing)} after {entry.title}")
+            depends = draft.roles[entry.index] != "restores" and ":" not in thing  # what it leaves differs, too
+            draft.add(index, "downstream" if depends else "restores", f"changes {_named(thing)} after {entry.title}")
 
 
 def _named(thing: str) -> str:
