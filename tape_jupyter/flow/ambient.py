@@ -168,7 +168,7 @@ def _put_warnings(value: list[Any]) -> None:
 def _process() -> tuple[Any, ...]:
     return (
         sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
-        id(sys.excepthook), id(sys.displayhook), str(signal.getsignal(signal.SIGTERM)),
+        str(signal.getsignal(signal.SIGTERM)),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from tape_jupyter.flow import tables
 from tape_jupyter.flow.digests import hasher
-from tape_jupyter.flow.modules import MACHINERY, is_users, root_module
+from tape_jupyter.flow.modules import MACHINERY, bag, is_users, root_module
 
 SECONDS = 0.05
 """How much of the processor's time one value may take; then it is opaque."""
@@ -54,6 +54,10 @@ _QUIET = (
     "asyncio.",
     "_asyncio.",
 )
+_TRANSPORTS = bag("urllib3 httpcore httpcore2 h11 h2 hpack ssl socket anyio sniffio certifi aiohappyeyeballs")
+"""Packages whose objects change with each request: connections that are open, counters. An SDK's client holds them."""
+_PASSING = frozenset({"_state", "_transport", "_mounts"})
+"""Attributes of HTTP clients of the same kind."""
 _PLAIN_REDUCE = frozenset(
     {"datetime", "decimal", "fractions", "pathlib", "re", "array", "uuid", "zoneinfo", "ipaddress", "enum"}
 )
@@ -435,7 +439,7 @@ class _Walk:
         if not users:
             self._foreign += 1
             self.kinds.add(root_module(kind))
-            if root_module(kind) in MACHINERY:
+            if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
                 self.say(f"machinery {kind.__qualname__}")
                 return
             if self._foreign > FOREIGN_NODES:
@@ -464,7 +468,10 @@ class _Walk:
         if type(inside) is dict:
             found = True
             self.say(f"attributes {len(inside)}")
+            passing = _PASSING if root_module(kind) in ("httpx", "httpx2") else frozenset()
             for key, each in list(inside.items()):
+                if key in passing:
+                    continue
                 self.say(str(key) if type(key) is str else "?")
                 self.go(each, depth, foreign=foreign)
         for base in type.__dict__["__mro__"].__get__(kind):

@@ -10,46 +10,18 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.flow import parts
 from tape_jupyter.flow.effects import MUTATORS, code_changes, may_change
-from tape_jupyter.flow.executed import Ran
-from tape_jupyter.flow.files import Touched
-from tape_jupyter.flow.fingerprints import Print
 from tape_jupyter.flow.history import EVERYTHING, Step, name_of
-from tape_jupyter.flow.names import Cell, Statement, cell_names, names_of, transform, words_in
+from tape_jupyter.flow.names import Statement, cell_names, names_of, transform, words_in
+from tape_jupyter.flow.observed import Draft, Seen
 from tape_jupyter.flow.surroundings import Surroundings
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users, is_shells
-
-
-@dataclass(slots=True)
-class Seen:
-    """All that is known of one execution."""
-
-    cell: Cell
-    variables: Variables
-    before: dict[str, Print | None]
-    ran: Ran
-    touched: Touched
-    ambient: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset()
-    """Attributes of libraries' modules that were bound anew: "math.pi"."""
-    number: int | None = None
-    shown: bool = False
-    """It showed a result (Out[number])."""
-    failed_at: int | None = None
-    """The line whose statement raised; 0 unknown."""
-    background: bool = False
-    """Tasks or threads of the notebook ran on when it began."""
-    leaves_background: bool = False
-    results: tuple[int, ...] = ()
-    """Numbers of the results that `_`, `__` and `___` were when it began."""
-    rebound: frozenset[str] = frozenset()
-    """Names whose value is another object than before."""
 
 
 @dataclass(slots=True)
@@ -57,20 +29,6 @@ class Built:
     steps: tuple[Step, ...] = ()
     changed: frozenset[str] = frozenset()
     opaque: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A step that is being put together."""
-
-    statement: Statement
-    mention: set[str] = field(default_factory=set)
-    reach: set[str] = field(default_factory=set)
-    reads: set[str] = field(default_factory=set)
-    strong: set[str] = field(default_factory=set)
-    weak: set[str] = field(default_factory=set)
-    via: dict[str, str] = field(default_factory=dict)
-    codes: set[tuple[str, types.CodeType]] = field(default_factory=set)
 
 
 def build(seen: Seen) -> Built:
@@ -141,12 +99,12 @@ def _names_in_file(path: str) -> set[str]:
 
 
 # -------------------------------------------------------------------- what was read
-def _draft(seen: Seen, statement: Statement) -> _Draft:
+def _draft(seen: Seen, statement: Statement) -> Draft:
     mention = mentioned(statement, seen.variables)
-    return _Draft(statement, mention, seen.variables.closure(mention))
+    return Draft(statement, mention, seen.variables.closure(mention))
 
 
-def _share_out_codes(seen: Seen, drafts: list[_Draft]) -> None:
+def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
     """Which statement ran which code: by its place in the cell, by what can reach it; else any of them."""
     for place, code in seen.ran.codes:
         own = code.co_filename == seen.ran.own
@@ -171,7 +129,7 @@ def _holds(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -
     return False
 
 
-def _reads(seen: Seen, draft: _Draft) -> None:
+def _reads(seen: Seen, draft: Draft) -> None:
     code, used = draft.statement.code, draft.statement.uses
     whole = set(code.reads)
     if not seen.ran.whole:
@@ -194,7 +152,7 @@ def _reads(seen: Seen, draft: _Draft) -> None:
         draft.reads.add(EVERYTHING)
 
 
-def _code_reads(seen: Seen, draft: _Draft, place: str, code: types.CodeType) -> None:
+def _code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
     by = _named(seen, draft, place, code)
     for name in names_of(code).reads:
         resource = seen.variables.resource(place, name)
@@ -204,12 +162,12 @@ def _code_reads(seen: Seen, draft: _Draft, place: str, code: types.CodeType) -> 
                 draft.via[resource] = by
 
 
-def _bound_inside(draft: _Draft) -> frozenset[str]:
+def _bound_inside(draft: Draft) -> frozenset[str]:
     """Names that a statement only reads where it has bound them itself just before: `for x in xs: f(x)`."""
     return draft.statement.bound_first
 
 
-def _named(seen: Seen, draft: _Draft, place: str, code: types.CodeType) -> str:
+def _named(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
     """The name in the statement's text by which a piece of code was reached; "" where it stands there itself."""
     prints = seen.variables.prints
     for name in sorted(draft.mention):
@@ -249,7 +207,7 @@ def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
 _FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
 
 
-def _reads_everything(seen: Seen, draft: _Draft) -> bool:
+def _reads_everything(seen: Seen, draft: Draft) -> bool:
     words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
         words |= names_of(code).reads & {"globals", "dir"}
@@ -264,7 +222,7 @@ def _reads_everything(seen: Seen, draft: _Draft) -> bool:
 
 
 # -------------------------------------------------------------------- what was written
-def _binds(seen: Seen, draft: _Draft) -> None:
+def _binds(seen: Seen, draft: Draft) -> None:
     """Names that the text binds: for certain, where the statement came to its end."""
     code = draft.statement.code
     stored = code.stores | code.deletes
@@ -284,7 +242,7 @@ def _binds(seen: Seen, draft: _Draft) -> None:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
 
 
-def _could_run(seen: Seen, draft: _Draft) -> set[tuple[str, types.CodeType]]:
+def _could_run(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
     """Code that it could call with another reply."""
     if not (draft.statement.uses.called or draft.codes):
         return set()
@@ -297,13 +255,13 @@ def _target(place: str, name: str) -> str:
     return "" if is_shells(name) else name
 
 
-def _only_here(seen: Seen, draft: _Draft, name: str) -> bool:
+def _only_here(seen: Seen, draft: Draft, name: str) -> bool:
     """It was bound (or removed) in this execution, and only this statement could have done it."""
     others = [s for s in seen.cell.statements if s is not draft.statement and name in s.code.stores | s.code.deletes]
     return not others and name in seen.rebound
 
 
-def _changed(seen: Seen, drafts: list[_Draft]) -> tuple[set[str], set[str]]:
+def _changed(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
     changed, opaque = set(seen.rebound), set()
     reached = set().union(*(d.reach for d in drafts))
     for name, was in seen.before.items():
@@ -317,7 +275,7 @@ def _changed(seen: Seen, drafts: list[_Draft]) -> tuple[set[str], set[str]]:
     return changed, opaque
 
 
-def _may_change(seen: Seen, draft: _Draft) -> None:
+def _may_change(seen: Seen, draft: Draft) -> None:
     """What the statement's uses of its names may change, seen or not, and what shares an object with that."""
     hit: set[str] = set()
     for touch in draft.statement.touches:
@@ -369,7 +327,7 @@ def _function(seen: Seen, touch: Touch) -> Any:
     return None if value is MISSING else value
 
 
-def _share_out_changes(seen: Seen, drafts: list[_Draft], changed: set[str]) -> None:
+def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
     """Which statement changed what: those that bind it, may change it or can reach it; else any that calls."""
     for name in sorted(changed):
         written = [d for d in drafts if name in d.strong or name in d.weak]
@@ -384,7 +342,7 @@ def _share_out_changes(seen: Seen, drafts: list[_Draft], changed: set[str]) -> N
             (each.strong if alone else each.weak).add(name)
 
 
-def _narrow(seen: Seen, draft: _Draft) -> None:
+def _narrow(seen: Seen, draft: Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
         paths = _appended(seen, draft, name) or parts.written(name, draft.statement.uses, seen.variables)
@@ -400,7 +358,7 @@ def _narrow(seen: Seen, draft: _Draft) -> None:
             draft.weak |= {f"{path.rpartition('[')[0]}.__len__" for path in paths if path.endswith("]")}
 
 
-def _appended(seen: Seen, draft: _Draft, name: str) -> set[str]:
+def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:
     """One element, where the statement appends in any case and the cell does nothing else to the list."""
     statement = draft.statement
     if not (statement.calm or statement.calm_call) or statement.repeats:
@@ -417,7 +375,7 @@ def _appended(seen: Seen, draft: _Draft, name: str) -> set[str]:
     return {element} if element else set()
 
 
-def _step(seen: Seen, draft: _Draft) -> Step:
+def _step(seen: Seen, draft: Draft) -> Step:
     statement = draft.statement
     unsure = statement.uses.dynamic & {"exec"}
     if unsure and _in_own_namespace(draft):
@@ -430,7 +388,7 @@ def _step(seen: Seen, draft: _Draft) -> Step:
     )  # fmt: skip
 
 
-def _amends(seen: Seen, draft: _Draft) -> Iterable[str]:
+def _amends(seen: Seen, draft: Draft) -> Iterable[str]:
     """Names of which it only binds a part: `s.goal = "draw"` differs where `s` does, but what it writes does not."""
     used = draft.statement.uses
     for name in draft.reads:
@@ -442,7 +400,7 @@ def _amends(seen: Seen, draft: _Draft) -> Iterable[str]:
             yield name
 
 
-def _in_own_namespace(draft: _Draft) -> bool:
+def _in_own_namespace(draft: Draft) -> bool:
     """It runs a text in the notebook's namespace, not in one that it is handed."""
     return not draft.statement.uses.spaced
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 import os
 import re
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tape_jupyter.flow.effects import MUTATORS, code_changes
 from tape_jupyter.flow.modules import MACHINERY, bag
 from tape_jupyter.flow.names import names_of
+from tape_jupyter.flow.observed import Draft, Seen
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, is_library, is_module_of_users
-
-if TYPE_CHECKING:
-    from tape_jupyter.flow.steps import Seen, _Draft
 
 SETTING: dict[str, frozenset[str]] = {
     "environment": frozenset({"putenv", "unsetenv", "load_dotenv", "set_env", "env"}),
@@ -78,7 +76,7 @@ class Surroundings:
         self.seen = seen
         self._reached_whole = seen.ran.whole_builtins
 
-    def add(self, draft: _Draft) -> None:
+    def add(self, draft: Draft) -> None:
         self._files(draft)
         self._libraries(draft)
         self._ambient(draft)
@@ -88,11 +86,11 @@ class Surroundings:
         if self.seen.leaves_background and self._acts(draft):
             draft.weak.add("ambient:background")
 
-    def _acts(self, draft: _Draft) -> bool:
+    def _acts(self, draft: Draft) -> bool:
         used = draft.statement.uses
         return bool(used.called or used.magics or draft.codes or used.awaits or draft.statement.code.imports)
 
-    def _waits(self, draft: _Draft) -> bool:
+    def _waits(self, draft: Draft) -> bool:
         """Whether tasks or threads that run on may show in it: it waits for them, or something changed by itself."""
         known = (
             set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach)) if draft.reach else set()
@@ -104,11 +102,11 @@ class Surroundings:
         }
         return draft.statement.uses.awaits or bool(self._words(draft) & _WAITING) or bool(changed - known)
 
-    def _done(self, draft: _Draft) -> bool:
+    def _done(self, draft: Draft) -> bool:
         failed = self.seen.failed_at
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
-    def _words(self, draft: _Draft) -> set[str]:
+    def _words(self, draft: Draft) -> set[str]:
         words = set(draft.statement.code.words)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
@@ -118,7 +116,7 @@ class Surroundings:
         return words | {m.name for m in draft.statement.uses.magics}
 
     # ---------------------------------------------------------------- files
-    def _files(self, draft: _Draft) -> None:
+    def _files(self, draft: Draft) -> None:
         touched = self.seen.touched
         drafts_by = self._acts(draft)
         for path in touched.read:
@@ -147,7 +145,7 @@ class Surroundings:
             draft.reads.add("file:*")
         self._processes(draft, words)
 
-    def _processes(self, draft: _Draft, words: set[str]) -> None:
+    def _processes(self, draft: Draft, words: set[str]) -> None:
         del words
         if not self.seen.touched.processes or not self._acts(draft):
             return
@@ -159,7 +157,7 @@ class Surroundings:
         if any(_may_write(command) for command in told):
             draft.weak.add("file:*")
 
-    def _claims(self, draft: _Draft, path: str) -> bool:
+    def _claims(self, draft: Draft, path: str) -> bool:
         """Whether a statement names this file; every one that acts, where none does."""
         if self._claims_by(draft.statement.texts, path):
             return True
@@ -174,7 +172,7 @@ class Surroundings:
         return any(self._claims_by(s.texts, path) for s in self.seen.cell.statements)
 
     # ---------------------------------------------------------------- libraries
-    def _libraries(self, draft: _Draft) -> None:
+    def _libraries(self, draft: Draft) -> None:
         used, variables = draft.statement.uses, self.seen.variables
         for name in sorted(draft.mention):
             value = variables.value(name)
@@ -197,11 +195,11 @@ class Surroundings:
                 draft.weak.add(f"library:{attribute}")
         draft.weak -= draft.strong
 
-    def _named_in_code(self, draft: _Draft) -> set[str]:
+    def _named_in_code(self, draft: Draft) -> set[str]:
         """Names of the notebook in the functions that ran."""
         return {n for place, code in draft.codes if not place for n in names_of(code).reads}
 
-    def _packages(self, draft: _Draft) -> set[str]:
+    def _packages(self, draft: Draft) -> set[str]:
         """Libraries whose code ran, or is of the types that the statement reached."""
         prints = self.seen.variables.prints
         names = draft.mention if self.seen.ran.whole else draft.reach
@@ -219,7 +217,7 @@ class Surroundings:
     def _value(self, name: str) -> Any:
         return self.seen.variables.value(name)
 
-    def _library_write(self, draft: _Draft, touch: Touch) -> None:
+    def _library_write(self, draft: Draft, touch: Touch) -> None:
         variables = self.seen.variables
         value = variables.value(touch.root)
         if value is MISSING or touch.how == "next":
@@ -240,7 +238,7 @@ class Surroundings:
         elif package := is_library(value):
             self._of_library(draft, touch, value, package, below if certain else "")
 
-    def _of_library(self, draft: _Draft, touch: Touch, value: Any, package: str, certain: str) -> None:
+    def _of_library(self, draft: Draft, touch: Touch, value: Any, package: str, certain: str) -> None:
         """A store below a library's module or class, or a call for its effect; `certain`: the attribute, if any."""
         if ".environ" in touch.dotted and (touch.how != "method" or touch.what in MUTATORS):
             draft.weak.add("ambient:environment")
@@ -259,7 +257,7 @@ class Surroundings:
         return package not in _QUIET or _SETS.match(touch.what) is not None
 
     # ---------------------------------------------------------------- ambient state
-    def _ambient(self, draft: _Draft) -> None:
+    def _ambient(self, draft: Draft) -> None:
         if not self._acts(draft) and not draft.statement.uses.touches:
             return
         draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
@@ -280,13 +278,13 @@ class Surroundings:
         if "environ" in words and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
 
-    def _plausible(self, part: str, draft: _Draft) -> bool:
+    def _plausible(self, part: str, draft: Draft) -> bool:
         """`random` and `sample` are common words: their library must be at hand."""
         if part not in ("random", "pandas", "matplotlib", "logging", "decimal"):
             return True
         return f"library:{part}" in draft.reads or any(r.startswith(f"library:{part}") for r in draft.reads)
 
-    def _ambient_reads(self, draft: _Draft) -> set[str]:  # noqa: C901 - one rule a line
+    def _ambient_reads(self, draft: Draft) -> set[str]:  # noqa: C901 - one rule a line
         ran, seen = self.seen.ran, self.seen
         packages = {r.removeprefix("library:").partition(".")[0] for r in draft.reads if r.startswith("library:")}
         found = {"process"} if self._acts(draft) else set()
@@ -319,7 +317,7 @@ class Surroundings:
         return found
 
     # ---------------------------------------------------------------- the shell
-    def _shell(self, draft: _Draft) -> None:
+    def _shell(self, draft: Draft) -> None:
         statement, seen = draft.statement, self.seen
         magics = {m.name for m in statement.uses.magics}
         if magics or (statement.shown and seen.shown) or statement.code.words & {"display", "get_ipython"}:

@@ -24,7 +24,8 @@ from tape_jupyter.flow.fingerprints import SECONDS
 from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step
 from tape_jupyter.flow.modules import MACHINERY
 from tape_jupyter.flow.names import Cell, cell_names, transform
-from tape_jupyter.flow.steps import Seen, build, mentioned
+from tape_jupyter.flow.observed import Seen
+from tape_jupyter.flow.steps import build, mentioned
 from tape_jupyter.flow.variables import MISSING, Variables
 
 if TYPE_CHECKING:
@@ -155,6 +156,9 @@ class Tracker:
         running = self._open
         if running is not None and not running.watched and running.thread == threading.get_ident():
             running.watched = True
+            running.ambient = ambient.take()  # here, since what a taped cell pins is no change of the cell's
+            self._files.begin()
+            running.began = time.perf_counter()
             self._watch.begin()
         return node
 
@@ -169,11 +173,10 @@ class Tracker:
         alive = _alive()
         tasks = _tasks()
         self._open = _Open(
-            entry, cell, 0.0, threading.get_ident(), ambient.take(), self._module_dicts(reach),
+            entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
             alive, tasks, bool(tasks) or bool(alive - self._threads),
         )  # fmt: skip
-        self._files.begin()
         self._open.began = time.perf_counter()
 
     def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
