@@ -46,7 +46,13 @@ def test_rows_and_details_stand_in_the_page(tmp_path):
     assert out == tmp_path / "n.tape.html" and notes == []
     told = blocks(out.read_text())
     rows, details = told["tape-rows"], told["tape-details-0"]
-    assert rows["name"] == ["[2] negative", '"negative"', 'look_8(key="negative")', "GET <b>?q=</script>", "429 rate_limit"]
+    assert rows["name"] == [
+        "[2] negative",
+        '"negative"',
+        'look_8(key="negative")',
+        "GET <b>?q=</script>",
+        "429 rate_limit",
+    ]
     assert set(details) == set(rows["id"])
     assert details[rows["id"][1]]["detail"]["turns"][-1]["parts"] == [{"type": "text", "text": "negative"}]
     assert "negative" in details[rows["id"][1]]["raw"]["reply"]["text"]
@@ -57,7 +63,10 @@ def test_nothing_in_a_recording_can_end_its_block_and_only_our_scripts_may_run(t
     out, _ = page.write(Cassette.open(recorded(tmp_path, EVIL)))
     text = out.read_text()
     scripts = re.findall(r"<script[^>]*>", text)
-    assert [tag for tag in scripts if "application/json" not in tag] == ['<script type="text/plain" id="tape-side">', "<script>"]
+    assert [tag for tag in scripts if "application/json" not in tag] == [
+        '<script type="text/plain" id="tape-side">',
+        "<script>",
+    ]
     assert "<img" not in text and "<!--" not in text and blocks(text)["tape-rows"]["total"] == 5
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
     for name in ("page", "page-side"):

@@ -13,7 +13,9 @@ from tests.spanned import Recording, answered, asked, tool
 
 def over(tape, run="", served=()):
     """A cell that is over, as far as what is saved of it asks."""
-    return SimpleNamespace(cassette=Cassette.open(tape.cassette.path), run=run, served=list(served), at=datetime.now(UTC))
+    return SimpleNamespace(
+        cassette=Cassette.open(tape.cassette.path), run=run, served=list(served), at=datetime.now(UTC)
+    )
 
 
 def test_a_recorded_cell_has_its_own_rows_the_path_and_the_digest(tmp_path):

@@ -98,7 +98,12 @@ def test_a_parent_that_is_missing_or_a_circle_of_parents_loses_no_row(tmp_path):
     tape.add(*tool("two", n=2), parent=first.id)
     text = path.read_text()
     second = tape.cassette.calls[-1].id
-    path.write_text(text.replace(f"name: one\n", f"name: one\nparent: {second if second.isalnum() and not second.isdigit() else chr(34) + second + chr(34)}\n"))
+    path.write_text(
+        text.replace(
+            f"name: one\n",
+            f"name: one\nparent: {second if second.isalnum() and not second.isdigit() else chr(34) + second + chr(34)}\n",
+        )
+    )
     spans = spans_of(path)
     assert sorted(row.name for row in spans.rows() if row.kind == heads.TOOL) == ["lost()", "one(n=1)", "two(n=2)"]
 
@@ -120,7 +125,9 @@ def test_hostile_text_is_one_line_of_plain_characters(tmp_path, text):
     tape.add(*tool("look", "x", key=text))
     tape.add(*fetched(f"https://h.test/{'%3Cb%3E' * 200}"))
     for row in spans_of(tape.cassette.path).rows():
-        assert len(row.name) <= names.LONG and "\n" not in row.name and "\u202e" not in row.name and "\x1b" not in row.name
+        assert (
+            len(row.name) <= names.LONG and "\n" not in row.name and "\u202e" not in row.name and "\x1b" not in row.name
+        )
         json.dumps(row, allow_nan=False).encode("utf-8")
         row.name.encode("utf-8")
 

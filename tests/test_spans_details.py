@@ -57,7 +57,9 @@ def test_an_error_says_what_was_raised_or_answered(tape):
     tape.add(*tool("look", error=KeyError("ada"), id=7))
     assert "ada" in last(tape)["reply"]["text"] and last(tape)["error"]
     tape.add(asked("q"), failed())
-    assert last(tape)["status"] == 429 and "slow down" in last(tape)["reply"]["text"] and last(tape)["editable"] == "raw"
+    assert (
+        last(tape)["status"] == 429 and "slow down" in last(tape)["reply"]["text"] and last(tape)["editable"] == "raw"
+    )
 
 
 def test_a_cell_shows_its_source_from_the_notebook_and_its_outcome(tape, tmp_path):

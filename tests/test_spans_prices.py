@@ -19,7 +19,9 @@ def test_a_price_is_that_of_the_table_also_above_a_step_and_for_odd_counts(provi
     draw, at = random.Random(7), datetime(2026, 11, 21, 20, tzinfo=UTC)
     for _ in range(60):
         size = draw.choice((100, 10_000, 300_000, 2_000_000))
-        usage = Usage(draw.randrange(size), draw.randrange(size), draw.choice((0, draw.randrange(size))), draw.choice((0, 50)))
+        usage = Usage(
+            draw.randrange(size), draw.randrange(size), draw.choice((0, draw.randrange(size))), draw.choice((0, 50))
+        )
         told = Facts(provider=provider, model=model, usage=usage)
         exact = cost(told, at)
         assert prices.price(told, at.timestamp()) == (None if exact is None else pytest.approx(float(exact), rel=1e-9))

@@ -28,15 +28,24 @@ def texts(found):
     ("body", "line"),
     [
         ({"content": [{"type": "text", "text": "negative\n"}]}, '"negative"'),
-        ({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "name": "look", "input": {}}]}, "→ look"),
+        (
+            {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "name": "look", "input": {}}]},
+            "→ look",
+        ),
         ({"choices": [{"message": {"role": "assistant", "content": "hi"}}]}, '"hi"'),
-        ({"choices": [{"message": {"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}}]}, "→ look"),
+        (
+            {"choices": [{"message": {"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}}]},
+            "→ look",
+        ),
         ({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}, '"hi"'),
         ({"output": [{"type": "function_call", "name": "look", "call_id": "1", "arguments": "{}"}]}, "→ look"),
         ({"candidates": [{"content": {"parts": [{"text": "hi"}]}}]}, '"hi"'),
         ({"candidates": [{"content": {"parts": [{"functionCall": {"name": "look", "args": {}}}]}}]}, "→ look"),
         ({"output": {"message": {"content": [{"text": "hi"}]}}}, '"hi"'),
-        ({"output": {"message": {"content": [{"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}]}}}, "→ look"),
+        (
+            {"output": {"message": {"content": [{"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}]}}},
+            "→ look",
+        ),
         ({"message": {"content": [{"type": "text", "text": "hi"}]}}, '"hi"'),
         ({"message": {"role": "assistant", "content": "hi"}, "done": True}, '"hi"'),
         ({"completion": " hi"}, '"hi"'),
@@ -57,8 +66,14 @@ def test_a_conversation_reads_from_the_system_to_the_answer():
         "system": "Be brief.",
         "messages": [
             {"role": "user", "content": "where is my order?"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {"q": "my order"}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "3 found", "is_error": True}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {"q": "my order"}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": "3 found", "is_error": True}],
+            },
         ],
     }
     reply = Reply(200, JSON, (b'{"content":[{"type":"text","text":"Shipped."}]}',), (0.1,))
@@ -89,12 +104,15 @@ def test_a_picture_of_many_megabytes_is_named_and_not_carried():
 
 
 def test_tools_that_the_provider_runs_are_no_calls_of_anybody_here():
-    found = said({"content": [{"type": "server_tool_use", "name": "web_search", "input": {}}, {"type": "text", "text": "so"}]})
+    found = said(
+        {"content": [{"type": "server_tool_use", "name": "web_search", "input": {}}, {"type": "text", "text": "so"}]}
+    )
     assert turns.gist(found) == '"so"' and found[0]["parts"][0]["name"] == "web_search"
 
 
 @pytest.mark.parametrize(
-    "body", [{"messages": {"a": 1}}, {"messages": [1, [2], {"content": 3}]}, {"contents": [{"parts": "x"}]}, {"input": [[]]}]
+    "body",
+    [{"messages": {"a": 1}}, {"messages": [1, [2], {"content": 3}]}, {"contents": [{"parts": "x"}]}, {"input": [[]]}],
 )
 def test_what_is_no_conversation_has_no_turns(body):
     assert [turn for turn in turns.asked(body) if turn["role"] not in ("user",)] == []
@@ -111,7 +129,16 @@ def test_a_stream_of_chat_chunks_is_one_message_with_its_calls():
     events = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Let me "}}]},
         {"choices": [{"index": 0, "delta": {"content": "look."}}]},
-        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"q"'}}]}}]},
+        {
+            "choices": [
+                {
+                    "index": 0,
+                    "delta": {
+                        "tool_calls": [{"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"q"'}}]
+                    },
+                }
+            ]
+        },
         {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}}]},
         "[DONE]",
     ]

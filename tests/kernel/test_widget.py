@@ -14,7 +14,9 @@ def kernel(tmp_path_factory):
     with Kernel(tmp_path_factory.mktemp("widget")) as kernel:
         (kernel.cwd / "n.ipynb").write_text("{}")
         kernel.execute("%load_ext tape_jupyter\nimport os; os.environ['TAPE_NOTEBOOK'] = 'n.ipynb'")
-        kernel.execute("from tape_jupyter.notebook import widget, viewer_reads; widget.script = lambda name: 'export default {}'")
+        kernel.execute(
+            "from tape_jupyter.notebook import widget, viewer_reads; widget.script = lambda name: 'export default {}'"
+        )
         with Provider() as provider:
             kernel.url = provider.url
             assert kernel.execute("import warnings\n" + ASK.replace("URL", provider.url)).ok
@@ -108,4 +110,6 @@ def test_where_the_view_was_not_built_one_line_says_how_to_get_it(kernel):
         "widget.script = viewer_reads.script\nviewer_reads.resources = type('R', (), {'files': staticmethod(lambda name: Path('nowhere'))})\n"
         "%tape view"
     )
-    assert ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
+    assert (
+        ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
+    )
