@@ -135,7 +135,7 @@ def _logging() -> tuple[Any, ...]:
     ]
     return (
         logging.root.manager.disable,
-        tuple((*told, tuple(id(h) for h in e.handlers)) for e in loggers if (told := _told(e))),
+        tuple((*told, tuple(e.handlers)) for e in loggers if (told := _told(e))),
     )
 
 
@@ -147,12 +147,17 @@ def _told(logger: logging.Logger) -> tuple[Any, ...]:
 
 
 def _put_logging(value: tuple[Any, ...]) -> None:
-    disable, loggers = value
+    disable, told = value
     logging.disable(disable)
-    for name, level, disabled, propagate, _handlers in loggers:
-        logger = logging.root if name == "root" else logging.getLogger(name)
+    states = {name: state for name, *state in told}
+    known = (each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger))
+    for logger in [logging.root, *known]:
+        if logger.name not in states and not _told(logger):
+            continue
+        level, disabled, propagate, handlers = states.get(logger.name, (0, False, True, ()))
         logger.setLevel(level)
         logger.disabled, logger.propagate = disabled, propagate
+        logger.handlers[:] = handlers
 
 
 def _warnings() -> list[Any]:

@@ -1,0 +1,49 @@
+"""Which code ran."""
+
+import os
+import sys
+
+from tape_jupyter.flow import executed
+from tape_jupyter.flow.executed import Watch
+
+
+def ran(source, **names):
+    space = {"__name__": "__main__", **names}
+    exec("def inner(): return 1\ndef outer(): return inner()\ndef never(): return 2", space)
+    watch = Watch(space)
+    watch.begin()
+    exec(source, space)
+    told = watch.end()
+    watch.close()
+    return told
+
+
+def names(told):
+    return {code.co_name for place, code in told.codes if place == ""}
+
+
+def test_functions_that_ran_are_told_and_others_are_not():
+    told = ran("outer()")
+    assert {"outer", "inner"} <= names(told) and "never" not in names(told) and told.whole
+
+
+def test_functions_of_c_are_told():
+    assert any(name.endswith(".getcwd") for name in ran("import os\nos.getcwd()").builtins)
+
+
+def test_after_its_first_thousands_it_looks_no_more_and_says_so(monkeypatch):
+    monkeypatch.setattr(executed, "EVENTS", 50)
+    told = ran("for i in range(200): abs(i)")
+    assert not told.whole_builtins
+
+
+def test_somebody_elses_profiler_is_left_alone():
+    if sys.version_info >= (3, 12):
+        return
+    mine = lambda *a: None
+    sys.setprofile(mine)
+    try:
+        told = ran("os.getcwd()", os=os)
+        assert sys.getprofile() is mine and not told.whole
+    finally:
+        sys.setprofile(None)

@@ -1,0 +1,25 @@
+"""Whose code a module is."""
+
+import sys
+
+import numpy
+
+from tape_jupyter.flow.modules import bag, is_installed, is_users, root_module
+
+
+def test_libraries_and_ourselves_are_not_the_users(tmp_path, monkeypatch):
+    assert (
+        not is_users("json") and not is_users("numpy") and not is_users("tape_jupyter.calls") and is_users("__main__")
+    )
+    (tmp_path / "flow_own_m.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not is_users("flow_own_m")
+    import flow_own_m
+
+    assert is_users("flow_own_m")
+    del sys.modules["flow_own_m"], flow_own_m
+
+
+def test_installed_files():
+    assert is_installed(numpy.__file__) and not is_installed("/home/ada/notebook/helpers.py")
+    assert root_module(numpy.ndarray) == "numpy" and bag("a b") == {"a", "b"}
