@@ -85,6 +85,16 @@ def test_a_page_tells_where_the_notebook_lies_and_where_it_was_moved(kernel, tmp
     assert value(kernel, "line.cells.ladder.told") == str(tmp_path / "below" / "leavers.ipynb")
 
 
+def test_a_page_that_knows_no_root_tells_it_too(kernel, tmp_path):
+    page = Page(kernel, "a")
+    (tmp_path / "churn.ipynb").rename(tmp_path / "leavers.ipynb")
+    page.say(type="path", path=f"{tmp_path.name}/leavers.ipynb", root="")
+    assert value(kernel, "line.cells.ladder.told.name") == "leavers.ipynb"
+    (tmp_path / "leavers.ipynb").rename(tmp_path.parent / "moved.ipynb")
+    page.say(type="path", path="moved.ipynb", root="")
+    assert value(kernel, "line.cells.ladder.told") == str(tmp_path.parent / "moved.ipynb")
+
+
 def test_what_no_page_says_is_dropped_and_counted(kernel):
     page = Page(kernel, "a")
     forged = [{}, {"type": "nonsense"}, {"type": "path", "path": 1, "root": None}, {"type": "view", "view": "v"},

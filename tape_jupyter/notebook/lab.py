@@ -187,12 +187,14 @@ class Lab:
             self._tell.send({**message, "client": client})
 
     def _path(self, _: Client, data: dict[str, Any]) -> None:
-        """The notebook's path as the server names it, and the server's root."""
-        path, root = _text(data["path"]), _text(data["root"])
-        for told in (Path(root).expanduser() / path if root else None, path):
-            if told is not None:
-                self.cells.ladder.tell(told)
-            if self.cells.ladder.told is not None:
+        """The notebook's path as the server names it, and the server's root.
+
+        Notebook 7 does not say the root: it is the folder that the kernel started in, or one above it.
+        """
+        path, root, ladder = _text(data["path"]), _text(data["root"]), self.cells.ladder
+        for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
+            ladder.tell(folder / path)
+            if ladder.told is not None:
                 return
 
     # ------------------------------------------------------------ views

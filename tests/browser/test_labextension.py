@@ -62,9 +62,7 @@ def test_the_sidebar_shows_the_spans_and_the_kernel_knows_its_notebook(recorded,
     assert recorded.python(f"{TOLD}\nprint(told)").strip() == str(recorded.path)
 
 
-def test_a_renamed_notebook_is_told_to_the_kernel(recorded, server, request):
-    if server.app == "notebook":  # open: the page hears of the new path there, the kernel does not
-        request.applymarker(pytest.mark.xfail(reason="Notebook 7: a rename does not reach the kernel yet", strict=True))
+def test_a_renamed_notebook_is_told_to_the_kernel(recorded):
     for name in ("leavers.ipynb", "churn.ipynb"):
         recorded.rename(name)
         assert recorded.until(f"{TOLD}\nprint(told and told.name)", name)
