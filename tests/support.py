@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,20 @@ class Page:
         self.asked[asked] = cell
         self.shown[cell] = Ran()
         return self.until_idle(asked)
+
+    def until_cleared(self, cell: str) -> None:
+        """Collect what comes, until a cell shows nothing."""
+        self._until(lambda: not self.shown[cell].outputs)
+
+    def until_shown(self, cell: str, text: str) -> None:
+        """Collect what comes, until a cell shows this text."""
+        self._until(lambda: text in self.shown[cell].stdout)
+
+    def _until(self, known: Callable[[], bool]) -> None:
+        while not known():
+            message = self.kernel._client.get_iopub_msg(timeout=TIMEOUT)
+            if (parent := message["parent_header"].get("msg_id")) in self.asked:
+                self.show(self.asked[parent], message["msg_type"], message["content"])
 
     def until_idle(self, asked: str) -> Ran:
         """Collect what comes for whatever cell, until this one is done."""

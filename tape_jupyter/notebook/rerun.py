@@ -7,6 +7,7 @@ Everything happens on the kernel's main thread, between cells. While the browser
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -105,6 +106,9 @@ class Before:
     entries: dict[int, Entry] = field(default_factory=dict)
 
 
+_STOPPED = (KeyboardInterrupt, asyncio.CancelledError)
+
+
 class Rerunner:
     """The re-runs of one kernel, one at a time. `compared` is the last one's comparison."""
 
@@ -148,7 +152,7 @@ class Rerunner:
 
     def _cell_ended(self, result: Any) -> None:
         """Comes without a beginning for a blank cell, and without a result for a cell that was cancelled."""
-        self._interrupted = result is None or isinstance(result.error_in_exec, KeyboardInterrupt)
+        self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
         self.displayed.ended()
         began, self._began = self._began, False
         history = self.history

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
@@ -120,30 +120,48 @@ class Here:
 
     def run(self, entry: int, source: str, done: Done) -> None:
         loop = _running_loop()
-        if loop is not None and self._shell.should_run_async(
-            source, transformed_cell=self._shell.transform_cell(source)
-        ):
-            self._task = loop.create_task(self._awaited(entry, source, done))
+        code = self._shell.transform_cell(source) if loop is not None else ""
+        if loop is not None and self._shell.should_run_async(source, transformed_cell=code):
+            self._later(loop, entry, source, done)
             return
         with self._in_place(entry):
             result = self._shell.run_cell(source, store_history=True, cell_id=self._parents.cell_id(entry))
         done("ok" if result.success else "error", "")
 
-    async def _awaited(self, entry: int, source: str, done: Done) -> None:
-        """As a cell that awaits runs: no other cell meanwhile, and the stop button cancels it."""
+    def _later(self, loop: asyncio.AbstractEventLoop, entry: int, source: str, done: Done) -> None:
+        """A cell that awaits takes its turn among the messages, so that no other cell runs meanwhile: by the lock of
+        ipykernel 7, else in the queue of ipykernel 6.
+        """
         kernel = self._parents.kernel
-        lock = getattr(kernel, "_main_asyncio_lock", None) or contextlib.nullcontext()
+        lock: asyncio.Lock | None = getattr(kernel, "_main_asyncio_lock", None)
+        if lock is None and hasattr(kernel, "schedule_dispatch"):
+            kernel.schedule_dispatch(lambda: self._awaited(entry, source, done))
+        else:
+            self._task = loop.create_task(self._locked(lock or asyncio.Lock(), entry, source, done))
+
+    async def _locked(self, lock: asyncio.Lock, entry: int, source: str, done: Done) -> None:
         async with lock:
+            await self._awaited(entry, source, done)
+
+    async def _awaited(self, entry: int, source: str, done: Done) -> None:
+        """As the kernel runs a cell that awaits: the stop button cancels it."""
+        cell = self._parents.cell_id(entry)
+        state: State = "canceled"
+        try:
             with self._in_place(entry):
-                told = await kernel.do_execute(
-                    source, silent=False, store_history=True, cell_id=self._parents.cell_id(entry)
-                )
-        done("ok" if told.get("status") == "ok" else "error", "")
+                told = await self._parents.kernel.do_execute(source, silent=False, store_history=True, cell_id=cell)
+            state = "ok" if told.get("status") == "ok" else "error"
+        except asyncio.CancelledError:
+            pass
+        done(state, "")
 
     @contextmanager
     def _in_place(self, entry: int) -> Iterator[None]:
         message = self._parents.of(entry) if self._parents.listens(entry) else {}
         self._runs = True
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.SIG_IGN:  # as between two messages
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with self._parents.speaking_for(message):
                 if message:
@@ -151,16 +169,13 @@ class Here:
                 yield
         finally:
             self._runs = False
+            if before is signal.SIG_IGN:
+                signal.signal(signal.SIGINT, before)
 
     def cancel(self) -> None:
-        """Interrupt the cell that runs, from whatever thread."""
-        if self._task is not None and not self._task.done():
-            task = self._task
-            task.get_loop().call_soon_threadsafe(task.cancel)
-        elif self._runs and threading.current_thread() is not threading.main_thread():
-            import _thread
-
-            _thread.interrupt_main()
+        """Interrupt the cell that runs, as the stop button does; from whatever thread."""
+        if self._runs:
+            signal.raise_signal(signal.SIGINT)
 
 
 class InBrowser:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import tape_jupyter as tape
-from tests.notebook import Kernel, notebook
+from tests.notebook import Kernel, Ran, notebook
 from tests.provider import Provider
 from tests.support import CELLS, LOAD, Page, digest, record
 
@@ -165,3 +165,56 @@ def test_a_fresh_kernel_proves_it_in_the_background(page, recorded):
         "from tape_jupyter.notebook import magics, rerun\nrerun.of(magics.loaded(get_ipython())).proving.join()"
     )
     assert "proved in a fresh kernel" in page.text("asks"), page.text("asks")
+
+
+WHOLE_SETUP = """%load_ext tape_jupyter
+import json, urllib3
+EXAMPLES = "Is the sentiment positive or negative?"
+MESSAGE = "I cannot open my invoice."
+pool = urllib3.PoolManager()
+def complete(text):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": text}]}
+    reply = pool.request("POST", "URL/v1/messages", json=body, retries=False)
+    return reply.json()["content"][0]["text"]"""
+
+
+def test_a_notebook_that_loads_the_tape_in_its_set_up_cell(tmp_path, provider, base):
+    cells = {
+        "setup": WHOLE_SETUP,
+        "classify": '%%tape record\nmood = complete(f"{EXAMPLES} {MESSAGE}")\nprint(mood)',
+        "answer": '%%tape record\nanswer = complete(f"Answer: {MESSAGE}")\nprint(answer, mood)',
+        "hours": 'hours = 3\nprint("hours", hours)',
+        "report": 'print(f"{mood}: {answer}")',
+    }
+    notebook(tmp_path / "support.ipynb", *(source.replace("URL", provider.url) for source in cells.values()))
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
+        page = Page(kernel, provider, cells)
+        for cell in cells:
+            assert page.run(cell).ok, page.shown[cell].traceback
+        tape.open(base).override(tape.open(base).calls[0], text="positive", take="angry")
+        plan = page.execute("%tape plan angry").stdout
+        assert [line.split()[1] for line in plan.splitlines() if line.startswith("  x [")] == ["[2]", "[3]", "[5]"], (
+            plan
+        )
+        said = page.execute("%tape rerun angry").stdout
+    assert page.text("classify") == "positive\n", said + page.shown["classify"].traceback
+    assert page.text("answer").endswith("positive\n")
+    assert page.text("report").startswith("positive: ") and page.text("hours") == "hours 3\n"
+
+
+@pytest.mark.parametrize("wait", ["gate.wait(60)", "await asyncio.to_thread(gate.wait, 60)"])
+def test_the_stop_button_puts_everything_back(page, base, provider, wait):
+    page.cells["answer"] = (
+        'import asyncio, threading\ngate = threading.Event()\nprint("waits")\nanswer = mood\n'
+        f'if mood == "positive":\n    {wait}  # a sleep would be the tape\'s'
+    )
+    record(page, base, provider)
+    before = page.text("classify")
+    asked = page.kernel.send("%tape rerun angry", "asks")
+    page.asked[asked], page.shown["asks"] = "asks", Ran()
+    page.until_shown("classify", "positive")
+    page.until_cleared("answer")
+    page.until_shown("answer", "waits")
+    page.kernel.interrupt()
+    page.until_shown("asks", "everything is as it was")
+    assert page.execute("print(mood)").stdout == "negative\n" and page.text("classify") == before
