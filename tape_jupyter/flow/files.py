@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,40 @@ from tape_jupyter.flow.modules import is_installed
 KEPT = 8 << 20
 """Bytes of one file that are kept to put it back."""
 KEPT_ALL = 128 << 20
+TREE = 2_000
+"""Paths below a folder that is removed or moved as a whole; beyond that it cannot be put back."""
 DIRECTORY = b"\0a directory"
 """Stands for the bytes of a path that is a directory."""
-_SYSTEM = ("/usr/", "/lib", "/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", sys.prefix, sys.base_prefix)
+_SYSTEM = (  # people work in /usr/src/app, in /share, and in folders that hold their environment
+    *("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/"),
+    *(
+        f"{root}{os.sep}{part}{os.sep}"
+        for root in ("/usr", "/usr/local", sys.prefix, sys.base_prefix)
+        for part in ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share", "include", "etc", "ssl")
+    ),
+    *(f"{root}{os.sep}{part}{os.sep}" for root in (sys.prefix, sys.base_prefix) for part in ("Lib", "DLLs", "Scripts")),
+)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ONE = {
-    "os.remove": 0,
-    "os.rmdir": 0,
-    "os.mkdir": 0,
-    "os.truncate": 0,
-    "os.utime": 0,
-    "os.chmod": 0,
-    "shutil.rmtree": 0,
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.mkdir": 2,
+    "os.truncate": 9,
+    "os.utime": 3,
+    "os.chmod": 2,
+    "shutil.rmtree": 1,
 }
-_TWO = ("os.rename", "os.link", "os.symlink", "shutil.copyfile", "shutil.move", "shutil.copytree", "shutil.copymode")
+"""Events of one path, and which of their arguments is the open folder that it is below, if any."""
+_TWO = {
+    "os.rename": 2,
+    "os.link": 2,
+    "os.symlink": 9,
+    "shutil.copyfile": 9,
+    "shutil.move": 9,
+    "shutil.copytree": 9,
+    "shutil.copymode": 9,
+}
+"""Events of two paths, and which of their arguments is the first one's open folder; the second's is the next."""
 _PROCESS = (
     "subprocess.Popen",
     "os.system",
@@ -83,10 +103,11 @@ def is_watched(path: str) -> bool:
 class FileWatch:
     """One audit hook a process, asleep between cells. Hooks cannot be taken away again."""
 
-    def __init__(self, is_ours: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self) -> None:
         self.touched = Touched()
-        self._on = self._inside = self._hooked = False
-        self._is_ours = is_ours
+        self._on = self._hooked = False
+        self._inside: set[int] = set()
+        """Threads in which we look at a file ourselves."""
         self._kept = 0
 
     def begin(self) -> None:
@@ -100,19 +121,19 @@ class FileWatch:
         return self.touched
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._on or self._inside:
+        if not self._on or (thread := threading.get_ident()) in self._inside:
             return
         if event != "open" and not event.startswith(
             ("os.", "shutil.", "sqlite3.", "subprocess.", "pty.", "glob.", "tempfile.")
         ):
             return
-        self._inside = True
+        self._inside.add(thread)
         try:
             self._seen(event, args)
         except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
             pass
         finally:
-            self._inside = False
+            self._inside.discard(thread)
 
     def _seen(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
@@ -120,14 +141,33 @@ class FileWatch:
         elif event in ("os.listdir", "os.scandir", "glob.glob"):
             self._note(args[0] if args[0] is not None else ".", read=True)
         elif event in _ONE:
-            self._note(args[0], write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
+            path = _below(args, 0, _ONE[event])
+            if event == "shutil.rmtree":
+                self._moved(path)
+            self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
         elif event in _TWO:
-            self._note(args[0], read=True, write=event in ("os.rename", "shutil.move"))
-            self._note(args[1], write=True)
+            path, other = _below(args, 0, _TWO[event]), _below(args, 1, _TWO[event] + 1)
+            if moves := event in ("os.rename", "shutil.move"):
+                self._moved(path, other)
+            self._note(path, read=True, write=moves)
+            self._note(other, write=True)
         elif event == "sqlite3.connect":
             self._note(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
             self.touched.processes.append(_command(event, args))
+
+    def _moved(self, path: Any, to: Any = None) -> None:
+        """All below a folder that is removed, or moved: keep what it holds."""
+        if path is None or isinstance(path, int) or os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
+            return
+        root = os.fsdecode(path).rstrip(os.sep)
+        for count, each in enumerate(_tree(root)):
+            if count >= TREE:
+                self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note
+                return
+            self._note(each, read=to is not None, write=True, whole=True)
+            if to is not None and not isinstance(to, int):
+                self._note(os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root), write=True, whole=True)
 
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
         if isinstance(path, int) or path is None:
@@ -135,19 +175,21 @@ class FileWatch:
         write = (isinstance(mode, str) and any(c in mode for c in "wax+")) or (
             not isinstance(mode, str) and isinstance(flags, int) and bool(flags & _WRITES)
         )
-        read = not write or (isinstance(mode, str) and any(c in mode for c in "a+"))
+        read = any(c in mode for c in "ra+") if isinstance(mode, str) else not write or bool(flags & os.O_RDWR)
         whole = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
         self._note(path, read=read, write=write, whole=whole)
 
     def _note(self, path: Any, *, read: bool = False, write: bool = False, whole: bool = False) -> None:
-        if isinstance(path, int):
+        if path is None or isinstance(path, int):
             return
         text = os.fsdecode(path)
         if text == ":memory:" or (text.startswith("<") and text.endswith(">")):
             return
         full = os.path.abspath(text)  # noqa: PTH100 - an audit hook: no objects where none are needed
-        if full.endswith(".pyc") and "__pycache__" in full:
-            full = _source_of(full)
+        if f"{os.sep}__pycache__" in full:  # Python's own copies: whoever reads one reads the source
+            if not (read and full.endswith(".pyc")):
+                return
+            full, write, whole = _source_of(full), False, False
         if not is_watched(full):
             return
         self.touched.relative = self.touched.relative or not os.path.isabs(text)  # noqa: PTH117 - the same
@@ -161,11 +203,28 @@ class FileWatch:
 
     def _keep(self, path: str) -> None:
         content, known = _content(path)
-        self._kept += len(content or b"")
-        if known and self._kept < KEPT_ALL:
+        if known and self._kept + len(content or b"") <= KEPT_ALL:
+            self._kept += len(content or b"")
             self.touched.before[path] = content
         else:
             self.touched.unknown.add(path)
+
+
+def _below(args: tuple[Any, ...], at: int, folder: int) -> Any:
+    """The path that is the argument `at`; None where it is below an open folder that has no name we can find."""
+    path, handle = args[at], args[folder] if folder < len(args) else None
+    if isinstance(path, int) or not isinstance(handle, int) or handle < 0:
+        return path
+    try:
+        return os.path.join(os.readlink(f"/proc/self/fd/{handle}"), os.fsdecode(path))  # noqa: PTH115, PTH118
+    except OSError:
+        return None
+
+
+def _tree(root: str) -> Iterator[str]:
+    """Files and folders below a folder."""
+    for folder, folders, files in os.walk(root):
+        yield from (os.path.join(folder, name) for name in (*folders, *files))  # noqa: PTH118 - as above
 
 
 def _source_of(path: str) -> str:
@@ -193,6 +252,3 @@ def _command(event: str, args: tuple[Any, ...]) -> str:
     if isinstance(told, list | tuple):
         told = " ".join(os.fsdecode(each) if isinstance(each, bytes | str) else str(each) for each in told)
     return os.fsdecode(told) if isinstance(told, bytes | str) else str(told)
-
-
-TEMPORARY = tempfile.gettempdir()
