@@ -141,3 +141,12 @@ def test_uninstalled_it_hears_nothing(run):
     run("b = 2")
     assert len(run.tracker.history) == 1
     run.tracker.install()
+
+
+def test_a_change_that_nobody_looked_for_at_once_is_any_cells_since(run, monkeypatch):
+    monkeypatch.setattr("tape_jupyter.flow.variables.SPARE", -1.0)
+    run("import logging, io\nbuf = io.StringIO()\nlogging.getLogger('flow.t').addHandler(logging.StreamHandler(buf))")
+    hidden = run("logging.getLogger('flow.t').warning('x')")
+    assert "buf" not in hidden.writes
+    run("print(buf.getvalue())")
+    assert "buf" in hidden.writes

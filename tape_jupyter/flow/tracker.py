@@ -13,14 +13,14 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.flow import ambient
 from tape_jupyter.flow.executed import Ran, Watch
 from tape_jupyter.flow.files import FileWatch
-from tape_jupyter.flow.fingerprints import SECONDS
+from tape_jupyter.flow.fingerprints import SECONDS, Print
 from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step
 from tape_jupyter.flow.modules import MACHINERY
 from tape_jupyter.flow.names import Cell, cell_names, transform
@@ -81,6 +81,8 @@ class Tracker:
         for event in ("post_run_cell", "post_execute"):  # first: before others put the cell's surroundings back
             hooks = self.shell.events.callbacks[event]
             hooks.insert(0, hooks.pop())
+        if (info := _running()) is not None:
+            self._begin_midway(info)
 
     def uninstall(self) -> None:
         self._watch.end()
@@ -153,6 +155,10 @@ class Tracker:
 
     def visit(self, node: ast.AST) -> ast.AST:
         """As an AST transformer: the shell is done with its own work, the cell's code comes next. Changes nothing."""
+        self._look()
+        return node
+
+    def _look(self) -> None:
         running = self._open
         if running is not None and not running.watched and running.thread == threading.get_ident():
             running.watched = True
@@ -160,7 +166,6 @@ class Tracker:
             self._files.begin()
             running.began = time.perf_counter()
             self._watch.begin()
-        return node
 
     # ---------------------------------------------------------------- before
     def _begin(self, info: Any) -> None:
@@ -178,6 +183,12 @@ class Tracker:
             alive, tasks, bool(tasks) or bool(alive - self._threads),
         )  # fmt: skip
         self._open.began = time.perf_counter()
+
+    def _begin_midway(self, info: Any) -> None:
+        """The cell that installs us is an entry, unless it does nothing else: most notebooks import beside %load_ext."""
+        if len(cell_names(transform(info.raw_cell)).statements) > 1 and not self._skips(info.raw_cell):
+            self.pre_run_cell(info)
+            self._look()
 
     def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Attributes of the modules that the cell can reach, to see patches."""
@@ -230,7 +241,9 @@ class Tracker:
             if place != "?":
                 reach |= variables.closure(variables.used_by(place, code))
         reach |= variables.sharing(reach)
+        variables.now, looked = entry.index, dict(variables.looked)
         before = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
+        self._older(before, looked, entry.index)
         rebound = frozenset(
             n
             for n in {*ids, *before}
@@ -243,6 +256,17 @@ class Tracker:
             background=running.background, leaves_background=bool(alive) or bool(_tasks() - running.tasks),
             results=running.results, rebound=rebound,
         )  # fmt: skip
+
+    def _older(self, before: Mapping[str, Print | None], looked: Mapping[str, int], index: int) -> None:
+        """A change of a name that was not looked at after each entry may be that of any entry since."""
+        for name, was in before.items():
+            now = self.variables.prints.get(name)
+            if was is None or now is None or was.digest == now.digest:
+                continue
+            for entry in self.history.entries[looked.get(name, index) + 1 : index]:
+                entry.steps = tuple(
+                    replace(s, weak=s.weak | {name}) if name not in s.strong else s for s in entry.steps
+                )
 
     def _failed_at(self, result: Any, ran: Ran) -> int | None:
         """The line of the cell that raised; 0 where it is not known; None where nothing did."""
@@ -326,6 +350,17 @@ def _depth() -> int:
         count += frame.f_code is code
         frame = frame.f_back
     return count
+
+
+def _running() -> Any:
+    """What IPython knows of the cell that runs on this stack; None where none does."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    code = InteractiveShell.run_cell_async.__code__
+    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame.f_locals.get("info") if frame is not None else None
 
 
 def _tasks() -> set[Any]:

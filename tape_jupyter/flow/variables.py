@@ -44,6 +44,10 @@ class Variables:
         self._ids: dict[str, int] = {}
         self._owners: dict[int, set[str]] = {}
         self._modules: set[str] = set()
+        self.now = -1
+        """The entry that is being looked at."""
+        self.looked: dict[str, int] = {}
+        """By variable, the entry after which it was last looked at: a change found later may be older."""
         self._count = 0
 
     # ---------------------------------------------------------------- looking up
@@ -136,7 +140,6 @@ class Variables:
         for each in gone:
             before[each] = self.prints[each]
             self._drop(each)
-        spare = time.thread_time() + SPARE
         later = []
         for each in {*names, *(r for r in reached if ":" in r), *(r for r in self.prints if ":" in r)}:
             value = self.value(each)
@@ -149,6 +152,7 @@ class Variables:
                     self._take(each, value, seconds)
             elif type(value) not in _STILL:
                 later.append(each)
+        spare = time.thread_time() + SPARE
         for each in sorted(later, key=lambda r: self.prints[r].seconds if r in self.prints else 0.0):
             if time.thread_time() > spare:
                 break
@@ -180,6 +184,7 @@ class Variables:
             )  # effects.py says whether it may have changed
             return
         self._drop(resource)
+        self.looked[resource] = self.now
         found = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
         self._ids[resource] = id(value)
         for one in found.ids:
