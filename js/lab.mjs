@@ -1,5 +1,5 @@
 // Builds the labextension: tape_jupyter/labextension/. JupyterLab's own builder takes 458 MB of packages for what
-// esbuild does here: a hand-written federation container (src/lab/container.ts), and chunks of their own for the cards and the editor.
+// esbuild does here: a hand-written federation container (src/lab/container.ts), and chunks of their own for the view, the cards and the editor.
 import * as esbuild from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,12 +31,13 @@ export async function bundle(entry, name, options) {
 /** The container, the door that it loads, and what that one loads when it is first needed: each knows the next one's file. */
 export async function bundles() {
   const late = await Promise.all([
+    bundle("src/view/mount.tsx", "view", { format: "esm" }),
     bundle("src/editor/index.ts", "editor", { format: "esm" }),
     bundle("src/view/edit/cards/index.tsx", "cards", { format: "esm" }),
     bundle("src/lab/saved.ts", "saved", { format: "esm", inject: [] }),
   ]);
-  const [TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED] = late.map(({ file }) => JSON.stringify(file));
-  const door = await bundle("src/lab/index.ts", "door", { format: "esm", define: { TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED } });
+  const [TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED] = late.map(({ file }) => JSON.stringify(file));
+  const door = await bundle("src/lab/index.ts", "door", { format: "esm", inject: [], define: { TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED } });
   const container = await bundle("src/lab/container.ts", "remoteEntry", { format: "iife", inject: [], define: { TAPE_DOOR: JSON.stringify(door.file) } });
   return { container, chunks: [door, ...late] };
 }

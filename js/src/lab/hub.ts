@@ -4,7 +4,8 @@ import type { Contents } from "@jupyterlab/services";
 
 import type { OpenEditor } from "../editor/types.ts";
 import type { CardsModule } from "../view/edit/index.ts";
-import type { MountOptions } from "../view/mount.tsx";
+import type * as view from "../view/mount.tsx";
+import type { Model } from "../view/protocol.ts";
 import type * as saved from "./saved.ts";
 import type { Link } from "./link.ts";
 
@@ -12,7 +13,7 @@ export const hub: {
   /** Null until the plugin is active, and in an application that has none. */
   contents: Contents | null;
   panels: Map<NotebookPanel, Link>;
-} = {  contents: null, panels: new Map() };
+} = { contents: null, panels: new Map() };
 
 /** The notebook that holds a node; else (an output in a view of its own) the one of that path. */
 export function panelOf(node: Node, path = ""): NotebookPanel | undefined {
@@ -20,11 +21,28 @@ export function panelOf(node: Node, path = ""): NotebookPanel | undefined {
   return panels.find((panel) => panel.node.contains(node)) ?? panels.find((panel) => path !== "" && panel.context.path === path);
 }
 
-/** What every view of the labextension is mounted with. */
-export const chunks: MountOptions = {
+const chunks: view.MountOptions = {
   loadEditor: async () => (await chunk<{ openEditor: OpenEditor }>(TAPE_EDITOR)).openEditor,
   loadCards: () => chunk<CardsModule>(TAPE_CARDS),
 };
+
+/** The view's code, loaded when the first list is drawn. Mount with its answer; taking away before it came is fine. */
+export function mountLate(place: HTMLElement, model: Model, mounted: () => void = () => undefined): () => void {
+  let unmount: (() => void) | null = null;
+  let gone = false;
+  chunk<typeof view>(TAPE_VIEW).then(
+    ({ mount }) => {
+      if (gone) return;
+      unmount = mount(place, model, chunks);
+      mounted();
+    },
+    (error: unknown) => (place.textContent = `Tape: the view could not be loaded (${String(error)}). Reload the page.`),
+  );
+  return () => {
+    gone = true;
+    unmount?.();
+  };
+}
 
 /** The reader of cassettes, for outputs without a kernel. */
 export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_SAVED);

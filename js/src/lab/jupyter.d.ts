@@ -5,6 +5,7 @@
 
 /** File names of what is loaded (lab.mjs): the container's next, and what the door loads when it is first needed. */
 declare const TAPE_DOOR: string;
+declare const TAPE_VIEW: string;
 declare const TAPE_EDITOR: string;
 declare const TAPE_CARDS: string;
 declare const TAPE_SAVED: string;
@@ -25,6 +26,8 @@ declare module "@lumino/widgets" {
     readonly disposed: ISignal<this, undefined>;
     readonly isDisposed: boolean;
     readonly isVisible: boolean;
+    protected onAfterAttach(): void;
+    protected onAfterShow(): void;
     id: string;
     addClass(name: string): void;
     dispose(): void;

@@ -1,8 +1,7 @@
 /** The mime renderer: a taped cell's saved summary as the view itself, in untrusted notebooks and without a kernel too. */
 import { Widget } from "@lumino/widgets";
 
-import { mount } from "../view/mount.tsx";
-import { chunks } from "./hub.ts";
+import { mountLate } from "./hub.ts";
 import { Output, type Saved, savedOf } from "./output.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
@@ -50,7 +49,7 @@ class Renderer extends Widget {
     this.node.style.height = `${low}px`;
     const output = new Output(this.node, this.#resolver, saved);
     output.opened = () => (this.node.style.height = `${Math.max(low, OPEN)}px`);
-    const unmount = mount(place, output.door, chunks);
+    const unmount = mountLate(place, output.door);
     this.#leave = () => {
       this.#leave = () => undefined;
       unmount();

@@ -11,6 +11,7 @@ import type { Link, Wire } from "./link.ts";
 import type { Resolver } from "./mime.ts";
 
 const MOST_BYTES = 64 * 1024 * 1024;
+const CHANGED = "the cassette was changed since this output was saved: what you see of a call may not be what the cell got";
 const NEEDS_KERNEL = "this needs the notebook's kernel: run %load_ext tape_jupyter in it";
 
 /** The JSON of the mime type `application/vnd.tape.spans+json`. */
@@ -23,6 +24,9 @@ export interface Saved {
   path: string;
   cassette: string;
   take: string;
+  /** The cassette's length and the digest of so many bytes, as of saving: it may have grown since. */
+  bytes: number;
+  sha256: string;
   session: Session;
   page: Page;
 }
@@ -43,6 +47,7 @@ export class Output {
   readonly #resolver: Resolver | null;
   readonly #saved: Saved;
   #cassette: Promise<Cassette> | null = null;
+  #notes: string[] = [];
   #line: { link: Link; wire: Wire } | null = null;
 
   constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved) {
@@ -61,7 +66,7 @@ export class Output {
   #behind(ask: Ask): void {
     const { page, session } = this.#saved;
     if (ask.about === "detail") this.opened();
-    if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, session); return; }
+    if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
     if (ask.about === "spans") { this.door.answer(ask, page); return; }
     if (ask.about === "select") { this.#select(ask); return; }
     const wire = this.#kernel();
@@ -124,8 +129,17 @@ export class Output {
     const { size } = await hub.contents.get(url, { content: false });
     if (size !== undefined && size > MOST_BYTES) throw new Error(`${path} is too large to be read here: run %load_ext tape_jupyter`);
     const { content } = await hub.contents.get(url, { type: "file", format: "text", content: true });
-    const { Cassette } = await loadSaved();
-    return new Cassette(String(content));
+    const { Cassette, unchanged } = await loadSaved();
+    const text = String(content);
+    if ((await unchanged(text, this.#saved.bytes, this.#saved.sha256)) === false) this.#note(CHANGED);
+    return new Cassette(text);
+  }
+
+  /** Say something below the rows: the view asks for the session anew. */
+  #note(text: string): void {
+    const { revision, total } = this.#saved.page;
+    this.#notes = [text];
+    this.door.tell("changed", { revision, total, running: null, page: null });
   }
 }
 

@@ -63,6 +63,15 @@ function empty(id: string, path: string): Detail {
   };
 }
 
+/** Whether a file still begins as it did when it had so many bytes; null where the page may not compute digests. */
+export async function unchanged(text: string, bytes: number, sha256: string): Promise<boolean | null> {
+  const subtle = (globalThis.crypto as Partial<Crypto>).subtle; // not on a page served over plain http
+  if (!subtle) return null;
+  const then = new TextEncoder().encode(text).subarray(0, bytes);
+  const digest = new Uint8Array(await subtle.digest("SHA-256", then));
+  return then.length === bytes && [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("") === sha256;
+}
+
 /** A page of a body as text, for the raw tab. */
 export function raw(cassette: Cassette, id: string, side: string, from: number, size: number): Raw {
   const call = cassette.call(id);

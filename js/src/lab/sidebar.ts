@@ -3,10 +3,9 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 
 import type { Able } from "../view/protocol.ts";
-import { mount } from "../view/mount.tsx";
 import { showCell, sourceHash } from "./cells.ts";
 import { type Ask, Door } from "./door.ts";
-import { chunks } from "./hub.ts";
+import { mountLate } from "./hub.ts";
 import { icon } from "./icon.ts";
 import type { Link, Wire } from "./link.ts";
 
@@ -25,8 +24,17 @@ export class Sidebar extends Widget {
     this.front(null);
   }
 
+  protected override onAfterAttach(): void {
+    this.onAfterShow();
+  }
+
+  /** A notebook whose tape nobody looks at costs no view. */
+  protected override onAfterShow(): void {
+    if (this.isVisible) for (const page of this.#pages.values()) page.draw();
+  }
+
   add(panel: NotebookPanel, link: Link): void {
-    const page = new Page(panel, link);
+    const page = new Page(panel, link, () => this.isVisible);
     this.#pages.set(panel, page);
     this.node.append(page.host);
     panel.disposed.connect(() => {
@@ -50,20 +58,27 @@ class Page {
   readonly #panel: NotebookPanel;
   readonly #link: Link;
   readonly #unwatch: () => void;
+  readonly #shown: () => boolean;
   #door: Door | null = null;
+  #ready = false;
+  /** What to tell the view as soon as it is there. */
+  #told: (() => void) | null = null;
   #leave: () => void = () => undefined;
 
-  constructor(panel: NotebookPanel, link: Link) {
+  constructor(panel: NotebookPanel, link: Link, shown: () => boolean) {
     this.#panel = panel;
     this.#link = link;
+    this.#shown = shown;
     this.host.className = "tape-sidebar-page";
     panel.content.node.addEventListener("click", this.#clicked);
-    this.#unwatch = link.watch(() => this.#draw());
-    this.#draw();
+    this.#unwatch = link.watch(() => this.draw());
+    this.draw();
   }
 
   tell(about: string, body: Record<string, unknown>): void {
-    this.#door?.tell(about, body);
+    const tell = () => this.#door?.tell(about, body);
+    if (this.#ready) tell();
+    else this.#told = tell;
   }
 
   dispose(): void {
@@ -73,7 +88,8 @@ class Page {
     this.host.remove();
   }
 
-  #draw(): void {
+  draw(): void {
+    if (this.#link.connected && !this.#door && !this.#shown()) return;
     if (this.#link.connected === (this.#door !== null) && this.host.childElementCount) return;
     this.#leave();
     const place = document.createElement("div"); // a fresh one: its shadow root goes with it
@@ -87,10 +103,16 @@ class Page {
     const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path };
     const wire: Wire = this.#link.open((message) => door.hear(message));
     const door = new Door(state, (ask) => this.#behind(ask, door, wire));
-    const unmount = mount(place, door, chunks);
     this.#door = door;
+    const unmount = mountLate(place, door, () => {
+      this.#ready = true;
+      this.#told?.();
+      this.#told = null;
+    });
     this.#leave = () => {
       this.#door = null;
+      this.#ready = false;
+      this.#told = null;
       this.#leave = () => undefined;
       unmount();
       wire.close();
