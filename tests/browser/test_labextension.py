@@ -12,9 +12,10 @@ from tests.provider import Provider
 
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
 MIME = "application/vnd.tape.spans+json"
-ASK = """
+SETUP = """import anthropic
+client = anthropic.Anthropic(base_url={url!r}, api_key='sk-test')
 def ask(text):
-    with client.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=[{"role": "user", "content": text}]) as s:
+    with client.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=[{{"role": "user", "content": text}}]) as s:
         return "".join(s.text_stream)
 """
 
@@ -31,10 +32,9 @@ def recorded(server, chromium):
     One for all tests of an application, because opening a notebook takes longer than any of them.
     """
     with Provider(vary=True) as provider, fresh_page(chromium) as page:
-        client = f"import anthropic\nclient = anthropic.Anthropic(base_url={provider.url!r}, api_key='sk-test')"
         path = write(
             server.root / "extension" / "churn.ipynb",
-            f"%load_ext tape_jupyter\n{client}\n{ASK}",
+            f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
             "%%tape record\nmood = ask('Classify: no access to my billing information')\nprint(mood)",
             "%%tape record\nanswer = ask('Answer somebody ' + mood)\nprint(answer)",
             "runs = globals().get('runs', 0) + 1\nprint('run', runs)",
@@ -139,7 +139,40 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     expect(rows(output)).to_have_count(2)
     rows(output).nth(1).click()
     expect(output.get_by_text("Classify: no access to my billing information").first).to_be_visible()
+    expect(output.locator(".notes")).to_have_count(0)
     assert not page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count()
+
+    cassette = recorded.path.with_name("churn.tapes") / "main.tape.yaml"
+    was = cassette.read_bytes()
+    cassette.write_bytes(was.replace(b"Answer somebody", b"Answer a person"))
+    output = copied.cell(3).locator(".tape-output")
+    rows(output).nth(1).click()
+    expect(output.get_by_text("Answer a person").first).to_be_visible()
+    expect(output.locator(".notes")).to_contain_text("the cassette was changed since this output was saved")
+    cassette.write_bytes(was)
+
+
+def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, provider):
+    path = write(
+        lab.root / "mouse" / "churn.ipynb",
+        SETUP.format(url=provider.url),
+        "mood = ask('Classify: no access to my billing information')",
+        "tone = mood.upper()",
+        "print(1)",
+        "print(tone)",
+    )
+    notebook = Notebook(page, lab, path).open()
+    assert "UsageError" in notebook.python("%tape status")
+    page.locator(".tape-mode select").select_option("record")
+    assert notebook.until("%tape status", re.compile("mode: +record"))
+    for number in range(1, 6):
+        notebook.run(number)
+    assert not page.locator(".tape-sidebar .tape-view").count()  # its code comes with the first look at the sidebar
+    notebook.select(2)
+    notebook.cell(2).locator(".jp-cell-toolbar [data-command='tape-jupyter:rerun-downstream']").click()
+    sidebar = page.locator(".tape-sidebar")
+    expect(sidebar.get_by_role("heading", name="Re-run 3 of 5 cells")).to_be_visible()
+    expect(sidebar.locator(".tape-plan li")).to_have_count(3)
 
 
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
