@@ -150,3 +150,12 @@ def test_a_change_that_nobody_looked_for_at_once_is_any_cells_since(run, monkeyp
     assert "buf" not in hidden.writes
     run("print(buf.getvalue())")
     assert "buf" in hidden.writes
+
+
+def test_the_cell_that_installs_it_is_the_first_entry(run):
+    run.tracker.uninstall()
+    run.shell.user_ns["tracker"] = run.tracker = Tracker(run.shell)
+    first = run("tracker.install()\ntone = 'kind'\ndef say(): return tone")
+    second = run("said = say()")
+    assert {"tone", "say"} <= first.changed and first.number == 1
+    assert "tone" in second.reads and "tone" not in second.writes

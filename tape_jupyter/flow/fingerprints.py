@@ -56,8 +56,10 @@ _QUIET = (
 )
 _TRANSPORTS = bag("urllib3 httpcore httpcore2 h11 h2 hpack ssl socket anyio sniffio certifi aiohappyeyeballs")
 """Packages whose objects change with each request: connections that are open, counters. An SDK's client holds them."""
-_PASSING = frozenset({"_state", "_transport", "_mounts"})
-"""Attributes of HTTP clients of the same kind."""
+_PASSING = {
+    "httpx": bag("_state _transport _mounts"), "httpx2": bag("_state _transport _mounts"), "anthropic": bag("_lazy_tracer"),
+}  # fmt: skip
+"""Attributes of clients of the same kind, by the package of their class or of one that it derives from."""
 _PLAIN_REDUCE = frozenset(
     {"datetime", "decimal", "fractions", "pathlib", "re", "array", "uuid", "zoneinfo", "ipaddress", "enum"}
 )
@@ -467,11 +469,9 @@ class _Walk:
             inside = None
         if type(inside) is dict:
             found = True
-            self.say(f"attributes {len(inside)}")
-            passing = _PASSING if root_module(kind) in ("httpx", "httpx2") else frozenset()
-            for key, each in list(inside.items()):
-                if key in passing:
-                    continue
+            lasting = [(k, each) for k, each in inside.items() if not _passing(kind, k, each)]
+            self.say(f"attributes {len(lasting)}")
+            for key, each in lasting:
                 self.say(str(key) if type(key) is str else "?")
                 self.go(each, depth, foreign=foreign)
         for base in type.__dict__["__mro__"].__get__(kind):
@@ -485,6 +485,30 @@ class _Walk:
                     self.say(name)
                     self.go(each, depth, foreign=foreign)
         return found
+
+
+def _passing(kind: type, key: Any, value: Any) -> bool:
+    """Whether an attribute of a library's object says nothing of its value: connections and the like, or what it made
+    of itself when first asked (`client.messages` of an SDK), where nobody has put anything of the user's into it.
+    """
+    if type(key) is not str or is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
+        return False
+    bases = type.__dict__["__mro__"].__get__(kind)
+    if any(key in _PASSING.get(root_module(base), ()) for base in bases):
+        return True
+    slot = next((d[key] for base in bases if key in (d := type.__dict__["__dict__"].__get__(base))), None)
+    if not isinstance(slot, functools.cached_property) or isinstance(value, _HELD):
+        return False
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        inside = {}
+    return not any(_is_users_own(each) for each in (type(value), *inside.values()))
+
+
+def _is_users_own(value: Any) -> bool:
+    module = value.__module__ if isinstance(value, type | types.FunctionType) else type(value).__module__
+    return is_users(module if isinstance(module, str) else "")
 
 
 def _reduced(value: Any) -> Any:

@@ -1,0 +1,162 @@
+"""The story of a changed reply, in JupyterLab and Notebook 7: a notebook is recorded, its classification is changed in the
+viewer, and what hangs on it runs again where it stands; the recording stays as it was, and what is saved can be read.
+"""
+
+import hashlib
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.jupyter import Notebook
+from tests.browser.viewing import edit, output_of, record, sidebar_of, widget_of
+
+PROOF = 60_000  # ms: a fresh kernel starts for it
+CHANGED = "report: YOU WROTE 6 WORDS, THE LAST OF THEM 'FURIOUS'"
+
+
+@pytest.fixture
+def story(server, page, provider, request):
+    """The notebook, recorded; what it was then."""
+    return lambda *more: Story(record(server, page, provider.url, request.node.name, *more), provider)
+
+
+class Story:
+    def __init__(self, notebook, provider):
+        self.notebook, self.provider = notebook, provider
+        self.tapes = notebook.path.with_name("churn.tapes")
+        self.digest, self.before = self.sha256(), self.cells()
+
+    def sha256(self):
+        return hashlib.sha256((self.tapes / "main.tape.yaml").read_bytes()).hexdigest()
+
+    def cells(self):
+        """By number: all that a person sees of a cell."""
+        told = self.notebook.javascript("return panel.content.model.toJSON().cells;")
+        return {number: (cell["source"], cell["execution_count"], cell["outputs"]) for number, cell in enumerate(told, 1)}
+
+    def override(self, view):
+        """Change the reply, name the take, look at the plan: nothing has run yet."""
+        edit(view).fill("furious")
+        expect(view.locator("ins")).to_have_text("furious")
+        view.get_by_label("as take").fill("angry-customer")
+        view.get_by_role("button", name="Save").click()
+        expect(view.get_by_role("heading", name="Re-run 3 of 5 cells")).to_be_visible()
+        plan = view.locator(".tape-plan li")
+        expect(plan).to_have_text(
+            [
+                re.compile(r"\[2\] Classify.*holds the changed reply"),
+                re.compile(r"\[3\] Answer.*reads mood, set by \[2\]"),
+                re.compile(r"\[5\] .*reads answer, set by \[3\]"),
+            ]
+        )
+        assert {n: cell for n, cell in self.cells().items() if n < 6} == {n: self.before[n] for n in range(1, 6)}
+
+    def rerun(self, view):
+        """Run it: the answer's request is another one now, which waits for a person, and nothing was sent."""
+        asked = len(self.provider.requests)
+        view.get_by_role("button", name="Re-run", exact=True).click()
+        expect(view.get_by_role("heading", name="Answer: the request has changed")).to_be_visible()
+        row = view.get_by_role("row").filter(has_text="messages[0].content")
+        expect(row.locator("ins")).to_contain_text("furious")
+        expect(row.locator("del")).to_contain_text("negative")
+        assert len(self.provider.requests) == asked
+
+    def go_live(self, view):
+        asked = len(self.provider.requests)
+        view.get_by_role("button", name="Go live").click()
+        expect(view.get_by_role("heading", name="3 cells ran, 3 changed")).to_be_visible()
+        assert len(self.provider.requests) == asked + 1
+
+    def write_the_reply(self, view):
+        self.provider.stop()
+        view.get_by_role("button", name="Write the reply").click()
+        view.get_by_role("textbox", name="The reply").fill("You wrote 6 words, the last of them 'furious'")
+        view.get_by_role("button", name="Give this reply").click()
+        expect(view.get_by_role("heading", name="3 cells ran, 3 changed")).to_be_visible()
+
+    def compared(self, view):
+        """Before | after of each cell, and a fresh kernel that comes to the same."""
+        changes = view.locator(".tape-change").filter(has_text="before")
+        expect(changes.first).to_contain_text("before")
+        expect(changes.first).to_contain_text("after")
+        expect(view.locator(".tape-change", has_text="[2] Classify").locator("ins")).to_contain_text("furious")
+        expect(view.locator(".tape-proof")).to_have_text("proved in a fresh kernel ✓", timeout=PROOF)
+
+    def changed_in_place(self):
+        """Cells 2, 3 and 5 show the new run; the others are as they were, and so is the recording."""
+        expect(self.notebook.output(5).first).to_contain_text(CHANGED)
+        now, was = self.cells(), self.before
+        assert [now[n][0] for n in now] == [was[n][0] for n in was]
+        assert [n for n in range(1, 6) if now[n][2] != was[n][2]] == [2, 3, 5]
+        assert now[4] == was[4]
+        assert "furious" in self.notebook.text(3)
+        assert "unrelated: 1" in self.notebook.text(4)
+        assert self.notebook.python("print(runs, mood)").strip() == "1 furious"
+        assert self.sha256() == self.digest
+        assert [path.name for path in (self.tapes / "takes").glob("*.yaml")] == ["main.angry-customer.tape.yaml"]
+
+    def reopened_without_a_kernel(self, summary):
+        """Saved, sent to somebody who has no such kernel: what was said can be read, and nothing is red."""
+        saved = self.notebook.save()
+        saved["metadata"] = {"kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}}
+        copy = self.notebook.path.with_name("copy.ipynb")  # of no trust: this server did not save it
+        copy.write_text(json.dumps(saved))
+        page = self.notebook.page
+        page.evaluate("() => { window.onbeforeunload = null; }")
+        copied = Notebook(page, self.notebook.server, copy).open(kernel=False)
+        page.locator(".jp-Dialog .jp-mod-reject").click()  # "No Kernel"
+        for number in (2, 3):
+            expect(copied.cell(number).locator(summary)).to_contain_text("1 call")
+        expect(copied.output(5).first).to_contain_text(CHANGED)
+        expect(copied.cells.locator(".jp-RenderedText[data-mime-type$=stderr], .jp-RenderedText[data-mime-type$=error]")).to_have_count(0)
+
+
+def test_in_the_sidebar(story, server):
+    told = story()
+    view = sidebar_of(told.notebook)
+    told.override(view)
+    told.rerun(view)
+    told.go_live(view)
+    told.compared(view)
+    told.changed_in_place()
+    told.reopened_without_a_kernel(".tape-output")
+
+
+@pytest.mark.parametrize("server", ["lab"], indirect=True)
+def test_with_another_tab_in_front(story):
+    told = story()
+    view = sidebar_of(told.notebook)
+    told.override(view)
+    page = told.notebook.page
+    page.evaluate("() => window.jupyterapp.commands.execute('launcher:create')")
+    expect(page.locator(".jp-Launcher")).to_be_visible()
+    told.rerun(view)
+    told.write_the_reply(view)
+    told.compared(view)
+    expect(page.locator(".jp-Launcher")).to_be_visible()
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")
+    told.changed_in_place()
+
+
+def test_below_the_cell(story):
+    told = story()
+    view = output_of(told.notebook, 2)
+    told.override(view)
+    told.rerun(view)
+    told.write_the_reply(view)
+    told.compared(view)
+    told.changed_in_place()
+
+
+def test_without_the_labextension(story, server):
+    with server.without_extension():
+        told = story("%tape view")
+        view = widget_of(told.notebook, 6)
+        told.override(view)
+        told.rerun(view)
+        told.go_live(view)
+        told.compared(view)
+        told.changed_in_place()
+        told.reopened_without_a_kernel(".jp-RenderedHTMLCommon")
