@@ -17,6 +17,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable
+from operator import is_
 from typing import Any, NamedTuple
 
 from tape_jupyter.flow.history import Change
@@ -37,8 +38,15 @@ LENT: dict[str, str] = {}
 """Variables that replay lends to a cell, placeholders for keys (notebook/keys.py): no doing of the cell."""
 
 
+_environ: list[Any] = [None, None, {}]
+
+
 def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v}
+    raw = getattr(os.environ, "_data", None)  # undecoded: reading each variable anew for each cell takes a while
+    if raw is None or raw != _environ[0] or _environ[1] != LENT:
+        told = {k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v}
+        _environ[:] = None if raw is None else dict(raw), dict(LENT), told
+    return dict(_environ[2])
 
 
 def _put_environment(value: dict[str, str]) -> None:
@@ -262,6 +270,8 @@ def _put_module(name: str, attributes: dict[str, Any]) -> None:
 def module_changes(name: str, before: dict[str, Any]) -> Change | None:
     """Attributes of a module that were bound anew, removed, added; submodules and the module's own caches are not."""
     now = vars(sys.modules[name])
+    if len(now) == len(before) and all(map(is_, before, now)) and all(map(is_, before.values(), now.values())):
+        return None  # as nearly always
     keys = [
         k
         for k in {*before, *now}

@@ -13,6 +13,7 @@ import time
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from tape_jupyter.flow.fingerprints import SECONDS, Print, fingerprint
@@ -29,6 +30,7 @@ MISSING: Any = object()
 _STILL = (type(None), bool, int, float, complex, str, bytes, types.ModuleType, types.BuiltinFunctionType)
 
 
+@lru_cache(maxsize=8192)
 def is_shells(name: str) -> bool:
     return SHELLS.fullmatch(name) is not None
 
@@ -136,13 +138,16 @@ class Variables:
         """
         before = self._new_modules()
         names = self.names()
-        gone = [r for r in self.prints if self.value(r) is MISSING]
+        elsewhere = {r for r in (*reached, *self.prints) if ":" in r}
+        gone = [
+            r for r in self.prints if (self.value(r) if r in elsewhere else self.namespace.get(r, MISSING)) is MISSING
+        ]
         for each in gone:
             before[each] = self.prints[each]
             self._drop(each)
         later = []
-        for each in {*names, *(r for r in reached if ":" in r), *(r for r in self.prints if ":" in r)}:
-            value = self.value(each)
+        for each in (*names, *elsewhere):
+            value = self.value(each) if each in elsewhere else self.namespace.get(each, MISSING)
             if value is MISSING:
                 continue
             anew = self._ids.get(each) != id(value)
