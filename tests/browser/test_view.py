@@ -8,6 +8,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.payloads import HOSTILE
 from tests.notebook import ROOT
 
 STATIC = ROOT / "tape_jupyter" / "static"
@@ -15,29 +16,6 @@ AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"
 COLUMNS = ["id", "depth", "kind", "mark", "start", "first", "end", "name", "note", "tokens", "cost", "cell"]
 CELL, MODEL, TOOL, ERROR = 0, 2, 3, 2
 TABS = ["Conversation", "Request", "Reply", "Raw", "Headers", "Timing", "Kit", "Diff"]
-
-RUNS = "globalThis.pwned=1"
-TAGS = [
-    "<script>{}</script>", "<img src=x onerror={}>", "<svg onload={}>", "<svg><script>{}</script></svg>", "<body onload={}>",
-    "<iframe srcdoc='<script>parent.{}</script>'></iframe>", "<iframe src='javascript:parent.{}'></iframe>", "<a href='javascript:{}'>x</a>",
-    "<details open ontoggle={}>x</details>", "<input autofocus onfocus={}>", "<video><source onerror={}></video>", "<audio src=x onerror={}>",
-    "<object data='javascript:{}'></object>", "<embed src='javascript:{}'>", "<marquee onstart={}>x</marquee>", "<style onload={}></style>",
-    "<link rel=stylesheet href=x onerror={}>", "<math><mtext></form><form><mglyph><style></math><img src onerror={}>", "<template><img src=x onerror={}></template>",
-    "<button popovertarget=x onclick={}>x</button>", "<select autofocus onfocus={}>", "<textarea autofocus onfocus={}>", "<meta http-equiv=refresh content='0;url=javascript:{}'>",
-    "<base href='//evil.example/'><script src=x></script>",
-]  # fmt: skip
-AROUND = [
-    "{}",
-    "\"'>{}",
-    "</script>{}",
-    "</style></title></textarea>{}",
-    "<!--{}-->",
-    "]]>{}",
-    "${{{}}}`",
-    "\\u003c{}",
-    "\u2028{}\u0000",
-]
-HOSTILE = [around.format(tag.format(RUNS)) for tag in TAGS for around in AROUND]
 
 
 def span(number, name, **over):
@@ -136,7 +114,7 @@ def test_no_recorded_text_is_ever_run(page, tmp_path):
     page.on("dialog", lambda dialog: (boxes.append(dialog.message), dialog.dismiss()))
     assert len(HOSTILE) >= 200
     spans = [span(number, text, note=text, cell=text, mark=number % 6) for number, text in enumerate(HOSTILE)]
-    for title in (HOSTILE[0], HOSTILE[20]):
+    for title in (HOSTILE[0], HOSTILE[50]):
         address = write(tmp_path / "hostile.html", spans, HOSTILE, title)
         page.goto(address)
         rows = page.get_by_role("treeitem")
@@ -195,3 +173,16 @@ def test_everything_is_reached_by_keys(page, tmp_path):
     expect(page.get_by_role("treeitem")).to_have_count(3)
     page.keyboard.press("Escape")
     expect(page.get_by_role("treeitem")).to_have_count(6)
+
+
+def test_a_narrow_pane_gives_the_focus_back_to_its_list(page, tmp_path):
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(story(tmp_path / "story.html"))
+    expect(page.locator(".error")).to_contain_text("429")
+    for way in ("Escape", "Enter"):  # Enter is pressed on "Back to the list"
+        page.get_by_role("button", name="Back to the list").press(way)
+        row = page.locator("[role=tree] [tabindex='0']")
+        expect(row).to_be_focused()
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("tabpanel")).to_contain_text("what was said at")

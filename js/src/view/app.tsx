@@ -5,7 +5,7 @@ import { useWork, WorkCards, type Work } from "./edit/index.ts";
 import { Island } from "./edit/island.tsx";
 import { Foot, Live } from "./foot.tsx";
 import { useLook, useSize } from "./hooks.ts";
-import { plain, typing } from "./keys.ts";
+import { focusRow, plain, typing } from "./keys.ts";
 import { Failed, Nothing } from "./states.tsx";
 import { Tree } from "./tree.tsx";
 
@@ -73,7 +73,7 @@ function keys(event: KeyboardEvent, desk: Desk, look: Look, work: Work): void {
     ".": desk.able.step && (() => void desk.client.ask("step")),
     Escape: look.open !== null && (() => {
       desk.close();
-      root.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]')?.focus();
+      focusRow(root);
     }),
   };
   const act = acts[event.key];

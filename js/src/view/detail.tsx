@@ -11,6 +11,7 @@ import { useAsked, useLook, useSize } from "./hooks.ts";
 import { dollars, duration, short } from "./human.ts";
 import { Text } from "./json.tsx";
 import type { Detail as Details } from "./protocol.ts";
+import { focusRow } from "./keys.ts";
 import { RawTab } from "./raw.tsx";
 import { GLYPH } from "./row.tsx";
 import { Failed } from "./states.tsx";
@@ -55,7 +56,7 @@ export function Detail({ desk, work, narrow, Pane }: DetailProps & { Pane: Compo
   }, [narrow, span]);
   const close = (): void => {
     desk.close();
-    (node.current?.getRootNode() as ShadowRoot | undefined)?.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]')?.focus();
+    focusRow(node.current?.getRootNode() as ShadowRoot | undefined);
   };
   return <aside class="detail" ref={node} aria-label={`Detail of ${name}`}>
     <header class="detail-head">

@@ -22,3 +22,10 @@ export function typing(event: KeyboardEvent): boolean {
 export function plain(event: KeyboardEvent): boolean {
   return !event.ctrlKey && !event.metaKey && !event.altKey;
 }
+
+/** The focus goes back to the list's row. A narrow pane's list is out of reach until it is drawn anew: not any more. */
+export function focusRow(root: ParentNode | undefined): void {
+  const row = root?.querySelector<HTMLElement>('[role="tree"] [tabindex="0"]');
+  row?.closest("[inert]")?.removeAttribute("inert");
+  row?.focus();
+}
