@@ -1,6 +1,8 @@
 """A fingerprint tells values apart, without running anything of them."""
 
 import collections
+import datetime
+import decimal
 import functools
 import itertools
 import sqlite3
@@ -32,6 +34,53 @@ def test_nothing_of_an_object_is_run():
     one.__dict__["v"] = 2
     assert fingerprint(one).digest != before
     assert not fingerprint(one).opaque
+
+
+class Tag(str):
+    __str__ = __eq__ = __hash__ = Loud._no
+
+
+class Count(int):
+    __repr__ = __eq__ = __hash__ = Loud._no
+
+
+class Share(float):
+    __repr__ = __eq__ = __hash__ = Loud._no
+
+
+class Raw(bytes):
+    __getitem__ = __eq__ = __hash__ = Loud._no
+
+
+class Buffer(bytearray):
+    __getitem__ = __eq__ = Loud._no
+
+
+class Day(datetime.datetime):
+    __reduce__ = __reduce_ex__ = __eq__ = __hash__ = Loud._no
+
+
+class Price(decimal.Decimal):
+    __str__ = __reduce__ = __eq__ = __hash__ = Loud._no
+
+
+class Refused(Exception):
+    __str__ = __reduce__ = Loud._no
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), [
+    (Tag, ["a"], ["b"]), (Count, [1], [2]), (Share, [0.5], [0.25]), (Raw, [b"a"], [b"b"]), (Buffer, [b"a"], [b"b"]),
+    (Day, [2020, 1, 1], [2021, 1, 1]), (Price, ["1.5"], ["2.5"]), (Refused, ["no"], ["never"]),
+    (ValueError, ["a"], ["b"]),
+])  # fmt: skip
+def test_values_of_classes_made_of_builtin_ones_are_told_apart(kind, one, other):
+    assert fingerprint(kind(*one)).digest == fingerprint(kind(*one)).digest != fingerprint(kind(*other)).digest
+
+
+def test_a_file_that_is_open_is_opaque_and_a_closed_one_is_not(tmp_path):
+    with (tmp_path / "a").open("w") as file:
+        assert fingerprint(file).opaque
+    assert not fingerprint(file).opaque
 
 
 class Sub(dict):

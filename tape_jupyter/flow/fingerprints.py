@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import datetime as dt
+import decimal
 import functools
 import gc
 import io
@@ -448,7 +450,10 @@ class _Walk:
                 self.say(f"more {kind.__qualname__}")
                 return
         self._class(kind, depth)
-        if self._attributes(value, kind, depth, foreign=foreign or not users):
+        beneath = self._beneath(value, depth)
+        if kind in _FILES and not foreign:
+            self.opaque = self.opaque or not value.closed
+        if self._attributes(value, kind, depth, foreign=foreign or not users) or beneath:
             return
         name = f"{kind.__module__}.{kind.__qualname__}"
         self.say(f"instance {name}")
@@ -459,6 +464,17 @@ class _Walk:
         elif not users and not foreign and not name.startswith(_QUIET):
             self.opaque = True
             self._held_by(value, depth)
+
+    def _beneath(self, value: Any, depth: int) -> bool:
+        """What the builtin class that a value's class derives from holds of it, past what the class made of that."""
+        for base, plain in _PLAIN.items():
+            if isinstance(value, base):
+                self.go(plain(value), depth, foreign=False)
+                return True
+        if (table := tables.beneath(value)) is None:
+            return False
+        self._table(value, table, root_module(type(value)), depth)
+        return True
 
     def _attributes(self, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
         """Its attributes, past __getattribute__ and properties. Whether it may have any."""
@@ -509,6 +525,23 @@ def _passing(kind: type, key: Any, value: Any) -> bool:
 def _is_users_own(value: Any) -> bool:
     module = value.__module__ if isinstance(value, type | types.FunctionType) else type(value).__module__
     return is_users(module if isinstance(module, str) else "")
+
+
+_FILES = frozenset({io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO})
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__repr__,
+    float: float.__repr__,
+    complex: complex.__repr__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: lambda value: bytes(bytearray.__getitem__(value, slice(None))),
+    decimal.Decimal: decimal.Decimal.__str__,
+    dt.datetime: lambda value: dt.datetime.__reduce_ex__(value, 4)[1],
+    dt.date: lambda value: dt.date.__reduce__(value)[1],
+    dt.time: lambda value: dt.time.__reduce_ex__(value, 4)[1],
+    dt.timedelta: lambda value: dt.timedelta.__reduce__(value)[1],
+    BaseException: BaseException.__dict__["args"].__get__,
+}
 
 
 def _reduced(value: Any) -> Any:

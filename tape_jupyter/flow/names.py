@@ -161,14 +161,17 @@ def cell_names(transformed: str) -> Cell:
 
 def transform(source: str) -> str:
     """Magics and shell lines as the Python that IPython makes of them. Takes off a `%%tape` line first."""
+    lead = ""
     if re.match(r"\s*%%tape\b", source):
-        rest = source.partition("\n")[2]
-        rest = rest.lstrip("\n") if rest.lstrip("\n").startswith("%%") else rest
-        source = rest if rest.startswith("%%") else "\n" + rest
+        source = source.partition("\n")[2]
+        rest = source.lstrip("\n")
+        if not rest.startswith("%%"):  # the lines keep their numbers, as they do when the cell is run
+            lead = "\n" * (1 + len(source) - len(rest))
+        source = rest
     try:
-        return _PLAIN.transform_cell(source)
+        return lead + _PLAIN.transform_cell(source)
     except (SyntaxError, ValueError, RecursionError):
-        return source
+        return lead + source
 
 
 def _statements(tree: ast.Module) -> Iterator[Statement]:

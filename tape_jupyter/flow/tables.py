@@ -23,13 +23,41 @@ class Table:
 
 def look(module: str, value: Any) -> Table | None:
     """The table that a value of the package `module` is; None where it is none, or none that we know."""
-    if module == "numpy" and isinstance(value, sys.modules["numpy"].ndarray):
-        return _array(value)
+    if module == "numpy":
+        return _numpy(value)
     if module == "pandas":
         return _pandas(value)
     if module == "torch" and isinstance(value, sys.modules["torch"].Tensor):
         return _tensor(value)
     return None
+
+
+def beneath(value: Any) -> Table | None:
+    """The table that a value of a class derived from one holds, past what the class made of it; None where none."""
+    numpy, pandas = sys.modules.get("numpy"), sys.modules.get("pandas")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        plain = numpy.ndarray.view(value, numpy.ndarray)
+        return _array(plain)
+    if pandas is None or not isinstance(value, pandas.DataFrame | pandas.Series):
+        return None
+    base = pandas.DataFrame if isinstance(value, pandas.DataFrame) else pandas.Series
+    inside = object.__getattribute__(value, "__dict__")
+    plain = base._from_mgr(inside["_mgr"], inside["_mgr"].axes)  # noqa: SLF001 - the class's own ways are not asked
+    if base is pandas.Series:
+        plain._name = inside.get("_name")  # noqa: SLF001
+    return _pandas(plain)
+
+
+def _numpy(value: Any) -> Table | None:
+    numpy = sys.modules["numpy"]
+    if isinstance(value, numpy.ma.MaskedArray):
+        parts = (numpy.ma.getdata(value, subok=False), numpy.asarray(numpy.ma.getmaskarray(value)))
+        return _joined("masked", [_array(each) for each in parts], ())
+    if isinstance(value, numpy.ndarray):
+        return _array(value)
+    if isinstance(value, numpy.generic) and not value.dtype.hasobject:
+        return Table(f"scalar {value.dtype.str} {value.dtype.names}", (), (value.tobytes(),))
+    return Table(f"dtype {value!r}") if isinstance(value, numpy.dtype) else None
 
 
 def _array(value: Any) -> Table:
@@ -79,7 +107,7 @@ def _column(values: Any) -> Table:
             table = _array(inner)
             mask = getattr(values, "_mask", None)
             more = _array(mask).buffers if isinstance(mask, numpy.ndarray) else ()
-            kinds = (tuple(values.categories),) if part == "_codes" else ()
+            kinds = ((tuple(values.categories), bool(values.ordered)),) if hasattr(values, "categories") else ()
             return Table(f"{values.dtype} {table.head}", table.buffers + more, table.values + kinds, table.ids)
     arrow = getattr(values, "_pa_array", None)
     if arrow is not None:
