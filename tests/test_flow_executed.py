@@ -47,3 +47,27 @@ def test_somebody_elses_profiler_is_left_alone():
         assert sys.getprofile() is mine and not told.whole
     finally:
         sys.setprofile(None)
+
+
+def test_a_library_is_told_by_its_package_and_its_functions():
+    told = ran("import json\njson.dumps({'a': 1}, indent=1)")
+    assert "json" in told.packages and "json.dumps" in told.functions
+
+
+def test_what_runs_in_a_thread_of_the_cell_is_told():
+    assert "inner" in names(ran("import threading\nt = threading.Thread(target=inner)\nt.start()\nt.join()"))
+
+
+def test_what_runs_after_an_error_is_told_too():
+    assert {"outer", "inner"} <= names(ran("try:\n    1 / 0\nexcept ZeroDivisionError:\n    outer()"))
+
+
+def test_between_cells_nobody_looks():
+    space = {"__name__": "__main__"}
+    exec("def f(): return 1", space)
+    watch = Watch(space)
+    watch.begin()
+    told = watch.end()
+    space["f"]()
+    watch.close()
+    assert names(told) == set() and sys.getprofile() is None
