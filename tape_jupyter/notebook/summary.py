@@ -1,5 +1,6 @@
 """Notebook room: the short static summary below a taped cell, as text and as HTML. No script, nothing from elsewhere,
-colours of the page around it; every recorded word is escaped. A saved notebook shows it without a kernel.
+colours of the page around it; every recorded word is escaped, and none is read as TeX (prices begin with a dollar).
+A saved notebook shows it without a kernel.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def html(report: CellReport, shown: BaseException | None = None, falls: Sequence
     if report.calls:
         head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
     style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
-    return f'<div class="tape-summary" style="{style}">{head}{remarks}</div>'
+    return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{style}">{head}{remarks}</div>'
 
 
 def headline(report: CellReport) -> str:
