@@ -37,26 +37,33 @@ def walk(entry: Entry, taints: Taints, lines: Mapping[int, int | None]) -> list[
     holds = entry.index in lines
     line = lines.get(entry.index)
     reasons = [HOLDS] if holds else []
-    stopped_after: int | None = None
+    stopped = False
     for step in entry.steps:
         hits = taints.hits(step)
         at_call = holds and (line is None or step.line <= line <= max(step.end, step.line))
-        not_reached = stopped_after is not None and step.line > stopped_after
-        if not (hits or at_call or not_reached):
+        if not (hits or at_call or stopped):
             for written in step.strong:
                 taints.clear(written)
             continue
         if not holds:
             reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
-        if at_call or not_reached or any(read not in step.amends for read, _, _ in hits):
+        if at_call or stopped or any(read not in step.amends for read, _, _ in hits):
             for written in step.strong | step.weak:
                 taints.add(written, entry)
         else:
             for written in step.strong:
                 taints.clear(written)
-        if stopped_after is None and not (step.calm_call if at_call and not hits else step.calm):
-            stopped_after = step.end or step.line
+        stopped = stopped or not _goes_on(step, hits)
     return reasons
+
+
+def _goes_on(step: Step, hits: list[tuple[str, str, Entry]]) -> bool:
+    """Whether what follows a tainted step is reached all the same. To add to a box of which another part differs does
+    not raise.
+    """
+    if all(read in step.amends and written != read for read, written, _ in hits):
+        return step.calm_call
+    return step.calm
 
 
 class Taints:

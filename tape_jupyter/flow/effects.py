@@ -59,6 +59,8 @@ def may_change(touch: Touch, value: Any, argument_of: Any = None) -> bool:
         return False
     if touch.how in ("item", "attr", "aug"):
         return True
+    if isinstance(value, type) and root_module(value) in _FIXED:
+        return False
     if touch.how == "next":
         return not isinstance(value, (*_BOXES, type)) and hasattr(type(value), "__next__")
     if touch.how == "argument":
@@ -92,7 +94,8 @@ def _handed(touch: Touch, function: Any) -> bool:
 
 def keeps_state(function: types.FunctionType) -> bool:
     """Whether a function holds values that outlast its call."""
-    return bool(function.__closure__ or function.__dict__ or function.__defaults__ or function.__kwdefaults__)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return bool(function.__closure__ or function.__dict__) or any(type(each) not in _INERT for each in defaults)
 
 
 def _any_changes(function: Any) -> bool:

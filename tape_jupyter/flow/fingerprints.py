@@ -286,7 +286,7 @@ class _Walk:
         self.ids.add(id(value))
         self.classes.add(id(value))
         self.say(f"function {value.__qualname__}")
-        for each in (value.__code__, value.__defaults__, value.__kwdefaults__, value.__dict__):
+        for each in (value.__code__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None):
             self.go(each, depth, foreign=False)
         for cell in value.__closure__ or ():
             try:
@@ -365,8 +365,13 @@ class _Walk:
                 self.say(key)
                 self.go(each, depth, foreign=False)
 
+    def slot(self, value: types.MemberDescriptorType, _depth: int) -> None:
+        self.say(f"slot {value.__qualname__}")
+
     def mapped(self, value: Any, depth: int) -> None:
         self.say(type(value).__name__)
+        if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
+            return  # which all fields of all dataclasses have in common
         inner = value.mapping if isinstance(value, type({}.keys()) | type({}.values()) | type({}.items())) else value
         self.go(dict(inner), depth, foreign=False)
         self._held_by(value, depth)
@@ -432,10 +437,16 @@ class _Walk:
         for base in value.__bases__:
             if base is not object:
                 self.go(base, depth, foreign=False)
-        for name, each in sorted(type.__dict__["__dict__"].__get__(value).items()):
-            if name not in _SKIPPED:
+        inside = sorted(type.__dict__["__dict__"].__get__(value).items())
+        for name, each in inside:
+            if name not in _SKIPPED and not _is_generated(name, each):
                 self.say(name)
                 self.go(each, depth, foreign=False)
+        ids, opaque = set(self.ids), self.opaque
+        for name, each in inside:
+            if _is_generated(name, each):
+                self.go(each, depth, foreign=False)
+        self.ids, self.opaque = ids, opaque
 
     def _instance(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
         users = is_users(kind.__module__ if isinstance(kind.__module__, str) else "")
@@ -522,6 +533,13 @@ def _passing(kind: type, key: Any, value: Any) -> bool:
     return not any(_is_users_own(each) for each in (type(value), *inside.values()))
 
 
+def _is_generated(name: str, value: Any) -> bool:
+    """Whether `dataclass` put it into a class: nobody changes it, so those who have it have nothing in common."""
+    if isinstance(value, types.FunctionType):
+        return value.__code__.co_filename == "<string>" or value.__globals__.get("__name__") == "dataclasses"
+    return name in ("__dataclass_fields__", "__dataclass_params__")
+
+
 def _is_users_own(value: Any) -> bool:
     module = value.__module__ if isinstance(value, type | types.FunctionType) else type(value).__module__
     return is_users(module if isinstance(module, str) else "")
@@ -553,6 +571,7 @@ def _reduced(value: Any) -> Any:
 _LOOKS: dict[type, Callable[[_Walk, Any, int], None]] = {
     types.FunctionType: _Walk.function,
     types.CodeType: _Walk.code,
+    types.MemberDescriptorType: _Walk.slot,
     types.MethodType: _Walk.method,
     types.BuiltinFunctionType: _Walk.builtin,
     types.ModuleType: _Walk.module,

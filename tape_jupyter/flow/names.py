@@ -144,6 +144,12 @@ def all_nested(code: CodeType) -> Iterator[CodeType]:
         yield from all_nested(inner)
 
 
+@lru_cache(4096)
+def texts_of(code: CodeType) -> frozenset[str]:
+    """Texts that stand in a piece of code."""
+    return frozenset(const for const in code.co_consts if isinstance(const, str))
+
+
 _PLAIN = TransformerManager()  # type: ignore[no-untyped-call]
 
 

@@ -151,10 +151,10 @@ def written(name: str, used: Uses, variables: Variables) -> set[str]:
             return set()
         if touch.how == "method":
             target = value_at(touch.path, value)
-            if type(target) not in _BUILTIN or touch.path == name:
+            if type(target) not in _BUILTIN or touch.path == name or not _is_only_there(steps(touch.path), value):
                 return set()
             found.add(touch.path)
-        elif _stores(touch.path, value):
+        elif _stores(touch.path, value) and _is_only_there(steps(touch.path)[:-1], value):
             found.add(touch.path)
         else:
             return set()
@@ -171,6 +171,8 @@ def appended(name: str, used: Uses, variables: Variables) -> str:
     inside = [p for root, p in used.parts if root == name and p.removesuffix(".append()") != ways[0].path]
     if type(target) is not list or not target or inside or name in used.bare or used.counted:
         return ""
+    if not _is_only_there(steps(ways[0].path), value):
+        return ""
     return f"{ways[0].path}[{len(target) - 1}]"
 
 
@@ -180,6 +182,58 @@ def target(path: str, value: Any) -> Any:
     for kind, key in way[:-1]:
         value = attribute(value, key) if kind == "attr" else _item(value, key)
     return value
+
+
+def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
+    """Whether the objects on a way into a value are at no other place of it: `grid = [row, row]` has one twice."""
+    met, inner = set(), value
+    for kind, key in way:
+        inner = attribute(inner, key) if kind == "attr" else _item(inner, key)
+        met.add(id(inner))
+    return not met or _is_each_met_once(value, met)
+
+
+_MANY = 5_000
+"""Objects that are looked at; in more of them anything may be twice."""
+
+
+def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
+    met: set[int] = set()
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if len(seen) > _MANY:
+            return False
+        inner = list(_held_in(each))
+        for one in inner:
+            if id(one) in looked_for:
+                if id(one) in met:
+                    return False
+                met.add(id(one))
+        todo += inner
+    return True
+
+
+def _held_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from dict.values(value)
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        yield from value
+    elif isinstance(value, type):
+        yield from type.__dict__["__dict__"].__get__(value).values()
+    if not isinstance(value, type | types.ModuleType) and type(inside := _inside(value)) is dict:
+        yield from inside.values()
+
+
+def _inside(value: Any) -> Any:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
 
 def value_at(path: str, value: Any) -> Any:

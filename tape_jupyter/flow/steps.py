@@ -29,6 +29,8 @@ class Built:
     steps: tuple[Step, ...] = ()
     changed: frozenset[str] = frozenset()
     opaque: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
+    """Of `changed`, those that the text says may change: no older entry need have done it."""
 
 
 def build(seen: Seen) -> Built:
@@ -43,6 +45,7 @@ def build(seen: Seen) -> Built:
     changed, opaque = _changed(seen, drafts)
     for each in drafts:
         _may_change(seen, each)
+    claimed = changed & {n for d in drafts for r in d.strong | d.weak if (n := name_of(r)) is not None}
     _share_out_changes(seen, drafts, changed)
     surroundings = Surroundings(seen)
     for each in drafts:
@@ -50,7 +53,7 @@ def build(seen: Seen) -> Built:
     for each in drafts:
         _narrow(seen, each)
     steps = tuple(_step(seen, each) for each in drafts)
-    return Built(steps, frozenset(changed), frozenset(opaque))
+    return Built(steps, frozenset(changed), frozenset(opaque), frozenset(claimed))
 
 
 def mentioned(statement: Statement, variables: Variables) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tape_jupyter.flow.effects import MUTATORS, code_changes
 from tape_jupyter.flow.modules import MACHINERY, bag
-from tape_jupyter.flow.names import names_of
+from tape_jupyter.flow.names import names_of, texts_of
 from tape_jupyter.flow.observed import Draft, Seen
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, is_library, is_module_of_users
@@ -141,9 +141,21 @@ class Surroundings:
         if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
             draft.weak.add("file:*")
         looks = bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
-        if looks and drafts_by:
+        if looks and drafts_by and not self._only_says(draft):
             draft.reads.add("file:*")
         self._processes(draft, words)
+
+    @staticmethod
+    def _only_says(draft: Draft) -> bool:
+        """A shell line that only prints: what looked for the shell's program is none of its doing."""
+        used = draft.statement.uses
+        commands = [m for m in used.magics if m.name in ("system", "getoutput", "sx")]
+        return (
+            bool(commands)
+            and commands == list(used.magics)
+            and not used.called
+            and all(m.constant and _only_says(m.line) for m in commands)
+        )
 
     def _processes(self, draft: Draft, words: set[str]) -> None:
         del words
@@ -169,7 +181,9 @@ class Surroundings:
         return bool(name) and any(name in text for text in texts)
 
     def _literal(self, path: str) -> bool:
-        return any(self._claims_by(s.texts, path) for s in self.seen.cell.statements)
+        """Whether the path stands in the text of the cell, or of a function that ran."""
+        ran = (texts_of(code) for _, code in self.seen.ran.codes)
+        return any(self._claims_by(t, path) for t in (*(s.texts for s in self.seen.cell.statements), *ran))
 
     # ---------------------------------------------------------------- libraries
     def _libraries(self, draft: Draft) -> None:
@@ -242,6 +256,7 @@ class Surroundings:
         """A store below a library's module or class, or a call for its effect; `certain`: the attribute, if any."""
         if ".environ" in touch.dotted and (touch.how != "method" or touch.what in MUTATORS):
             draft.weak.add("ambient:environment")
+            return
         if touch.how == "method":
             if self._for_effect(touch, package):
                 draft.weak.add(f"library:{package}")
@@ -363,8 +378,12 @@ def _dotted(path: str) -> str:
     return f".{rest}" if rest else ""
 
 
+_LOOKING = re.compile(r"[*?\[<|;&`]|\$\(")
+"""Signs by which the shell looks at files or runs something else."""
+
+
 def _only_says(command: str) -> bool:
-    return command.strip().partition(" ")[0] in (
+    return not _LOOKING.search(command) and command.strip().partition(" ")[0] in (
         "echo",
         "pwd",
         "date",
@@ -379,4 +398,4 @@ def _only_says(command: str) -> bool:
 
 def _may_write(command: str) -> bool:
     first = command.strip().partition(" ")[0].rpartition("/")[2]
-    return ">" in command or "|" in command or ";" in command or first not in _READING_COMMANDS
+    return re.search(r"[>|;&`]|\$\(", command) is not None or first not in _READING_COMMANDS

@@ -66,6 +66,7 @@ class Tracker:
         self._files = FileWatch()
         self._open: _Open | None = None
         self._threads = _alive()
+        self._looked: Mapping[str, int] = {}
         self.failures: list[str] = []
         """Tracebacks of our own errors."""
         self.lines: dict[int, int] = {}
@@ -220,6 +221,7 @@ class Tracker:
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins")
         self.variables.ever.update(k for k in patches["builtins"].after) if "builtins" in patches else None
         built = build(seen)
+        self._older({n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index)
         entry.ambient = changes | {f"{ambient.MODULE}{name}": change for name, change in patches.items()}
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         self._keep(entry, seen)
@@ -241,9 +243,8 @@ class Tracker:
             if place != "?":
                 reach |= variables.closure(variables.used_by(place, code))
         reach |= variables.sharing(reach)
-        variables.now, looked = entry.index, dict(variables.looked)
+        variables.now, self._looked = entry.index, dict(variables.looked)
         before = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
-        self._older(before, looked, entry.index)
         rebound = frozenset(
             n
             for n in {*ids, *before}
@@ -257,13 +258,15 @@ class Tracker:
             results=running.results, rebound=rebound,
         )  # fmt: skip
 
-    def _older(self, before: Mapping[str, Print | None], looked: Mapping[str, int], index: int) -> None:
-        """A change of a name that was not looked at after each entry may be that of any entry since."""
+    def _older(self, before: Mapping[str, Print | None], index: int) -> None:
+        """A change of a name that was not looked at after each entry, and that this one's text does not claim, may be
+        that of any entry since.
+        """
         for name, was in before.items():
             now = self.variables.prints.get(name)
             if was is None or now is None or was.digest == now.digest:
                 continue
-            for entry in self.history.entries[looked.get(name, index) + 1 : index]:
+            for entry in self.history.entries[self._looked.get(name, index) + 1 : index]:
                 entry.steps = tuple(
                     replace(s, weak=s.weak | {name}) if name not in s.strong else s for s in entry.steps
                 )

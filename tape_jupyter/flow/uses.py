@@ -268,7 +268,8 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: C901 - one way to call a branch
-        if self._counts(node) or self._is_magic(node) or self._runs_a_text(node) or self._handed_globals(node):
+        ways = (self._counts, self._is_magic, self._runs_a_text, self._handed_globals, self._looks_into)
+        if any(way(node) for way in ways):
             return
         func, dropped = node.func, node in self._dropped
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
@@ -298,6 +299,15 @@ class _Visitor(ast.NodeVisitor):
             self.visit(func)
         for argument in [*node.args, *(k.value for k in node.keywords)]:
             self.visit(argument)
+
+    def _looks_into(self, node: ast.Call) -> bool:
+        """vars(x), dir(x): of the argument alone."""
+        if not (isinstance(node.func, ast.Name) and node.func.id in ("vars", "dir") and node.args):
+            return False
+        self.called.add(node.func.id)
+        for argument in node.args:
+            self.visit(argument)
+        return True
 
     def _counts(self, node: ast.Call) -> bool:
         """len(x): how it is filled does not matter, where it was only filled in places that are there anyway."""
