@@ -186,7 +186,7 @@ class Tracker:
         self._open.began = time.perf_counter()
 
     def _begin_midway(self, info: Any) -> None:
-        """The cell that installs us is an entry, unless it does nothing else: most notebooks import beside %load_ext."""
+        """The cell that installs us is an entry, unless it does nothing else: most import beside %load_ext."""
         if len(cell_names(transform(info.raw_cell)).statements) > 1 and not self._skips(info.raw_cell):
             self.pre_run_cell(info)
             self._look()

