@@ -30,7 +30,8 @@ def away(request, monkeypatch):
 def test_it_runs_every_cell_and_tells_what_each_shows(tmp_path, away):
     started = []
     done = replay(
-        job(tmp_path, "x = 1\nprint('hi')\nx + 1", "await __import__('asyncio').sleep(0)\n1/0", "x"), started.append
+        job(tmp_path, "x = 1\nprint('hi')\nx + 1", "await __import__('asyncio').sleep(0)\n1/0", "x"),
+        hermetic.Hearer(started.append),
     )
     assert done.failed is None and done.away == away and started == [0, 1, 2]
     assert [each.text for each in done.ran] == ["hi\n2\n", "ZeroDivisionError: division by zero", "1\n"]

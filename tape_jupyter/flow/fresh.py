@@ -16,7 +16,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
-from IPython.core.displayhook import DisplayHook
+from IPython.core.displayhook import CapturingDisplayHook, DisplayHook
+from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets import Type
@@ -42,8 +43,15 @@ class FreshShell(InteractiveShell):
 
     displayhook_class = Type(_Hook)
 
+    shown: Any = None
+    """What the running cell shows."""
+
     def enable_gui(self, gui: str | None = None) -> None:
         """Figures are displayed, not shown in a window."""
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        if self.shown is not None:
+            self.shown.error(str(etype.__name__), str(evalue), stb)
 
 
 def shell() -> FreshShell:
@@ -57,31 +65,128 @@ def shell() -> FreshShell:
 
 
 def execute(shell: InteractiveShell, source: str) -> dict[str, Any]:
-    """Run a cell. `text`: standard output, the text of each display, the error's line; `images`: digests."""
+    """Run a cell. `text`: standard output, the text of each display, the error's line; `images`: digests; `outputs`:
+    all that it showed, in its order, as notebooks have it.
+    """
     with capture_output() as caught:
+        shown = _Shown(caught)
+        shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
+        if isinstance(shell, FreshShell):
+            shell.shown = shown
         result: Any = shell.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
+        shown.printed()
     error = result.error_in_exec or result.error_before_exec
-    printed = caught.stdout
-    if error is not None:  # the traceback goes to standard output, too: colours, paths and line numbers of this process
-        printed = printed.partition("\x1b[")[0] if "\x1b[" in printed else printed.partition("-" * 75)[0]
-    outputs: list[Any] = [each for each in caught.outputs if not _summary(each)]
-    bundles: list[dict[str, Any]] = [getattr(each, "data", each) for each in outputs]
+    told = [each for each in shown.outputs if not _summary(each)]
+    printed = "".join(each["text"] for each in told if each.get("name") == "stdout")
+    bundles: list[dict[str, Any]] = [each["data"] for each in told if "data" in each]
     return {
-        "text": shown(printed, bundles, error),
+        "text": text_of(printed, bundles, error),
         "images": [
             _digest(data) for bundle in bundles for kind, data in sorted(bundle.items()) if kind.startswith("image/")
         ],
+        "outputs": shown.outputs,
         "error": None if error is None else type(error).__name__,
-        "stderr": caught.stderr,
+        "stderr": "".join(each["text"] for each in told if each.get("name") == "stderr"),
     }
 
 
-def _summary(output: Any) -> bool:
+class _Shown:
+    """The outputs of one cell as they come; what it prints is `caught`."""
+
+    def __init__(self, caught: Any) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self._caught, self._told, self._clear = caught, {"stdout": 0, "stderr": 0}, False
+
+    def printed(self) -> None:
+        """Take in what was printed since."""
+        for name, at in self._told.items():
+            text = getattr(self._caught, name)
+            self._told[name] = len(text)
+            if len(text) > at:
+                self._add({"output_type": "stream", "name": name, "text": text[at:]})
+
+    def data(self, data: Mapping[str, Any], metadata: Any, *, named: Any = None, count: int | None = None) -> None:
+        self.printed()
+        output: dict[str, Any] = {"output_type": "display_data", "data": _plain(data), "metadata": dict(metadata or {})}
+        output |= {} if count is None else {"output_type": "execute_result", "execution_count": count}
+        self._add(output | ({} if named is None else {"display_id": named}))
+
+    def update(self, data: Mapping[str, Any], named: Any) -> None:
+        for output in self.outputs:
+            if named is not None and output.get("display_id") == named:
+                output["data"] = _plain(data)
+
+    def error(self, kind: str, value: str, lines: Iterable[str]) -> None:
+        self.printed()
+        self._add({"output_type": "error", "ename": kind, "evalue": value, "traceback": list(lines)})
+
+    def clear(self, *, wait: bool) -> None:
+        self.printed()
+        self._clear = wait
+        if not wait:
+            self.outputs.clear()
+
+    def _add(self, output: dict[str, Any]) -> None:
+        if self._clear:
+            self.outputs.clear()
+            self._clear = False
+        self.outputs.append(output)
+
+
+class _Publisher(DisplayPublisher):
+    """Where IPython hands on what is displayed."""
+
+    def __init__(self, shown: _Shown) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._shown = shown
+
+    def publish(
+        self,
+        data: Any,
+        metadata: Any = None,
+        source: Any = None,  # noqa: ARG002 - IPython's
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        named = (transient or {}).get("display_id")
+        if update:
+            self._shown.update(data, named)
+        else:
+            self._shown.data(data, metadata, named=named)
+
+    def clear_output(self, wait: bool = False) -> None:
+        self._shown.clear(wait=wait)
+
+
+class _Results(CapturingDisplayHook):
+    """Where IPython hands on the value of a cell's last expression."""
+
+    def __init__(self, shell: InteractiveShell, shown: _Shown) -> None:
+        super().__init__(shell)  # type: ignore[no-untyped-call]
+        self._shown = shown
+
+    def __call__(self, result: Any = None) -> None:
+        if result is not None:
+            data, metadata = self.shell.display_formatter.format(result)
+            if data:
+                self._shown.data(data, metadata, count=self.shell.execution_count)
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON has it."""
+    told = {kind: base64.b64encode(each).decode() if isinstance(each, bytes) else each for kind, each in data.items()}
+    plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    return plain
+
+
+def _summary(output: Mapping[str, Any]) -> bool:
     """Whether it is what the tape says below a taped cell: how long it took is in it."""
-    return bool((getattr(output, "metadata", None) or {}).get("tape"))
+    return bool((output.get("metadata") or {}).get("tape"))
 
 
-def shown(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None) -> str:
+def text_of(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None) -> str:
     """Standard output, then the text/plain of each display, then `Type: message` of the error, a line each."""
     parts = [printed] if printed else []
     parts += [_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]

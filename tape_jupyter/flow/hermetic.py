@@ -72,6 +72,8 @@ class Ran:
     index: int
     text: str
     images: tuple[str, ...] = ()
+    outputs: tuple[Mapping[str, Any], ...] = ()
+    """All that it showed, in its order, as notebooks have it."""
     error: str | None = None
     stderr: str = ""
     after: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +91,43 @@ class Replayed:
     failed: str | None = None
     away: str = "layers"
     """How it was kept from the world: "layers" (by the system) or "copy" (by a hook)."""
+
+
+class Leash:
+    """Ends a replay from another thread, whenever: also before it has begun."""
+
+    def __init__(self) -> None:
+        self.pulled = False
+        self._ends: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+
+    def pull(self) -> None:
+        with self._lock:
+            self.pulled = True
+            if self._ends is not None:
+                self._ends()
+
+    def tie(self, ends: Callable[[], None] | None) -> None:
+        """What `pull` does from now on; None: nothing any more."""
+        with self._lock:
+            self._ends = ends
+            if self.pulled and ends is not None:
+                ends()
+
+
+def _never(_: Ran) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Hearer:
+    """What goes on meanwhile. `starts` hears the index of each entry that starts; `ends` says of each that ran whether
+    the replay ends there; `leash` ends it at any time.
+    """
+
+    starts: Callable[[int], object] = int
+    ends: Callable[[Ran], bool] = _never
+    leash: Leash = field(default_factory=Leash)
 
 
 def job(
@@ -138,8 +177,9 @@ def impossible(history: Iterable[Entry]) -> str | None:
     return None
 
 
-def replay(job: Job, told: Callable[[int], None] = lambda _: None) -> Replayed:
-    """Run the job to its end. `told` hears the index of each entry that starts. Blocks; call it from a thread."""
+def replay(job: Job, hearer: Hearer | None = None) -> Replayed:
+    """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
+    told = hearer or Hearer()
     layered = _layers()
     with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
         if layered:
@@ -217,7 +257,7 @@ def _size(folder: str) -> int:
     return total
 
 
-def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int], None], away: str) -> Replayed:
+def _converse(job: Job, command: Command, roots: list[str], told: Hearer, away: str) -> Replayed:
     reading, writing = os.pipe()
     asked = command([sys.executable, "-m", "tape_jupyter.flow.fresh", str(writing)])
     child = subprocess.Popen(  # noqa: S603 - this interpreter, and the history of this kernel
@@ -245,12 +285,14 @@ def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int]
     said: list[str] = []
     drain = threading.Thread(target=lambda: said.extend(child.stderr or ()), name="tape proof", daemon=True)
     drain.start()
+    told.leash.tie(lambda: _kill(child))
     try:
         _give(child, job, roots)
         with os.fdopen(reading, encoding="utf-8") as lines:
-            ran, started = _hear(lines, told)
+            ran, started, ended = _hear(lines, told)
     finally:
         timer.cancel()
+        told.leash.tie(None)
         _kill(child)
         child.wait()
         drain.join(1)
@@ -258,7 +300,8 @@ def _converse(job: Job, command: Command, roots: list[str], told: Callable[[int]
             child.stdin.close()
         if child.stderr is not None:
             child.stderr.close()
-    failed = _failure(job, ran, started, late.is_set(), said)
+    ended = ended or told.leash.pulled
+    failed = _failure(job, ran, started, said, late=late.is_set(), ended=ended)
     return Replayed(tuple(ran), failed, away)
 
 
@@ -277,28 +320,30 @@ def _give(child: subprocess.Popen[str], job: Job, roots: list[str]) -> None:
             child.stdin.flush()
 
 
-def _hear(lines: Iterable[str], told: Callable[[int], None]) -> tuple[list[Ran], int]:
+def _hear(lines: Iterable[str], told: Hearer) -> tuple[list[Ran], int, bool]:
     ran: list[Ran] = []
     started = -1
     for line in lines:
         said: dict[str, Any] = json.loads(line)
         if "starting" in said:
             started = said["starting"]
-            told(started)
+            told.starts(started)
             continue
-        for key in ("images", "refused"):
+        for key in ("images", "refused", "outputs"):
             said[key] = tuple(said[key])
         for key in ("changed", "opaque"):
             said[key] = frozenset(said[key])
         ran.append(Ran(**said))
-    return ran, started
+        if told.ends(ran[-1]):
+            return ran, started, True
+    return ran, started, False
 
 
-def _failure(job: Job, ran: list[Ran], started: int, late: bool, said: list[str]) -> str | None:
+def _failure(job: Job, ran: list[Ran], started: int, said: list[str], *, late: bool, ended: bool) -> str | None:
     for each in ran:
         if each.refused:
             return f"not provable: cell {each.index + 1} {each.refused[0]}"
-    if len(ran) == len(job.sources):
+    if ended or len(ran) == len(job.sources):
         return None
     cell = f"cell {started + 1}" if started >= 0 else "starting"
     if late:

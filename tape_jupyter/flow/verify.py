@@ -78,6 +78,17 @@ def _last_makers(history: History) -> dict[str, int]:
     return {name: entry.index for entry in history for name in entry.changed}
 
 
+def variables_differing(history: History, replayed: Replayed) -> list[str]:
+    """The names that hold something else after the replay, by fingerprint; those that nobody can look into left out."""
+    last, found = _last_makers(history), set()
+    for ran in replayed.ran:
+        entry = history[ran.index]
+        for name in (entry.changed | ran.changed) - entry.opaque - ran.opaque:
+            if last.get(name, entry.index) == entry.index and entry.after.get(name, "") != ran.after.get(name, ""):
+                found.add(name)
+    return sorted(found)
+
+
 def _state(entry: Entry, ran: Ran, last: Mapping[str, int]) -> str | None:
     """How what it left for good differs. Opaque values and what was overwritten since are not compared."""
     opaque = entry.opaque | ran.opaque

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tape_jupyter.bodies import decode
 from tape_jupyter.calls import Reply, header
-from tape_jupyter.cassette import Entry, Overridden
+from tape_jupyter.cassette import Cassette, Entry, Overridden
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.notebook.comparison import Mark, SpanChange, short
 from tape_jupyter.notebook.taped import Cell
@@ -28,6 +28,11 @@ def calls_changed(run: str, cell: Cell) -> list[SpanChange]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         found.append(_pair(old or _like(recorded, entry), entry))
     return [*found, *(SpanChange(name, None, _called(old), "gone") for name, old in recorded.items())]
+
+
+def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:
+    """The calls of these recordings, each beside what the take answers in its place."""
+    return [_pair(_recorded(entry), entry) for entry in take.calls if entry.run in runs]
 
 
 def _recorded(entry: Entry) -> Entry:

@@ -86,6 +86,8 @@ class Comparison:
     variables: tuple[VariableChange, ...] = ()
     skipped: tuple[str, ...] = ()
     stopped: str | None = None
+    note: str = ""
+    """What else there is to know, in sentences."""
     proof: Proof = field(default_factory=Proof)
 
     def record(self) -> dict[str, Any]:
@@ -111,6 +113,7 @@ class Comparison:
             lines += [f"  {each.name}: {each.before} -> {each.after}" for each in self.variables]
         lines += [f"not run: {each}" for each in self.skipped]
         lines += [f"stopped: {self.stopped}"] if self.stopped else []
+        lines += [self.note] if self.note else []
         lines += [f"proof: {self.proof.text}"] if self.proof.text else []
         return "\n".join(lines)
 

@@ -16,6 +16,8 @@ from tape_jupyter.flow.history import History
 from tape_jupyter.notebook.comparison import Proof
 from tape_jupyter.notebook.displayed import Output
 
+_LOADED = "The tape_jupyter extension is already loaded. To reload it, use:\n  %reload_ext tape_jupyter\n"
+"""What IPython says where the cell that loads the tape runs again in the same kernel."""
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 
 
@@ -82,6 +84,7 @@ def text_of(shown: Iterable[Output]) -> str:
     """What a cell shows, as flow/fresh.py tells it: standard output, the text of each display, the error's line."""
     told = [each for each in shown if not outputs.is_summary(each)]
     printed = "".join(each["text"] for each in told if each["output_type"] == "stream" and each["name"] == "stdout")
+    printed = printed.replace(_LOADED, "")
     parts = [_line(str(each["data"]["text/plain"])) for each in told if "text/plain" in each.get("data", {})]
     errors = [f"{each['ename']}: {each['evalue']}" for each in told if each["output_type"] == "error"]
     return "".join([printed, *parts, *errors])

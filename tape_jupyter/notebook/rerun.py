@@ -32,6 +32,7 @@ from tape_jupyter.notebook.comparison import (
     variables_changed,
 )
 from tape_jupyter.notebook.displayed import Displayed, Output, Run
+from tape_jupyter.notebook.fresh_rerun import Fresh
 from tape_jupyter.notebook.paths import MAIN
 from tape_jupyter.notebook.proof import Case
 from tape_jupyter.notebook.routes import Here, Message, Parents, Route, State
@@ -58,6 +59,8 @@ class Ask:
     take: Cassette
     entries: frozenset[int] | None = None
     on_divergence: str = "stop"
+    fresh: bool = False
+    """Everything, in a new process (fresh_rerun.py); so it is also where the plan says that only that gets it right."""
 
 
 @dataclass(slots=True)
@@ -118,6 +121,8 @@ class Rerunner:
         self.compared: Comparison | None = None
         self.proving: threading.Thread | None = None
         self.parked: Parked | None = None
+        self.fresh: Fresh | None = None
+        self.freshening: threading.Thread | None = None
         self.learned: set[int] = set()
         self._machine: Rerun | None = None
         self._ask: Ask | None = None
@@ -157,6 +162,9 @@ class Rerunner:
         began, self._began = self._began, False
         history = self.history
         self._asked_by = self.parents.now()
+        if not began and history is not None and len(history) and self._newest is None:  # the cell that loaded us
+            self._newest = history[-1]
+            self.parents.keep(len(history) - 1, self._asked_by)
         new = began and history is not None and len(history) and history[-1] is not self._newest
         if new and self._planned is None and history is not None:
             self._newest = history[-1]
@@ -174,7 +182,7 @@ class Rerunner:
 
     @property
     def running(self) -> bool:
-        return self._machine is not None
+        return self._machine is not None or self.fresh is not None
 
     @property
     def planned(self) -> Planned | None:
@@ -219,18 +227,50 @@ class Rerunner:
             raise TapeUsageError(
                 "a re-run is on: go on (%tape rerun --on-divergence ...) or end it (%tape rerun --cancel)"
             )
+        if ask.fresh or ask.plan.hermetic:
+            self._start_fresh(ask, tell)
+            return
         history = self._history()
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else _nothing
         self._machine = Rerun(history, ask.plan, self.shell, ticked=ask.entries, resync=resync)
+        if doubt := self._machine.doubt:
+            self._machine = self._route = None
+            self._start_fresh(replace(ask, plan=replace(ask.plan, hermetic=doubt)), tell)
+            return
         self._before, self._spans, self._left_out, self._decided = Before(), [], {}, {}
         self._cancelling, self.parked = False, None
-        if ask.plan.hermetic is None and self._machine.doubt:
-            ask.plan = replace(ask.plan, hermetic=self._machine.doubt)
         names = {name for entry in history for name in entry.changed}
         self._before.variables = shorts(self.shell.user_ns, names)
         self._then(self._next)
+
+    def _start_fresh(self, ask: Ask, tell: Tell) -> None:
+        history, why = self._history(), (ask.plan.hermetic or "") if not ask.fresh else ""
+        was = History(list(history))
+        notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
+
+        def over(compared: Comparison | None) -> None:
+            self.fresh = None
+            if compared is None:
+                tell("cancelled", {})
+            else:
+                self.compared = compared
+                tell("done", compared.record())
+
+        fresh = Fresh(
+            was,
+            self.displayed,
+            self.parents,
+            self.shell.user_ns,
+            ask.take,
+            notebook,
+            ask.on_divergence,
+            tell,
+            over,
+            why,
+        )
+        self.freshening, self.fresh = fresh.begin(history), fresh
 
     def _then(self, step: Callable[[], None]) -> None:
         """Steps run one after another, however deep they are asked for."""
@@ -352,6 +392,9 @@ class Rerunner:
         """End it and put everything back, at any moment and from any thread; a cell that runs is interrupted."""
         if not self.running:
             raise TapeUsageError("no re-run is on")
+        if self.fresh is not None:
+            self.fresh.cancel()
+            return
         self._cancelling, self._tell = True, tell or self._tell
         if self.parked is not None:
             self._then(self._cancelled)

@@ -15,6 +15,7 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.flow.plan import Plan, PlanCell
 from tape_jupyter.notebook import rerun
+from tape_jupyter.notebook.fresh_rerun import NO_NETWORK
 from tape_jupyter.notebook.rerun import Ask, Rerunner
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 PLAN_USAGE = "%tape plan [TAKE]"
 USAGE = (
-    "%tape rerun [TAKE] [--cells 3,5] [--on-divergence stop|live|stale]; at a divergence: "
+    "%tape rerun [TAKE] [--fresh | --cells 3,5] [--on-divergence stop|live|stale]; at a divergence: "
     "%tape rerun --on-divergence live|stale|skip, --write TEXT, --cancel"
 )
 CHOICES = (
@@ -41,6 +42,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="%tape rerun", add_help=False, allow_abbrev=False)
     parser.add_argument("take", nargs="?", default="")
     parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--on-divergence", choices=POLICIES)
     parser.add_argument("--write")
     parser.add_argument("--cancel", action="store_true")
@@ -70,9 +72,16 @@ def run(cells: Cells, root: Path, line: str, say: Callable[[str], None]) -> None
         raise TapeUsageError("no re-run waits at a divergence")
     take = take_of(root, *([said.take] if said.take else []))
     made = runner.plan(take)
+    fresh = said.fresh or made.hermetic is not None
+    if fresh and said.on_divergence == "live":
+        raise TapeUsageError(NO_NETWORK)
+    if said.fresh and said.cells:
+        raise TapeUsageError("--fresh runs every cell: leave out --cells")
     say(plan_text(made))
+    if fresh:
+        say(f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)")
     entries = ticked(made, said.cells) if said.cells else None
-    ask = Ask(made, take, entries, said.on_divergence or "stop")
+    ask = Ask(made, take, entries, said.on_divergence or "stop", said.fresh)
     return _after_the_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
 
 

@@ -86,6 +86,14 @@ class Parents:
             for output in shown:
                 self._send(message, output)
 
+    def show_below(self, asked: Message, heading: str, shown: Iterable[Output]) -> None:
+        """Add outputs to the cell of another message, under a heading."""
+        if not asked or self.kernel is None:
+            return
+        with self.speaking_for(asked):
+            for output in ({"output_type": "stream", "name": "stdout", "text": heading}, *shown):
+                self._send(asked, output)
+
     def _send(self, message: Message, output: Output) -> None:
         content = {k: v for k, v in output.items() if k not in ("output_type", "display_id")}
         if "display_id" in output:

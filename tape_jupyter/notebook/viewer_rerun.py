@@ -13,6 +13,7 @@ from tape_jupyter import takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import lab, rerun
+from tape_jupyter.notebook.fresh_rerun import NO_NETWORK
 from tape_jupyter.notebook.rerun import CHOICES, Ask, Rerunner
 from tape_jupyter.notebook.viewer import Forged, Viewer, answers
 
@@ -36,10 +37,6 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     entries, policy = message.get("entries"), message.get("on_divergence", "stop")
     if not _numbers(entries) or policy not in _POLICIES or not isinstance(message.get("fresh", False), bool):
         raise Forged("rerun")
-    if message.get("fresh"):
-        raise TapeUsageError(
-            "everything fresh is for a new kernel: tape rerun NB --output NEW.ipynb runs it whole there"
-        )
     runner, take = rerun.of(viewer.cells), _take(viewer, message)
     made = runner.plan(take, _entries(runner, message.get("changed") or []) or None)
     if unknown := set(entries or ()) - set(made.entries):
@@ -47,7 +44,10 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if runner.running:
         raise TapeUsageError("a re-run is on already")
     _require_idle(runner)
-    ask = Ask(made, take, frozenset(entries) if entries is not None else None, policy)
+    fresh = bool(message.get("fresh"))
+    if policy == "live" and (fresh or made.hermetic):
+        raise TapeUsageError(NO_NETWORK)
+    ask = Ask(made, take, frozenset(entries) if entries is not None else None, policy, fresh)
     _soon(viewer, lambda: runner.start(ask, _teller(viewer)))
     return {"started": True}
 

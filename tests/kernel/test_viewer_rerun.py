@@ -8,7 +8,8 @@ from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 from tests.support import CELLS, LOAD, Page, digest, record
 
-OPEN = """from tape_jupyter.notebook import magics
+OPEN = """from IPython import get_ipython
+from tape_jupyter.notebook import magics
 from tape_jupyter.notebook.viewer import Viewer
 import asyncio, json
 heard, told = {}, []
@@ -35,8 +36,10 @@ class View:
         assert self._aside(OPEN).ok
 
     def _aside(self, code):
-        """Run what is no cell of the notebook."""
-        return self.page.execute(code, "aside", silent=True, store_history=False)
+        """Run what is no cell of the notebook, away from its names: what changes unseen makes a re-run run fresh."""
+        away = f"import sys, types; exec({code!r}, vars(sys.modules.setdefault('__aside__', types.ModuleType('__aside__'))))"
+        away = f"(lambda: exec({away!r}, {{}}))()"
+        return self.page.execute(away, "aside", silent=True, store_history=False)
 
     def ask(self, about, **said):
         self._aside(f"told.clear(); heard.clear(); page_asks({about!r}, **{said!r})")
@@ -131,3 +134,22 @@ def test_cancel_tells_that_all_is_as_it_was(view):
 def test_a_forged_message_is_dropped_and_counted(view, said):
     assert view.ask(**said) == ({}, [])
     assert view.dropped == 1
+
+
+def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, provider):
+    answer, _ = view.ask("rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale")
+    assert answer["answer"] == {"started": True}
+    view._aside("rerun = __import__('tape_jupyter.notebook.rerun', fromlist=['of']).of(view.cells)")
+    view._aside("rerun.freshening.join()")
+    view._aside("pass")
+    told = json.loads(view._aside("print(json.dumps(told))").stdout)
+    assert [each["done"] for each in told if each["about"] == "progress"] == [0, 1, 2, 3, 4]
+    done = next(each for each in told if each["about"] == "done")
+    assert done["ran"] == 5 and "own variables are as they were" in done["note"] and done["stopped"] is None
+    assert view.page.text("classify") == "mood: positive\n" and provider.requests == []
+    assert view.page.execute("print(mood)").stdout == "negative\n"
+
+
+def test_everything_fresh_and_live_is_refused_before_it_begins(view):
+    answer, _ = view.ask("rerun", take="angry", entries=planned(view), fresh=True, on_divergence="live")
+    assert "a fresh run has no network" in str(answer)

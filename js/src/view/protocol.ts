@@ -210,6 +210,8 @@ export interface Divergence {
 }
 export interface Comparison {
   take: string; ran: number; skipped: string[]; stopped: string | null;
+  /** What else there is to know, in sentences. */
+  note?: string;
   cells: CellChange[];
   spans: { before: string | null; after: string | null; name: string; mark: "same" | "changed" | "added" | "gone"; note: string }[];
   variables: { name: string; before: string; after: string }[];

@@ -18,6 +18,7 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
   return <Card kind="comparison" title={`${ran} cell${ran === 1 ? "" : "s"} ran, ${differ.length} changed`} onEscape={() => work.dismiss()}>
     {stopped && <p class="tape-wrong" role="alert">Stopped: {stopped}</p>}
     <Proof work={work} comparison={comparison} />
+    {comparison.note && <p class="tape-dim"><Prose text={comparison.note} /></p>}
     {skipped.map((text) => <p key={text} class="tape-dim">Not run: <Prose text={text} /></p>)}
     <div class="tape-changes">
       {differ.map((cell) => <Change key={cell.cell} cell={cell} />)}

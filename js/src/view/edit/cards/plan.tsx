@@ -17,7 +17,7 @@ export function Notes({ notes }: { notes: readonly string[] }) {
 
 export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; notes: readonly string[]; able: Able }) {
   const [ticked, tick] = useState<ReadonlySet<number>>(() => new Set(plan.cells.filter((cell) => cell.ticked).map(({ entry }) => entry)));
-  const [fresh, setFresh] = useState(false);
+  const [fresh, setFresh] = useState(plan.hermetic !== null);
   const [policy, setPolicy] = useState<Policy>("stop");
   const { busy, wrong, go } = useDoing();
   const id = useName();
@@ -36,7 +36,7 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
     {!plan.cells.length && <p>No other cell depends on this.</p>}
     <ul class="tape-plan">{plan.cells.map((cell) => <PlanRow key={cell.entry} cell={cell} ticked={fresh || ticked.has(cell.entry)} fixed={fresh}
       missed={fresh || ticked.has(cell.entry) ? "" : missed(plan.cells, cell, ticked)} onTick={() => toggle(cell.entry)} />)}</ul>
-    <label class="tape-tick"><input type="checkbox" checked={fresh} onChange={(event) => setFresh(event.currentTarget.checked)} /> run everything fresh in a new kernel</label>
+    <label class="tape-tick"><input type="checkbox" checked={fresh} disabled={plan.hermetic !== null} onChange={(event) => setFresh(event.currentTarget.checked)} /> run everything fresh in a new kernel</label>
     <label class="tape-tick" for={id}>where a request has changed <select id={id} value={policy} onChange={(event) => setPolicy(event.currentTarget.value as Policy)}>
       {POLICIES.map(([value, label]) => <option key={value} value={value}>{label}</option>)}</select></label>
     <Alert text={wrong} />
