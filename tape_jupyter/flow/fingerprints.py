@@ -59,8 +59,10 @@ _QUIET = (
 _TRANSPORTS = bag("urllib3 httpcore httpcore2 h11 h2 hpack ssl socket anyio sniffio certifi aiohappyeyeballs")
 """Packages whose objects change with each request: connections that are open, counters. An SDK's client holds them."""
 _PASSING = {
-    "httpx": bag("_state _transport _mounts"), "httpx2": bag("_state _transport _mounts"), "anthropic": bag("_lazy_tracer"),
-}  # fmt: skip
+    "httpx": bag("_state _transport _mounts"),
+    "httpx2": bag("_state _transport _mounts"),
+    "anthropic": bag("_lazy_tracer"),
+}
 """Attributes of clients of the same kind, by the package of their class or of one that it derives from."""
 _PLAIN_REDUCE = frozenset(
     {"datetime", "decimal", "fractions", "pathlib", "re", "array", "uuid", "zoneinfo", "ipaddress", "enum"}
