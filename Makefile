@@ -22,7 +22,7 @@ test: $(VENV)/.group-test js chromium ## the tests of every push (at most 15 min
 	$(BIN)/python -m pytest --session-timeout=$(TEST_SECONDS) $(ARGS)
 
 test-long: $(VENV)/.group-test ## the nightly counts: a million mutated cassettes, 500 kills
-	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 \
+	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 TAPE_NIGHTLY=1 \
 		$(BIN)/python -m pytest --timeout=0 $(ARGS)
 
 lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy
