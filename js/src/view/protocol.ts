@@ -223,3 +223,71 @@ export interface OutputChange {
   /** Text, CSV of a table, or a data: URL of a PNG, JPEG; null where there was none. */
   before: string | null; after: string | null;
 }
+
+// ---------------------------------------------------------------- about: "step": a cell that stops before its calls
+// "step" {} -> StepState | null (and the view is told from now on); tell "step": StepState; "step.do": StepDo -> {};
+// "step.frames" {strand} -> StepFrame[]; "step.variables" {strand, frame} -> StepVariables; "step.compare" {a, b} ->
+// StepCompared; "step.arm" {cell, breaks, record, take} -> {}; tell "step.probe" {id}: answered by "step.here" {id} -> {}
+
+export interface StepState {
+  /** Grows with every change. */
+  revision: number;
+  state: "running" | "stopped" | "rewinding" | "over";
+  cell: string; title: string; mode: "replay" | "record";
+  cassette: string;
+  /** The take that edits go to; "" while nothing was edited. */
+  take: string;
+  edits: number;
+  breaks: string[];
+  /** Who stands at a call, in the order of arrival. */
+  strands: StepStrand[];
+  /** Calls of this pass that were made, the last ones (at most 500), oldest first; `made` counts all. */
+  passed: StepPassed[]; made: number;
+  /** What there is to know, a sentence; "" mostly. */
+  note: string;
+}
+export interface StepStrand {
+  /** "" is the cell itself. */
+  strand: string;
+  /** For people: "cell", "thread Thread-3 (ask)", "task Task-7". */
+  name: string;
+  call: StepCall;
+  /** The user's innermost frame: file or cell, line. */
+  at: string; line: number | null;
+}
+export interface StepPassed { place: string; span: string; title: string; kind: (typeof KINDS)[number]; edited: boolean }
+export interface StepCall {
+  place: string;
+  /** 1 for the first call of the pass, in order of arrival. */
+  nth: number;
+  /** The recorded call that answers, "RUN/CALL"; "" where none does. */
+  span: string;
+  kind: (typeof KINDS)[number]; title: string; name: string;
+  /** What becomes of it when the person steps over it. */
+  would: "play" | "live" | "refuse";
+  request: Section; reply: Section | null;
+  /** The request's body or arguments, to be changed; null where that cannot be done. */
+  request_edit: string | null;
+  edited: boolean;
+  can: StepWord[];
+}
+export const STEP_WORDS = [
+  "over", "model", "tool", "retrieval", "continue", "to", "jump", "back", "edit", "answer", "fault", "live", "refuse", "request", "stop",
+] as const;
+export type StepWord = (typeof STEP_WORDS)[number];
+export interface StepDo {
+  do: StepWord; strand?: string; revision?: number;
+  span?: string; place?: string; edit?: Edit; accept?: boolean; text?: string;
+  name?: string; options?: Record<string, number | string>;
+}
+export interface StepFrame {
+  index: number;
+  /** "cell [3]", a path. */
+  file: string; cell: string; function: string; line: number;
+  /** Source around it; `first` is the number of its first line. */
+  source: string[]; first: number;
+  /** Frames of libraries and of ours between this one and the next inner one. */
+  left_out: number;
+}
+export interface StepVariables { variables: { name: string; type: string; text: string; whole: boolean }[]; total: number }
+export interface StepCompared { variables: { name: string; before: string; after: string }[]; note: string }
