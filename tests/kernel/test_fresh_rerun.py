@@ -15,25 +15,6 @@ def provider():
         yield provider
 
 
-@pytest.fixture
-def page(tmp_path, provider):
-    notebook(tmp_path / "support.ipynb", LOAD, *(source.replace("URL", provider.url) for source in CELLS.values()))
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
-        page = Page(kernel, provider)
-        assert page.execute(LOAD, "load").ok
-        yield page
-
-
-@pytest.fixture
-def base(tmp_path):
-    return tmp_path / "support.tapes" / "main.tape.yaml"
-
-
-@pytest.fixture
-def recorded(page, base, provider):
-    return record(page, base, provider)
-
-
 JOIN = "from tape_jupyter.notebook import magics, rerun\nrerun.of(magics.loaded(get_ipython())).{}.join()"
 
 

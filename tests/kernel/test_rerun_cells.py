@@ -18,27 +18,6 @@ def provider():
         yield provider
 
 
-@pytest.fixture
-def page(tmp_path, provider):
-    sources = [source.replace("URL", provider.url) for source in CELLS.values()]
-    notebook(tmp_path / "support.ipynb", LOAD, *sources)
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
-        page = Page(kernel, provider)
-        assert page.execute(LOAD, "load").ok
-        yield page
-
-
-@pytest.fixture
-def base(tmp_path):
-    return tmp_path / "support.tapes" / "main.tape.yaml"
-
-
-@pytest.fixture
-def recorded(page, base, provider):
-    """The five cells, run and recorded; the classification is overridden in the take `angry`."""
-    return record(page, base, provider)
-
-
 def test_the_plan_says_which_cells_and_why(page, recorded):
     plan = page.execute("%tape plan angry").stdout
     assert "Re-run 3 of" in plan, plan

@@ -32,7 +32,6 @@ class View:
 
     def __init__(self, page):
         self.page = page
-        assert page.execute(LOAD).ok
         assert self._aside(OPEN).ok
 
     def _aside(self, code):
@@ -53,14 +52,11 @@ class View:
 
 
 @pytest.fixture
-def view(tmp_path, provider):
-    notebook(tmp_path / "support.ipynb", LOAD, *(source.replace("URL", provider.url) for source in CELLS.values()))
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
-        view = View(Page(kernel, provider))
-        view.base = tmp_path / "support.tapes" / "main.tape.yaml"
-        view.digest = record(view.page, view.base, provider)
-        yield view
-        assert digest(view.base) == view.digest
+def view(page, base, provider):
+    view = View(page)
+    view.base, view.digest = base, record(page, base, provider)
+    yield view
+    assert digest(base) == view.digest
 
 
 def planned(view):
