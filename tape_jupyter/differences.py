@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -52,7 +52,7 @@ def diff(a: Cassette | str | Path, b: Cassette | str | Path) -> list[Difference]
         if entry is None or other is None:
             found.append(_alone(entry, other))
         elif entry is not other and (lines := _changed(entry, other)):
-            found.append(Difference("changed", _name(entry), _name(other), title(entry), tuple(lines)))
+            found.append(Difference("changed", entry.name, other.name, entry.title, tuple(lines)))
     return found
 
 
@@ -89,21 +89,9 @@ def paired(ours: Sequence[Entry], theirs: Sequence[Entry]) -> Iterator[tuple[Ent
 
 def _alone(entry: Entry | None, other: Entry | None) -> Difference:
     if entry is not None:
-        return Difference("only in A", _name(entry), "", title(entry))
+        return Difference("only in A", entry.name, "", entry.title)
     assert other is not None
-    return Difference("only in B", "", _name(other), title(other))
-
-
-def _name(entry: Entry) -> str:
-    return f"{entry.run}/{entry.id}"
-
-
-def title(entry: Entry) -> str:
-    """What was called: `tool lookup_order`, `model claude-sonnet-5`."""
-    head = entry.head()
-    kit = head.get("kit")
-    model = kit.get("model", "") if isinstance(kit, Mapping) else ""
-    return f"{head.get('kind', 'call')} {head.get('name') or model}".strip()
+    return Difference("only in B", "", other.name, other.title)
 
 
 def _changed(entry: Entry, other: Entry) -> list[str]:

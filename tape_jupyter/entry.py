@@ -66,6 +66,19 @@ class Entry:
         return self.book.line(self.offset)
 
     @property
+    def name(self) -> str:
+        """Which call of the cassette it is: `RUN/ID`."""
+        return f"{self.run}/{self.id}"
+
+    @property
+    def title(self) -> str:
+        """What was called: `tool lookup_order`, `model claude-sonnet-5`."""
+        head = self.head()
+        kit = head.get("kit")
+        model = kit.get("model", "") if isinstance(kit, dict) else ""
+        return f"{head.get('kind', 'call')} {head.get('name') or model}".strip()
+
+    @property
     def order(self) -> int:
         """Which of the run's calls with the same match key this is, from 1, in the order they were made."""
         return int(self.id.partition("-")[2] or 1)

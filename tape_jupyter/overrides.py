@@ -75,13 +75,13 @@ def _with_body(entry: Entry, body: Any) -> Reply:
 
 def find(book: Book, call: str | Entry) -> Entry:
     """The call of that id ("78a670b1", or "RUN/78a670b1"), or entry, among those that count. Raises TapeUsageError."""
-    call = call if isinstance(call, str) else f"{call.run}/{call.id}"
+    call = call if isinstance(call, str) else call.name
     run, _, name = call.rpartition("/")
     current = Current(map(run_of, book.runs)).kept
     same = [entry for entry in book.calls if entry.id == name and run in ("", entry.run)]
     counting = [entry for entry in same if entry.run in current] or same
     if len(counting) > 1 and not run:
-        which = ", ".join(f"{entry.run}/{entry.id}" for entry in counting[:5])
+        which = ", ".join(entry.name for entry in counting[:5])
         raise TapeUsageError(f"several runs hold a call {name}; say which: {which}")
     if not counting:
         near = sorted({entry.id for entry in book.calls if entry.id.startswith(name[:3])})[:5]

@@ -201,7 +201,7 @@ class Boundary:
             if isinstance(decided, Stale):
                 held.diverged = "stale"
                 cell.stale.append(held.id)
-            held.keep(call, recorded.reply(), f"{recorded.run}/{recorded.id}")
+            held.keep(call, recorded.reply(), recorded.name)
 
     def _require_key(self, cell: Cell, request: Request) -> None:
         if cell.replaying:

@@ -20,14 +20,14 @@ def calls_changed(run: str, cell: Cell) -> list[SpanChange]:
     book = cell.cassette
     if book is None:
         return []
-    recorded = {_name(entry): entry for entry in map(_recorded, book.calls) if entry.run == run}
+    recorded = {entry.name: entry for entry in map(_recorded, book.calls) if entry.run == run}
     served = [entry for entry in cell.served if entry.run == run]
-    found = [_pair(recorded.pop(_name(entry), None) or _recorded(entry), entry) for entry in served]
+    found = [_pair(recorded.pop(entry.name, None) or _recorded(entry), entry) for entry in served]
     new = [entry for entry in book.calls if cell.run and entry.run == cell.run]
     for entry in [*(each for each in cell.served if each.run != run), *new]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         found.append(_pair(old or _like(recorded, entry), entry))
-    return [*found, *(SpanChange(name, None, _called(old), "gone") for name, old in recorded.items())]
+    return [*found, *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items())]
 
 
 def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:
@@ -41,29 +41,18 @@ def _recorded(entry: Entry) -> Entry:
 
 def _like(left: dict[str, Entry], entry: Entry) -> Entry | None:
     """The recorded call that it took the place of: the first that is left with its kind and name."""
-    same = next((name for name, old in left.items() if _called(old) == _called(entry)), None)
+    same = next((name for name, old in left.items() if old.title == entry.title), None)
     return left.pop(same) if same is not None else None
 
 
 def _pair(old: Entry | None, new: Entry) -> SpanChange:
     how = _NOTES.get(str(new.head().get("diverged", "")), "")
     if old is None:
-        return SpanChange(None, _name(new), _called(new), "added", how)
+        return SpanChange(None, new.name, new.title, "added", how)
     said = (_said(old), _said(new)) if old is not new else ("", "")
     mark: Mark = "changed" if old is not new else "same"
     note = ", ".join(filter(None, (how, f"{said[0]} -> {said[1]}" if said[0] != said[1] else "")))
-    return SpanChange(_name(old), _name(new), _called(new), mark, note)
-
-
-def _name(entry: Entry) -> str:
-    return f"{entry.run}/{entry.id}"
-
-
-def _called(entry: Entry) -> str:
-    head = entry.head()
-    kit = head.get("kit")
-    model = kit.get("model", "") if isinstance(kit, dict) else ""
-    return f"{head.get('kind', 'call')} {head.get('name') or model}".strip()
+    return SpanChange(old.name, new.name, new.title, mark, note)
 
 
 def _said(entry: Entry) -> str:
