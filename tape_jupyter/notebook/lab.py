@@ -4,7 +4,8 @@ Two comms, each with one speaker, both of the target "tape-jupyter". The kernel 
 loaded: that is how a page learns of it (a page that comes later finds it by its id), and on it the kernel alone
 speaks, to every page that listens. A page answers by opening the second, on which it alone speaks: ipykernel 7.4 sends
 a comm's messages to the thread that last published on it, so one that was used both ways would wait behind a cell that
-runs. What a page says arrives on a thread beside the main one, also while a cell runs.
+runs. What a page says arrives on a thread beside the main one, also while a cell runs: over the control channel where
+the kernel takes it there (beside.py; the first comm's id says so), else in a subshell, where there are any.
 
 Messages of a page: {type: "path", path, root} | {type: "view", view, message} | {type: "unview", view} |
 {type: "running", id} | {type: "ran", id, state, text}. To a page, each with its `client`: {view, message} |
@@ -22,12 +23,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tape_jupyter.notebook import beside
+
 if TYPE_CHECKING:
     from tape_jupyter.notebook.cells import Cells
     from tape_jupyter.notebook.viewer import Viewer
 
 TARGET = "tape-jupyter"
 TELL = "tape-tell-"
+BESIDE = "beside-"
+"""Follows TELL where the kernel takes a page's messages on its control channel."""
 MOST_CLIENTS = 8  # pages that were closed without a word are forgotten, the oldest first
 MOST_VIEWS = 64  # of one page
 MOST_TEXT = 10_000  # characters of what went wrong in a cell
@@ -133,11 +138,14 @@ class Lab:
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
         self._manager.register_target(TARGET, self._opened)
-        self._tell = create_comm(TARGET, comm_id=TELL + entropy.token_hex(8))
+        self._beside = beside.listen(cells.shell, self._manager, TARGET)
+        self._tell = create_comm(TARGET, comm_id=TELL + (BESIDE if self._beside else "") + entropy.token_hex(8))
         # A front end without the labextension closes what it does not know; a page that comes later must find it.
         self._tell.on_close(lambda _: self._again())
 
     def close(self) -> None:
+        if self._beside is not None:
+            self._beside.close()
         with contextlib.suppress(KeyError):
             self._manager.unregister_target(TARGET, self._opened)
         self._tell.on_close(None)

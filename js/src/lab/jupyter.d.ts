@@ -26,8 +26,10 @@ declare module "@lumino/widgets" {
     readonly disposed: ISignal<this, undefined>;
     readonly isDisposed: boolean;
     readonly isVisible: boolean;
+    readonly isAttached: boolean;
     protected onAfterAttach(): void;
     protected onAfterShow(): void;
+    protected onBeforeDetach(): void;
     id: string;
     addClass(name: string): void;
     dispose(): void;
@@ -67,6 +69,9 @@ declare module "@jupyterlab/services" {
     requestExecute(content: { code: string; silent: boolean; store_history: boolean; stop_on_error?: boolean }): {
       done: Promise<{ content: { status: string; ename?: string; evalue?: string } }>;
     };
+    readonly clientId: string;
+    readonly username: string;
+    sendControlMessage(message: object, expectReply?: boolean): { onReply: (reply: { content: { comms?: Record<string, unknown> } }) => void };
     interrupt(): Promise<void>;
   }
   export interface Contents {

@@ -2,19 +2,25 @@
  * The line between one notebook's kernel and this page. Nothing is said to a kernel before it has said itself that the
  * extension is loaded there: it opens a comm (`tell`), on which only the kernel speaks. We answer by opening another
  * (`ask`), on which only the page speaks: ipykernel 7.4 sends a comm's messages to the thread that last published on
- * it, so a comm used both ways would wait behind a cell that runs. Both have one target, and share its subshell.
+ * it, so a comm used both ways would wait behind a cell that runs. Ours goes over the control channel where the kernel
+ * says that it listens there (the id of its comm), else over the subshell that both share by having one target.
  */
 import { PageConfig } from "@jupyterlab/coreutils";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Comm, Kernel } from "@jupyterlab/services";
 import { UUID } from "@lumino/coreutils";
 
+import { Beside, commsBeside } from "./beside.ts";
 import { isRecord } from "./door.ts";
 import { Runner } from "./run.ts";
 
 const TARGET = "tape-jupyter";
 /** Begins the id of the kernel's comm, so that a page that comes later finds it. */
 const TELL = "tape-tell-";
+/** Follows it where the kernel hears us on the control channel. */
+const BESIDE = "beside-";
+/** ms after which a kernel that has not answered is taken for one that runs a cell. */
+const BUSY_MS = 1000;
 const SUBSHELL_MS = 5000;
 const GONE = "the kernel has gone: run %load_ext tape_jupyter in the notebook again";
 
@@ -34,7 +40,7 @@ export class Link {
   readonly #watchers = new Set<() => void>();
   #kernel: Kernel | null = null;
   #tell: Comm | null = null;
-  #ask: Comm | null = null;
+  #ask: Pick<Comm, "open" | "send" | "close" | "isDisposed"> | null = null;
 
   constructor(panel: NotebookPanel) {
     this.panel = panel;
@@ -102,8 +108,10 @@ export class Link {
 
   /** The kernel's comm, where it was opened before this page came. */
   async #find(kernel: Kernel): Promise<void> {
-    const { content } = await kernel.requestCommInfo({ target_name: TARGET });
-    const id = Object.keys(content.comms ?? {}).find((each) => each.startsWith(TELL));
+    const asked = kernel.requestCommInfo({ target_name: TARGET }).then(({ content }) => Object.keys(content.comms ?? {}));
+    const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), BUSY_MS));
+    const found = (await Promise.race([asked, late])) ?? (await Promise.race([asked, commsBeside(kernel, TARGET)]));
+    const id = found.find((each) => each.startsWith(TELL));
     if (id !== undefined && kernel === this.#kernel && !this.#tell) this.#adopt(kernel.createComm(TARGET, id));
   }
 
@@ -123,8 +131,7 @@ export class Link {
   };
 
   async #answer(kernel: Kernel, tell: Comm): Promise<void> {
-    const ask = kernel.createComm(TARGET);
-    await subshell(kernel, ask);
+    const ask = tell.commId.startsWith(TELL + BESIDE) ? new Beside(kernel, TARGET) : await besideOrBehind(kernel);
     if (this.#tell !== tell) return;
     ask.open({ client: this.#client });
     this.#ask = ask;
@@ -161,6 +168,7 @@ export class Link {
     for (const { hear, pending } of [...this.#views.values()]) {
       for (const id of pending) hear({ type: "answer", id, error: GONE });
       pending.clear();
+      if (was) hear({ type: "tell", about: "gone", text: GONE });
     }
     if (was) this.#changed();
   }
@@ -170,9 +178,11 @@ export class Link {
   }
 }
 
-/** The comm's thread in the kernel: a message sent before it is there waits behind the cell that runs. */
-async function subshell(kernel: Kernel, comm: Comm): Promise<void> {
-  if (!kernel.supportsSubshells || comm.commsOverSubshells === "disabled" || !comm.subshellStarted) return;
+/** A comm over a subshell, as soon as that is there: what is sent before waits behind the cell that runs. */
+async function besideOrBehind(kernel: Kernel): Promise<Comm> {
+  const comm = kernel.createComm(TARGET);
+  if (!kernel.supportsSubshells || comm.commsOverSubshells === "disabled" || !comm.subshellStarted) return comm;
   const late = new Promise<void>((resolve) => setTimeout(resolve, SUBSHELL_MS));
   await Promise.race([comm.subshellStarted.catch(() => undefined), late]);
+  return comm;
 }
