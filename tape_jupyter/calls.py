@@ -157,7 +157,17 @@ class Tape(Protocol):
     """What a tap asks. `None` means: not taped, behave as if we were not there."""
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
-        """Decide on one call. Raises TapeRefusal (a miss, a call whose cell has ended)."""
+        """Decide on one call. Raises TapeRefusal (a miss, a call whose cell has ended).
+
+        A door that can await asks through `taps.holding.asked`, so that a call that is held blocks its own task only.
+        """
+
+
+class Hold(Protocol):
+    """The decision is a person's (`%%tape step`): it is waited for, in this thread or task alone."""
+
+    async def arrive(self) -> Play | Capture | None:
+        """The decision. Raises TapeRefusal: the call was refused, or the cell is left."""
 
 
 @dataclass(frozen=True, slots=True)

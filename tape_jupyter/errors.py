@@ -8,7 +8,8 @@
 
     TapeRefusal (BaseException)      replay refuses to let something leave the machine
     ├── UnmatchedCall                no recorded call is the same as this one; carries the nearest and a diff
-    └── BlockedConnection            a socket that no tap saw, or a call whose cell has ended
+    ├── BlockedConnection            a socket that no tap saw, or a call whose cell has ended
+    └── SteppedAway                  a person who steps stopped at this call, or went back before it
 
 A refusal derives from BaseException because SDKs retry and re-wrap every Exception that a transport raises:
 as an Exception a miss would show as "Connection error." after seconds of retries.
@@ -70,3 +71,7 @@ class UnmatchedCall(TapeRefusal):
 
 class BlockedConnection(TapeRefusal):
     """A connection (or a call) that replay does not let out, with the line of user code that made it."""
+
+
+class SteppedAway(TapeRefusal):
+    """Takes the cell's code away from a call at which a person stopped it, or went back (`%%tape step`)."""

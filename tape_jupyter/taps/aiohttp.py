@@ -23,6 +23,7 @@ from tape_jupyter.taps.aiohttp_played import Nowhere, Played, connection, play
 from tape_jupyter.taps.aiohttp_sockets import PlayedSocket
 from tape_jupyter.taps.endings import class_name, thawed, was_cancelled
 from tape_jupyter.taps.gating import await_head
+from tape_jupyter.taps.holding import asked
 from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 Door = Callable[..., Coroutine[Any, Any, Any]]
@@ -64,7 +65,7 @@ class _Tap:
             body = await self._drained(req)
             url = aiohttp_sockets.address(req) if aiohttp_sockets.is_websocket(req) else str(req.url)
             lineage.settle()
-            decision = tape.begin(Request(req.method, url, tuple(req.headers.items()), body))
+            decision = await asked(tape, Request(req.method, url, tuple(req.headers.items()), body))
             if decision is None:
                 return await original(connector, req, *args, **options)
             if isinstance(decision, Play):

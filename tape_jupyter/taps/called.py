@@ -25,6 +25,7 @@ from tape_jupyter.taps import yielding
 from tape_jupyter.taps.endings import await_cancel, was_cancelled
 from tape_jupyter.taps.finding import is_method
 from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
 from tape_jupyter.taps.trampoline import is_generator_function
@@ -66,17 +67,40 @@ class Taped:
 
     def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         tape = taps.current()
-        if tape is None:
+        if tape is None or (made := self._made(args, kwargs)) is None:
             return _UNTAPED
+        return self._decided(tape.begin(made), made, args)
+
+    async def ask_async(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        """`ask`, for a door that can await."""
+        tape = taps.current()
+        if tape is None or (made := self._made(args, kwargs)) is None:
+            return _UNTAPED
+        return self._decided(await asked(tape, made), made, args)
+
+    def _made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall | None:
+        """The call; None where the arguments do not fit: the body raises that again, in its own words."""
         settle()
         try:
             arguments = self.arguments(args, kwargs)
-        except TypeError:  # the body raises it again, in its own words
-            return _UNTAPED
-        name = CALLED_AS.get().get(id(self), self.name)
-        decision = tape.begin(FunctionCall(name, arguments, self.kind, self.discreet))
+        except TypeError:
+            return None
+        return FunctionCall(CALLED_AS.get().get(id(self), self.name), arguments, self.kind, self.discreet)
+
+    def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
-        return Call(name, decision, arguments, own)
+        return Call(made.name, decision, made.arguments, own)
+
+    def sent(
+        self, decision: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that the body runs with: the program's, or what a person made of them."""
+        other = instead(decision)
+        if other is None or self.signature is None or self.given != ((), _NOTHING):
+            return args, kwargs
+        bound = self.signature.bind(*args, **kwargs)
+        bound.arguments.update(other.arguments)
+        return bound.args, bound.kwargs
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         call = self.ask(args, kwargs)
@@ -84,16 +108,18 @@ class Taped:
             return self.body(*args, **kwargs)
         if isinstance(call.decision, Play):
             return call.play(call.decision)
+        args, kwargs = self.sent(call.decision, args, kwargs)
         with running(call.decision, call.name):
             result = self.body(*args, **kwargs)
         return call.settle(result, call.decision)
 
     async def call_async(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.ask(args, kwargs)
+        call = await self.ask_async(args, kwargs)
         if call.decision is None:
             return await self.body(*args, **kwargs)
         if isinstance(call.decision, Play):
             return await call.play_async(call.decision)
+        args, kwargs = self.sent(call.decision, args, kwargs)
         with running(call.decision, call.name):
             result = await self.body(*args, **kwargs)
         return call.tell(result, call.decision)

@@ -12,11 +12,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from tape_jupyter import taps
-from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request, Tape
+from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage
 from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
 from tape_jupyter.taps.gating import await_chunk, await_head, pass_chunk, pass_head
+from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.swap import sending, swap, undoing
 
 _AS_HTTPX = ((ConnectionRefusedError, "ConnectError"), (TimeoutError, "ReadTimeout"), (OSError, "ReadError"))
@@ -50,12 +51,13 @@ class _Tap:
             tape = taps.current()
             if tape is None or SENDING.get():
                 return original(transport, request)
-            decision = _ask(tape, request, request.read())
+            decision = tape.begin(_call(request, request.read()))
             if decision is None:
                 return original(transport, request)
             if isinstance(decision, Play):
                 pass_head(decision)
                 return self._play(decision, request, self.played)
+            request = self._sent(request, decision)
             with sending(decision):
                 response = original(transport, request)
             return _observed(response, decision, self.live)
@@ -70,7 +72,7 @@ class _Tap:
             tape = taps.current()
             if tape is None or SENDING.get():
                 return await original(transport, request)
-            decision = _ask(tape, request, await request.aread())
+            decision = await asked(tape, _call(request, await request.aread()))
             if decision is None:
                 return await original(transport, request)
             if isinstance(decision, Play):
@@ -79,11 +81,22 @@ class _Tap:
                     await await_cancel(reply.error)
                 await await_head(decision)
                 return self._play(decision, request, self.played_async)
+            request = self._sent(request, decision)
             with sending(decision):
                 response = await original(transport, request)
             return _observed(response, decision, self.live_async)
 
         return handle_async_request
+
+    def _sent(self, request: Any, decision: Capture) -> Any:
+        """The request that goes out: the program's, or what a person made of it."""
+        other = instead(decision)
+        if other is None:
+            return request
+        told = [(name, value) for name, value in other.headers if name.lower() != "content-length"]
+        return self.module.Request(
+            other.method, other.url, headers=told, content=other.body, extensions=request.extensions
+        )
 
     def _play(self, decision: Play, request: Any, stream: type[Any]) -> Any:
         reply = cast("Reply", decision.reply)
@@ -113,9 +126,9 @@ class _Tap:
         return error
 
 
-def _ask(tape: Tape, request: Any, body: bytes) -> Play | Capture | None:
+def _call(request: Any, body: bytes) -> Request:
     lineage.settle()
-    return tape.begin(Request(request.method.upper(), str(request.url), _headers(request.headers.raw), body))
+    return Request(request.method.upper(), str(request.url), _headers(request.headers.raw), body)
 
 
 def _headers(raw: list[tuple[bytes, bytes]]) -> Headers:

@@ -19,6 +19,7 @@ from tape_jupyter.freezing.parcels import Exchange
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head
+from tape_jupyter.taps.holding import asked
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.mcp_connections import connection_of
 from tape_jupyter.taps.mcp_heard import TAPED, Heard, Request, heard_before, patch_session, placed
@@ -103,7 +104,7 @@ class _Taped(Heard):
             return await self._send(method, params, opts)
         settle()
         call, options = call_of(method, params), dict(opts or {})
-        decision = tape.begin(call)
+        decision = await asked(tape, call)
         self.recording = not (decision is None or isinstance(decision, Play))
         if isinstance(decision, Play):
             if method == "initialize":
@@ -130,7 +131,7 @@ class _Taped(Heard):
         decision = None
         if tape is not None and not SENDING.get():
             settle()
-            decision = tape.begin(call_of(method, params))
+            decision = await asked(tape, call_of(method, params))
         if isinstance(decision, Play):
             return None
         if decision is None:

@@ -20,6 +20,7 @@ from tape_jupyter.calls import Capture, FunctionCall, Play, Value
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import await_head
+from tape_jupyter.taps.holding import asked
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.mcp_connections import Connection, Opens, Sleeping, sleeping_dispatcher, sleeping_streams
 from tape_jupyter.taps.swap import live, sending, swap, undoing
@@ -122,7 +123,7 @@ def _told(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str,
 @asynccontextmanager
 async def _connection(told: dict[str, Any], opens: Opens, asleep: Callable[[Connection], Any]) -> AsyncIterator[Any]:
     """What `opens` gives, recorded; or, played, what `asleep` makes of a connection that nobody opens."""
-    decision = _ask(told)
+    decision = await _ask(told)
     if isinstance(decision, Play):
         await _pass(decision)
         async with Connection(opens) as connection, asleep(connection) as inner:
@@ -135,12 +136,12 @@ async def _connection(told: dict[str, Any], opens: Opens, asleep: Callable[[Conn
             yield inner
 
 
-def _ask(told: dict[str, Any]) -> Play | Capture | None:
+async def _ask(told: dict[str, Any]) -> Play | Capture | None:
     tape = taps.current()
     if tape is None or SENDING.get():
         return None
     settle()
-    return tape.begin(FunctionCall(CONNECT, told))
+    return await asked(tape, FunctionCall(CONNECT, told))
 
 
 async def _pass(play: Play) -> None:

@@ -19,11 +19,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from tape_jupyter import freezing, taps
-from tape_jupyter.calls import Capture, FunctionCall, Play, Value
+from tape_jupyter.calls import Capture, FunctionCall, Play, Tape, Value
 from tape_jupyter.freezing.parcels import Retrieved
 from tape_jupyter.taps.called import running
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.holding import asked
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.swap import swap, undoing
 
@@ -57,7 +58,8 @@ class _Library:
     heard: Callable[[Any], AbstractContextManager[Found]]
 
     def retrieve(self, go: Callable[[Any], Any], name: str, retriever: Any, query: Any, more: dict[str, Any]) -> Any:
-        decision = _ask(name, retriever, query, more)
+        tape, call = _asking(name, retriever, query, more)
+        decision = None if tape is None else tape.begin(call)
         if decision is None:
             return go(retriever)
         if isinstance(decision, Play):
@@ -70,7 +72,8 @@ class _Library:
     async def aretrieve(
         self, go: Callable[[Any], Awaitable[Any]], name: str, retriever: Any, query: Any, more: dict[str, Any]
     ) -> Any:
-        decision = _ask(name, retriever, query, more)
+        tape, call = _asking(name, retriever, query, more)
+        decision = None if tape is None else await asked(tape, call)
         if decision is None:
             return await go(retriever)
         if isinstance(decision, Play):
@@ -82,14 +85,15 @@ class _Library:
         return _record(decision, retriever, documents, found)
 
 
-def _ask(name: str, retriever: Any, query: Any, more: dict[str, Any]) -> Play | Capture | None:
+def _asking(name: str, retriever: Any, query: Any, more: dict[str, Any]) -> tuple[Tape | None, FunctionCall]:
+    """The tape, and the call to ask it."""
     tape = taps.current()
     if tape is None:
-        return None
+        return None, FunctionCall(name, {}, "retrieval")
     settle()
     settings = {key.strip("_"): getattr(retriever, key, None) for key in _SETTINGS}
     told = {key: value for key, value in settings.items() if value not in (None, {}, [])}
-    return tape.begin(FunctionCall(name, {"query": query, **told, **more}, "retrieval"))
+    return tape, FunctionCall(name, {"query": query, **told, **more}, "retrieval")
 
 
 def _played(play: Play) -> Any:

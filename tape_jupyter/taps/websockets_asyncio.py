@@ -15,7 +15,7 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Play, Reply, Request
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import lineage
+from tape_jupyter.taps import holding, lineage
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.hearing import PLAYED, hear, hear_sent, known, loss, mark, pinging, repeatable, request_headers
 from tape_jupyter.taps.peers import PlayedTransport
@@ -33,7 +33,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
             if tape is None or SENDING.get():
                 return await original(connect)
             lineage.settle()
-            decision = tape.begin(_request(connect))
+            decision = await holding.asked(tape, _request(connect))
             if decision is None:
                 return await original(connect)
             if isinstance(decision, Play):

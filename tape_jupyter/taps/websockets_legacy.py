@@ -17,7 +17,7 @@ from tape_jupyter import taps
 from tape_jupyter.bodies.dialogues import line_of
 from tape_jupyter.calls import Capture, Play, Reply, Request
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import lineage
+from tape_jupyter.taps import holding, lineage
 from tape_jupyter.taps.endings import await_cancel, thawed
 from tape_jupyter.taps.hearing import HEARD, PLAYED, Assembler, Sent, Tell, mark, pinging, repeatable, request_headers
 from tape_jupyter.taps.peers import PlayedTransport
@@ -57,7 +57,7 @@ class _Attempt(functools.partial[Any]):
         asked["extra_headers"] = repeatable(asked["extra_headers"])
         added = request_headers(asked["extra_headers"], asked["user_agent_header"])
         lineage.settle()
-        decision = tape.begin(Request("GET", uri, added))
+        decision = await holding.asked(tape, Request("GET", uri, added))
         if decision is None:
             return await make()
         if isinstance(decision, Play):
