@@ -251,7 +251,8 @@ def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
     """The page of each cassette; `out` names that of the first, which is then the only one."""
     from tape_jupyter import page
 
-    written = [page.write(tape_, out) for tape_ in (tapes[:1] if out is not None else tapes)]
+    with Progress(quiet=as_json, first="reading the cassette") as progress:
+        written = [page.write(tape_, out, progress.spans) for tape_ in (tapes[:1] if out is not None else tapes)]
     if as_json:
         click.echo(_json([{"page": str(path), "notes": notes} for path, notes in written]))
         return
@@ -451,11 +452,11 @@ def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
 class Progress:
     """Tells how a run gets on, on stderr: a line for each cell that is done, and a moving one while it runs."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, first: str = "starting a kernel") -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, markup=False)
-        self._status = self._console.status("starting a kernel")
+        self._status = self._console.status(first)
         self._quiet = quiet
         self._count = 0
 
@@ -472,6 +473,9 @@ class Progress:
 
         self._count = count
         self._status.update(Text(f"cell {number} of {count}: {title}"))
+
+    def spans(self, done: int, total: int) -> None:
+        self._status.update(f"{done:,} of {total:,} spans")
 
     def told(self, run: CellRun) -> None:
         if self._quiet:

@@ -3,16 +3,21 @@
 import base64
 import hashlib
 import json
+import random
 import re
+import zlib
 
 import pytest
 from click.testing import CliRunner
 
 from tape_jupyter import page
+from tape_jupyter.calls import Request
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
+from tests.pages import unfolded
 from tests.spanned import Recording, answered, asked, failed, fetched, tool
+from tests.tapes import JSON
 
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>"
 
@@ -35,10 +40,12 @@ def recorded(folder, text="negative"):
 
 
 def blocks(text):
-    return {
-        name: json.loads(told)
-        for name, told in re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', text, re.DOTALL)
-    }
+    """All blocks of data of a page: those of details put together again."""
+    plain = re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', text, re.DOTALL)
+    packed = re.findall(r'<script type="text/plain" id="(tape-(?:rows|details)-\d+)">([\w+/=]*)</script>', text)
+    found = {name: json.loads(told) for name, told in plain}
+    found |= {name: json.loads(zlib.decompress(base64.b64decode(told))) for name, told in packed}
+    return {name: unfolded(told) if "details" in name else told for name, told in found.items()}
 
 
 def test_rows_and_details_stand_in_the_page(tmp_path):
@@ -63,10 +70,10 @@ def test_nothing_in_a_recording_can_end_its_block_and_only_our_scripts_may_run(t
     out, _ = page.write(Cassette.open(recorded(tmp_path, EVIL)))
     text = out.read_text()
     scripts = re.findall(r"<script[^>]*>", text)
-    assert [tag for tag in scripts if "application/json" not in tag] == [
-        '<script type="text/plain" id="tape-side">',
-        "<script>",
-    ]
+    assert scripts.count("<script>") == 1 and all(
+        "application/json" in tag or "text/plain" in tag for tag in scripts[:2]
+    )
+    assert [tag for tag in scripts if " type=" not in tag] == ["<script>"]
     assert "<img" not in text and "<!--" not in text and blocks(text)["tape-rows"]["total"] == 5
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
     for name in ("page", "page-side"):
@@ -95,22 +102,47 @@ def test_a_take_has_a_page_of_its_own(tmp_path):
     assert out.name == "n.glad.tape.html" and '"positive"' in blocks(out.read_text())["tape-rows"]["name"]
 
 
-def test_more_rows_than_a_page_of_rows_stand_in_blocks_one_after_the_other(tmp_path, monkeypatch):
+def test_more_rows_than_are_drawn_at_once_stand_in_blocks_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "FIRST", 1)
     monkeypatch.setattr(page, "LIMIT", 2)
     monkeypatch.setattr(page, "BLOCK", 2)
-    monkeypatch.setattr(page, "MOST_DETAILS", 4)
-    out, notes = page.write(Cassette.open(recorded(tmp_path)))
+    heard = []
+    out, notes = page.write(Cassette.open(recorded(tmp_path)), tell=lambda *told: heard.append(told))
     told = blocks(out.read_text())
-    assert [told[name]["from"] for name in ("tape-rows", "tape-rows-1", "tape-rows-2")] == [0, 2, 4]
-    assert len(told["tape-details-0"]) == len(told["tape-details-1"]) == 2 and "tape-details-2" not in told
-    assert "lists all 5 spans" in notes[0] and notes[0] in told["tape-state"]["session"]["notes"]
+    assert [told[name]["from"] for name in ("tape-rows", "tape-rows-1", "tape-rows-2")] == [0, 1, 3]
+    assert [len(told[f"tape-details-{number}"]) for number in range(3)] == [2, 2, 1] and notes == []
+    assert heard == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_the_script_stands_before_what_is_not_drawn_at_once(tmp_path):
+    text = page.write(Cassette.open(recorded(tmp_path)))[0].read_text()
+    places = [text.index(part) for part in ('id="tape-rows"', 'id="tape-side"', "<script>", 'id="tape-details-0"')]
+    assert places == sorted(places)
 
 
 def test_details_stop_where_the_page_would_become_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "BLOCK", 1)
-    monkeypatch.setattr(page, "MOST_BYTES", 4000)
-    _, notes = page.write(Cassette.open(recorded(tmp_path)))
-    assert "the others would make it too large" in notes[0]
+    monkeypatch.setattr(page, "MOST_BYTES", 1700)
+    out, notes = page.write(Cassette.open(recorded(tmp_path)))
+    told = blocks(out.read_text())
+    assert re.search(r"lists all 5 spans, .* of the first [1-4]: the others would make it too large", notes[0])
+    assert notes[0] in told["tape-state"]["session"]["notes"] and "tape-details-4" not in told
+
+
+def test_a_loop_that_repeats_its_history_makes_a_page_in_proportion_to_what_it_said(tmp_path):
+    sizes = []
+    for turns in (20, 80):
+        tape = Recording(tmp_path / f"n{turns}.tapes" / "main.tape.yaml")
+        tape.run()
+        said, chance = [], random.Random(turns)
+        for _ in range(turns):
+            said.append({"role": "user", "content": chance.randbytes(600).hex()})
+            body = json.dumps({"model": "claude-sonnet-5", "messages": said}).encode()
+            tape.add(Request("POST", "https://api.anthropic.com/v1/messages", JSON, body), answered("yes"))
+        tape.end()
+        sizes.append(len("".join(page.page(tape.cassette, []))))
+    empty = len("".join(page.page(Cassette.open(tmp_path / "none.tape.yaml"), [])))
+    assert sizes[1] - empty < 4.5 * (sizes[0] - empty)
 
 
 def test_a_script_that_holds_a_tag_is_not_put_into_a_page(tmp_path, monkeypatch):

@@ -1,4 +1,6 @@
+import { deflateSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
+import { unfolded, type Folded } from "../src/page/blocks.ts";
 import { PageDoor } from "../src/page/door.ts";
 import { Client } from "../src/view/client.ts";
 import type { Detail, Page, Raw, Session } from "../src/view/protocol.ts";
@@ -6,20 +8,21 @@ import { detailOf, pageOf, sessionOf, STORY } from "./rows.ts";
 
 function write(id: string, value: unknown): void {
   const script = document.createElement("script");
-  script.type = "application/json";
+  const packed = id.includes("details") || id.startsWith("tape-rows-");
+  script.type = packed ? "text/plain" : "application/json";
   script.id = id;
-  script.textContent = JSON.stringify(value);
+  script.textContent = packed ? deflateSync(JSON.stringify(value)).toString("base64") : JSON.stringify(value);
   document.body.append(script);
 }
 const raw = (text: string): Raw => ({ text, hex: false, from: 0, total: text.length });
-const known = (id: string): object => ({ detail: detailOf(id), raw: { request: raw("asked"), reply: raw("0123456789") } });
+const known = (id: string): object => ({ detail: detailOf(id), raw: { request: raw("asked"), reply: raw("0123456789") }, turns: [0, detailOf(id).turns], texts: ["q", "a", "asked", "0123456789"].map((text) => [0, 0, text]) });
 afterEach(() => document.body.replaceChildren());
 
 function page(): Client {
   write("tape-state", { state: { title: "churn.ipynb" }, session: sessionOf() });
   write("tape-rows", pageOf(STORY.slice(0, 4), { total: 7 }));
   write("tape-rows-1", pageOf(STORY.slice(4), { from: 4, total: 7 }));
-  write("tape-details-0", { "r2/a": known("r2/a"), "r3/a": known("r3/a") });
+  write("tape-details-0", [known("r2/a"), known("r3/a")]);
   return new Client(new PageDoor(document));
 }
 
@@ -50,4 +53,35 @@ test("what was left out for its size is said, and so is what a page cannot do", 
 test("a page without blocks is an empty tape", async () => {
   const client = new Client(new PageDoor(document));
   expect((await client.ask<Page>("spans", { from: 0 })).total).toBe(0);
+});
+
+test("a span is told as what it does not share with the one of its kind before it", () => {
+  const told = (id: string, kind: string, turns: [number, string[]], text: [number, number, string]): object => ({ ...known(id), detail: { ...detailOf(id), kind }, turns, texts: [text, text, text, text] });
+  const found = unfolded([
+    told("m1", "model", [0, ["a", "b"]], [0, 0, "from here to there"]),
+    told("t1", "tool", [0, []], [0, 0, "another"]),
+    told("m2", "model", [2, ["c"]], [10, 6, "and 🙂 on to "]),
+    told("m3", "model", [1, []], [0, 0, ""]),
+  ] as unknown as Folded[]);
+  const all = [...found.values()];
+  expect(all.map(({ detail }) => detail.turns)).toEqual([["a", "b"], [], ["a", "b", "c"], ["a"]]);
+  expect(all.map(({ raw }) => raw.reply.text)).toEqual(["from here to there", "another", "from here and 🙂 on to  there", ""]);
+});
+
+test("a block that is still on its way is waited for", async () => {
+  const state = { now: "loading" };
+  Object.defineProperty(document, "readyState", { configurable: true, get: () => state.now });
+  const client = page();
+  const asked = client.ask<Detail>("detail", { span: "r2/a" });
+  let there = false;
+  void asked.then(() => (there = true));
+  expect((await client.ask<Page>("spans", { from: 4 })).id).toHaveLength(3);
+  expect(there).toBe(false); // nothing follows its block: it may not be whole
+  write("tape-details-1", []);
+  expect((await asked).id).toBe("r2/a");
+  const late = client.ask("detail", { span: "r3/d" });
+  state.now = "interactive";
+  document.dispatchEvent(new Event("DOMContentLoaded"));
+  await expect(late).rejects.toThrow("Open it in the notebook");
+  Reflect.deleteProperty(document, "readyState");
 });

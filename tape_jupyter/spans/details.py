@@ -17,6 +17,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import turns
 from tape_jupyter.records import moment as written
 from tape_jupyter.spans import parts
+from tape_jupyter.spans.cells import cell_of
 from tape_jupyter.spans.heads import CELL, KINDS, MODEL, SPAN, Told, host_and_path, read
 from tape_jupyter.spans.names import happened, one_line
 from tape_jupyter.spans.pages import Spans
@@ -99,7 +100,7 @@ def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
 def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     """Every field of a Detail, as they are for what is no call."""
     return {
-        "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": spans.row(node).cell,
+        "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": cell_of(node.record),
         "path": str(spans.book.path), "line": 0, "turns": [],
         "request": parts.section(""), "reply": parts.section(""), "headers": {"request": [], "reply": []},
         "status": None, "ending": "", "error": None,
@@ -200,9 +201,15 @@ def _reply_section(said: Reply) -> dict[str, Any]:
     return parts.body_section(said.body, said.headers)
 
 
+def _value(asked: FunctionCall, said: Value, side: str) -> dict[str, Any]:
+    """What a function was given, or what it gave."""
+    if side == "request":
+        return parts.value_section(dict(asked.arguments))
+    return parts.value_section(dict(said.error) if said.error is not None else said.value)
+
+
 def _of_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
-    request = parts.value_section(dict(asked.arguments))
-    reply = parts.value_section(dict(said.error) if said.error is not None else said.value)
+    request, reply = _value(asked, said, "request"), _value(asked, said, "reply")
     sizes = {"request": len(_bytes(request)), "reply": len(_bytes(reply))}
     kept = {"ending": "error" if said.error is not None else "complete", "editable": "no" if said.unkept else "value"}
     return {"request": request, "reply": reply, "raw": sizes, **kept}
@@ -290,8 +297,7 @@ def _side(call: Read, side: str) -> bytes:
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
         return call.asked.body if side == "request" else call.said.body
     if isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        told = _of_function(call.asked, call.said)
-        return _bytes(told[side])
+        return _bytes(_value(call.asked, call.said, side))
     return b""
 
 
@@ -301,8 +307,7 @@ def told_in_full(entry: Entry) -> str:
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
         request, reply = parts.body_section(call.asked.body, call.asked.headers), _reply_section(call.said)
     elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        told = _of_function(call.asked, call.said)
-        request, reply = told["request"], told["reply"]
+        request, reply = (_value(call.asked, call.said, side) for side in ("request", "reply"))
     else:
         return call.failure
     return f"request\n{request['text']}\n\nreply\n{reply['text']}"

@@ -1,29 +1,30 @@
-import type { Detail, Diff, Model, Page, Raw, Session, State } from "../view/protocol.ts";
+import type { Diff, Model, Page, Raw, Session, State } from "../view/protocol.ts";
+import { Blocks, unfolded, type Folded, type Known } from "./blocks.ts";
 
-/** What the blocks of a page hold; `tape_jupyter/page.py` writes them. A block is parsed when first asked for. */
+/** What the first block of a page holds; `tape_jupyter/page.py` writes them. */
 interface Head { state: Partial<State>; session: Session }
-interface Known { detail: Detail; raw: { request: Raw; reply: Raw } }
 interface Asked { id: string; about: string; span?: string; other?: string; side?: "request" | "reply"; from?: number; size?: number }
 interface Message { type: "answer"; id: string; answer?: unknown; error?: string }
 
-/** Rows a block of details. */
+/** Rows a block of details, and blocks that are kept. */
 const BLOCK = 200;
+const KEPT = 8;
 /** Other calls that a diff offers, nearest first. */
 const CANDIDATES = 200;
 const TOO_LARGE = "Too large for this page. Open it in the notebook.";
 
-/** Answers the view from the JSON blocks of its page. */
+/** Answers the view from the blocks of its page. */
 export class PageDoor implements Model {
-  readonly #page: Document;
+  readonly #blocks: Blocks;
   readonly #head: Head;
   readonly #handlers = new Set<(message: Message) => void>();
   readonly #pages: Page[] = [];
-  readonly #blocks = new Map<number, Record<string, Known>>();
-  #rows: Map<string, number> | null = null;
+  readonly #rows = new Map<string, number>();
+  readonly #known = new Map<number, Promise<Map<string, Known>>>();
 
   constructor(page: Document) {
-    this.#page = page;
-    this.#head = this.#read<Head>("tape-state") ?? { state: {}, session: EMPTY };
+    this.#blocks = new Blocks(page);
+    this.#head = this.#blocks.now<Head>("tape-state") ?? { state: {}, session: EMPTY };
   }
 
   get(key: string): unknown {
@@ -40,87 +41,83 @@ export class PageDoor implements Model {
 
   /** Answers come later than the question, as through any other door: rows of a long run are painted page by page. */
   send(message: unknown): void {
-    const asked = message as Asked;
-    const first = asked.about === "session" || (asked.about === "spans" && !asked.from);
-    const answer = (): void => this.#say(asked);
-    if (first) queueMicrotask(answer);
-    else setTimeout(answer);
+    void this.#say(message as Asked);
   }
 
-  #say(asked: Asked): void {
+  async #say(asked: Asked): Promise<void> {
     let message: Message;
     try {
-      message = { type: "answer", id: asked.id, answer: this.#answer(asked) };
+      message = { type: "answer", id: asked.id, answer: await this.#answer(asked) };
     } catch (error) {
       message = { type: "answer", id: asked.id, error: error instanceof Error ? error.message : String(error) };
     }
     for (const handler of this.#handlers) handler(message);
   }
 
-  #answer(asked: Asked): unknown {
+  async #answer(asked: Asked): Promise<unknown> {
     const { about, span = "", other = "" } = asked;
     switch (about) {
       case "session": return this.#head.session;
       case "spans": return this.#spans(asked.from ?? 0);
-      case "detail": return this.#known(span).detail;
-      case "raw": return cut(this.#known(span).raw[asked.side ?? "reply"], asked.from ?? 0, asked.size ?? Infinity);
-      case "candidates": return { spans: this.#others(span) };
+      case "detail": return (await this.#span(span)).detail;
+      case "raw": return cut((await this.#span(span)).raw[asked.side ?? "reply"], asked.from ?? 0, asked.size ?? Infinity);
+      case "candidates": return { spans: await this.#others(span) };
       case "diff": return this.#diff(span, other);
       default: throw new Error("A saved page cannot do that. Open the notebook.");
     }
   }
 
-  /** The page of rows that begins at `from`: the blocks hold one after the other. */
-  #spans(from: number): Page {
+  /** The page of rows that begins at `from`: the blocks hold one after the other, the first of them unpacked. */
+  async #spans(from: number): Promise<Page> {
+    if (from) await new Promise((painted) => setTimeout(painted));
     for (let at = 0; ; at++) {
-      const page = (this.#pages[at] ??= this.#read<Page>(at === 0 ? "tape-rows" : `tape-rows-${at}`) ?? EMPTY_PAGE);
+      const page = this.#pages[at] ?? (at ? await this.#blocks.packed<Page>(`tape-rows-${at}`) : this.#blocks.now<Page>("tape-rows")) ?? EMPTY_PAGE;
+      if (!this.#pages[at]) {
+        this.#pages[at] = page;
+        page.id.forEach((name, row) => this.#rows.set(name, page.from + row));
+      }
       if (!page.id.length || page.from === from) return { ...page, from };
     }
   }
 
-  #known(span: string): Known {
-    const row = this.#row(span);
-    const block = this.#blocks.get(Math.floor(row / BLOCK)) ?? this.#read<Record<string, Known>>(`tape-details-${Math.floor(row / BLOCK)}`) ?? {};
-    this.#blocks.set(Math.floor(row / BLOCK), block);
-    const known = Object.hasOwn(block, span) ? block[span] : undefined;
-    if (!known) throw new Error(TOO_LARGE);
-    return known;
+  async #span(span: string): Promise<Known> {
+    const block = Math.floor((await this.#row(span)) / BLOCK);
+    const known = this.#known.get(block) ?? this.#details(block);
+    this.#known.delete(block); // the one that was asked for last is the last to go
+    this.#known.set(block, known);
+    for (const old of this.#known.keys()) if (this.#known.size > KEPT) this.#known.delete(old);
+    const found = (await known).get(span);
+    if (!found) throw new Error(TOO_LARGE);
+    return found;
   }
 
-  #row(span: string): number {
-    const total = this.#spans(0).total;
-    if (!this.#rows || this.#rows.size < total) {
-      for (let from = this.#rows?.size ?? 0; from < total; ) {
-        const length = this.#spans(from).id.length;
-        if (!length) break;
-        from += length;
-      }
-      this.#rows = new Map(this.#pages.flatMap(({ id, from }) => id.map((name, at) => [name, from + at] as const)));
-    }
+  async #details(block: number): Promise<Map<string, Known>> {
+    return unfolded((await this.#blocks.packed<Folded[]>(`tape-details-${block}`)) ?? []);
+  }
+
+  async #row(span: string): Promise<number> {
+    const total = (await this.#spans(0)).total;
+    while (this.#rows.size < total && !this.#rows.has(span) && (await this.#spans(this.#rows.size)).id.length);
     return this.#rows.get(span) ?? -1;
   }
 
   /** Calls of the same kind, nearest first. */
-  #others(span: string): { id: string; name: string }[] {
-    const row = this.#row(span);
+  async #others(span: string): Promise<{ id: string; name: string }[]> {
+    await this.#row(""); // brings all rows
+    const row = this.#rows.get(span) ?? -1;
     const all = this.#pages.flatMap(({ id, kind, name, from }) => id.map((one, at) => ({ id: one, kind: kind[at], name: name[at] ?? "", row: from + at })));
     return all.filter((one) => one.kind === all[row]?.kind && one.id !== span)
       .sort((a, b) => Math.abs(a.row - row) - Math.abs(b.row - row)).slice(0, CANDIDATES).map(({ id, name }) => ({ id, name }));
   }
 
-  #diff(span: string, other: string): Diff {
+  async #diff(span: string, other: string): Promise<Diff> {
     if (other === "base") throw new Error("A saved page does not hold the recording beside the take. Open the notebook.");
-    const [left, right] = [this.#known(other).detail, this.#known(span).detail];
+    const [left, right] = [(await this.#span(other)).detail, (await this.#span(span)).detail];
     return { left: whole(left), right: whole(right), left_name: left.title, right_name: right.title };
-  }
-
-  #read<T>(id: string): T | null {
-    const text = this.#page.getElementById(id)?.textContent;
-    return text ? (JSON.parse(text) as T) : null;
   }
 }
 
-function whole({ request, reply }: Detail): string {
+function whole({ request, reply }: Known["detail"]): string {
   return `request\n${request.text}\n\nreply\n${reply.text}`;
 }
 
