@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from tape_jupyter import forks, hosts, providers
-from tape_jupyter.calls import Capture, FunctionCall, Gate, HostClass, Play, Reply, Request, Value, Where
+from tape_jupyter.calls import Capture, FunctionCall, Gate, Hold, HostClass, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.freezing import freeze_error
@@ -22,7 +25,7 @@ from tape_jupyter.notebook.divergence import Stale, diverged, stand_in
 from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, require_key
-from tape_jupyter.notebook.taped import Cell
+from tape_jupyter.notebook.taped import Cell, Stepping
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
@@ -32,6 +35,9 @@ from tape_jupyter.selection import site_of
 _UNSENT = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
 UNSENT = Play(Reply(None, end="error", error=freeze_error(_UNSENT)))
 """What answers telemetry in replay."""
+
+
+Settled = Recorded | GoLive | Frozen | Stub | Refuse
 
 
 class Desk(Protocol):
@@ -56,6 +62,19 @@ class Boundary:
         self._pid = os.getpid()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
+        decided = self._begin(call)
+        return decided.wait() if isinstance(decided, Crossing) else decided
+
+    def hold(self, call: Request | FunctionCall) -> Hold | None:
+        """For a door that can await: the call, where it is to wait for a person; None: ask `begin`."""
+        origin = ORIGIN.get()
+        cell = origin.cell if origin is not None else self.desk.active
+        if not isinstance(cell, Cell) or cell.stepping is None:
+            return None
+        decided = self._begin(call)
+        return decided if isinstance(decided, Crossing) else Decided(decided)
+
+    def _begin(self, call: Request | FunctionCall) -> Play | Capture | Crossing | None:
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
         if not isinstance(cell, Cell):
@@ -66,12 +85,7 @@ class Boundary:
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
-            if not cell.replaying and not cell.execution.selection.held:
-                cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
-                return Passing()
-            # As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
-            # A call that is held (--freeze) while recording must not go out either.
-            raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
+            return _failed(cell, call, error)
 
     def note(self, text: str) -> None:
         """What a tap saw and the tape cannot hold (taps.note)."""
@@ -108,13 +122,29 @@ class Boundary:
         forks.post("note", text, cell, refused=True)
         raise cell.refuse(BlockedConnection(text))
 
-    def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture:
+    def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
             return UNSENT if cell.replaying else Passing()
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
+        if cell.stepping is not None:
+            answered = partial(self._http_answered, cell, origin, request, kind, matched)
+            return self._crossing(cell, origin, matched.match, request, kind, answered)
         decided = self._decide(cell, origin, matched.match, request, kind)
+        return self._http_answered(cell, origin, request, kind, matched, decided)
+
+    def _http_answered(
+        self,
+        cell: Cell,
+        origin: Origin | None,
+        request: Request,
+        kind: HostClass,
+        matched: Asked,
+        decided: Recorded | GoLive | Frozen | Stub,
+        sent: Request | None = None,
+    ) -> Play | Capture:
+        """What was decided, done. `sent` goes live in place of the program's request."""
         if not isinstance(decided, GoLive):
             entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
             reply = self._reply(cell, entry, request)
@@ -127,6 +157,8 @@ class Boundary:
         self._require_key(cell, request)
         self._open_run(cell, request)
         where = self._where(cell, origin)
+        if sent is not None:  # it is found by what the program asks
+            request, matched = sent, Asked(matched.match)
         capture: HttpCapture
         if opens_dialogue(request):
             offer = self.desk.tape_tools
@@ -135,6 +167,7 @@ class Boundary:
             capture = HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
+        capture.instead = sent
         return capture
 
     def _match(self, cell: Cell, request: Request) -> Asked:
@@ -144,13 +177,28 @@ class Boundary:
             return Asked(known, exact)
         return asked(request, self.desk.secrets, cell.ignore, exact)
 
-    def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture:
+    def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture | Crossing:
         cell.tools.ran(call.name)
         arguments, call = call.arguments, as_asked(call)
         match = match_key(call, self.desk.secrets)
         if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, match):
             return Play(answers.unrecorded(call, self.desk.secrets))
+        if cell.stepping is not None:
+            answered = partial(self._function_answered, cell, origin, call, match, arguments)
+            return self._crossing(cell, origin, match, call, call.kind, answered)
         decided = self._decide(cell, origin, match, call, call.kind)
+        return self._function_answered(cell, origin, call, match, arguments, decided)
+
+    def _function_answered(
+        self,
+        cell: Cell,
+        origin: Origin | None,
+        call: FunctionCall,
+        match: str,
+        arguments: Mapping[str, Any],
+        decided: Recorded | GoLive | Frozen | Stub,
+        sent: FunctionCall | None = None,
+    ) -> Play | Capture:
         self._hold(cell, origin, match, call, call.kind, decided)
         if isinstance(decided, Stub):
             return Play(Value(decided.value))
@@ -164,19 +212,50 @@ class Boundary:
         capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call, arguments)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
+        capture.instead = sent
         return capture
+
+    def _crossing(
+        self,
+        cell: Cell,
+        origin: Origin | None,
+        match: str,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        answered: Callable[..., Play | Capture],
+    ) -> Crossing:
+        """The call of a stepped cell: what is decided of it waits for a person."""
+        lineage = origin.lineage if origin is not None else ""
+
+        def settle(decided: Settled, sent: Request | FunctionCall | None = None) -> Play | Capture:
+            try:
+                return answered(self._accepted(cell, match, lineage, call, decided), sent)
+            except Exception as error:
+                return _failed(cell, call, error)
+
+        decided = self._decided(cell, lineage, match, call, kind)
+        return Crossing(cell, call, kind, match, lineage, decided, settle)
 
     def _decide(
         self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass
     ) -> Recorded | GoLive | Frozen | Stub:
         """The recorded call to play, or what to do instead. Raises UnmatchedCall."""
         lineage = origin.lineage if origin is not None else ""
+        return self._accepted(cell, match, lineage, call, self._decided(cell, lineage, match, call, kind))
+
+    def _decided(self, cell: Cell, lineage: str, match: str, call: Request | FunctionCall, kind: HostClass) -> Settled:
         site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
         decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed, site=site)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
             found = None if dialogue else stand_in(cell, call, lineage, self.desk.secrets)
             decided = found or Refuse(decided.times)
+        return decided
+
+    def _accepted(
+        self, cell: Cell, match: str, lineage: str, call: Request | FunctionCall, decided: Settled
+    ) -> Recorded | GoLive | Frozen | Stub:
+        """The same, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
                 cell.divergences.append(diverged(cell, call, match, lineage, self.desk.secrets))
@@ -262,6 +341,52 @@ class Boundary:
         if b'"tool' not in request.body and not cell.ask.options.get("tools") and not cell.execution.selection:
             return
         self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A call of a stepped cell (taped.Crossing, calls.Hold)."""
+
+    cell: Cell
+    call: Request | FunctionCall
+    kind: HostClass
+    match: str
+    lineage: str
+    decided: Settled
+    settle: Callable[..., Play | Capture]
+
+    def wait(self) -> Play | Capture:
+        return self._stepping.held(self).wait()
+
+    async def arrive(self) -> Play | Capture:
+        return await self._stepping.held(self).arrive()
+
+    @property
+    def _stepping(self) -> Stepping:
+        assert self.cell.stepping is not None
+        return self.cell.stepping
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A call of a stepped cell on which nobody needs to decide (calls.Hold)."""
+
+    decision: Play | Capture | None
+
+    async def arrive(self) -> Play | Capture | None:
+        return self.decision
+
+
+def _failed(cell: Cell, call: Request | FunctionCall, error: Exception) -> Capture:
+    """A call went wrong in our own hands. Raises UnmatchedCall in replay.
+
+    As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure. A call that is held
+    (--freeze) while recording must not go out either.
+    """
+    if not cell.replaying and not cell.execution.selection.held:
+        cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
+        return Passing()
+    raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
 
 
 def _is_divergence(cell: Cell, decided: GoLive) -> bool:

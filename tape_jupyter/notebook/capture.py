@@ -61,6 +61,7 @@ class Taking:
         self.entry: Entry | None = None
         self.over: Entry | None = None
         self.frozen = self.diverged = ""
+        self.instead: Request | FunctionCall | None = None
         self.asked = Asked(match)
         self._json: Any = None
         self.tags = cell.tags.of_call()

@@ -26,6 +26,8 @@ from tape_jupyter.selection import Selection, Site, site_of
 OPTIONS = ("take", "live", "freeze", "stub", "on_divergence", "decided")
 """Their keys in a cell's options."""
 FRESH = "live"
+STEPPED = "step"
+"""What the take is called that holds what was changed while stepping."""
 
 
 def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
@@ -53,7 +55,9 @@ def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
 
 def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
     """Whether a replay may write: what it answers otherwise than the tape does goes to a take."""
-    return mode == "replay" and bool(selection.changes or policy_of(options, mode) != "stop" or options.get("decided"))
+    return mode == "replay" and bool(
+        options.get("step") or selection.changes or policy_of(options, mode) != "stop" or options.get("decided")
+    )
 
 
 def require_outside(ask: CellAsk, selection: Selection) -> None:
@@ -120,6 +124,8 @@ def take_of(
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
     replays_more = writes(ask.options, ask.mode, selection)
+    if ask.options.get("step") and ask.mode == "replay":
+        return _stepped(base, ask, opened)
     name = _named(base.root, ask, chosen=base.base is None and ask.mode == "replay" and not replays_more)
     if not name and not replays_more:
         return base
@@ -131,6 +137,15 @@ def take_of(
     if covered_by_hand(take, selection):
         return opened(take, takes.fresh(base.root, takes.name_of(take.path)))
     return take
+
+
+def _stepped(base: Cassette, ask: CellAsk, opened: Callable[[Cassette, str], Cassette]) -> Cassette:
+    """What is changed while stepping goes to a take: the one that is named, else a new one of what would replay."""
+    name = str(ask.options.get("take") or "")
+    if name and name != takes.stem(base.root):
+        return opened(base, name)
+    chosen = takes.default(base.root) if base.base is None and not name else ""
+    return opened(opened(base, chosen) if chosen else base, takes.fresh(base.root, STEPPED))
 
 
 def _named(cassette: Path, ask: CellAsk, *, chosen: bool) -> str:
@@ -165,11 +180,14 @@ def told_of(cell: Cell) -> tuple[str, Path | None, list[str]]:
     if tape is None or tape.base is None:
         return "", cell.path, []
     if not tape.path.exists():
-        return "", tape.root, ["nothing ran live: no take was made"]
+        why = "nothing was changed" if cell.ask.options.get("step") else "nothing ran live"
+        return "", tape.root, [f"{why}: no take was made"]
     name, notes = tape.chain[-1], []
     if len(tape.chain) > 2:
         notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
-    if cell.run and cell.replaying:
+    if cell.ask.options.get("step") and cell.replaying:
+        notes.append(f"what was changed is in the take {name}; {tape.root.name} is as it was")
+    elif cell.run and cell.replaying:
         what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
     if newer := _newer_below(cell, tape):

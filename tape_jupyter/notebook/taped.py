@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from tape_jupyter import providers
-from tape_jupyter.calls import FunctionCall, Gate, HostClass, Reply, Request, Value
+from tape_jupyter.calls import Capture, FunctionCall, Gate, HostClass, Play, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
 from tape_jupyter.errors import TapeRefusal
@@ -24,7 +24,7 @@ from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.tags import CellTags
 from tape_jupyter.origin import Origin
 from tape_jupyter.pins.clock import TapeClock
-from tape_jupyter.player import Execution, Mode, Player
+from tape_jupyter.player import Decision, Execution, Mode, Player
 from tape_jupyter.providers import Facts
 from tape_jupyter.spans.pages import Spans
 
@@ -178,6 +178,44 @@ class Pacing(Protocol):
     def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None: ...
 
 
+class Held(Protocol):
+    """A call at the boundary that a person decides on (boundary.Crossing).
+
+    `settle(decision, sent)` does as decided; `sent` goes live in place of the program's request.
+    """
+
+    @property
+    def cell(self) -> Cell: ...
+    @property
+    def call(self) -> Request | FunctionCall: ...
+    @property
+    def kind(self) -> HostClass: ...
+    @property
+    def match(self) -> str: ...
+    @property
+    def lineage(self) -> str: ...
+    @property
+    def decided(self) -> Decision: ...
+    @property
+    def settle(self) -> Callable[..., Play | Capture]: ...
+
+
+class Stepping(Protocol):
+    """Holds the calls of a cell until a person lets them go (step.py)."""
+
+    def held(self, crossing: Held) -> Waiting: ...
+
+
+class Waiting(Protocol):
+    """A held call."""
+
+    def wait(self) -> Play | Capture:
+        """Block this thread until it is decided."""
+
+    async def arrive(self) -> Play | Capture:
+        """The same, awaited."""
+
+
 class Running(Protocol):
     """A live call that has not ended: what is kept of it when its cell ends first."""
 
@@ -210,6 +248,7 @@ class Cell:
     ends: dict[str, Any] = field(default_factory=dict)
     clock: TapeClock | None = None
     pacing: Pacing | None = None
+    stepping: Stepping | None = None
     served: list[Entry] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
