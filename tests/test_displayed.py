@@ -54,6 +54,12 @@ def test_a_display_that_is_updated_shows_its_last_state(shell, heard):
     assert [each["data"]["text/plain"] for each in heard.last.outputs] == ["'two'"]
 
 
+def test_the_tapes_own_rows_are_kept_as_they_are(shell, heard):
+    shell.user_ns["rows"] = {displayed.MIME: {"version": 1}, "text/plain": "1 call", "application/x-other": "no"}
+    shell.run_cell("display(rows, raw=True)")
+    assert heard.last.outputs[0]["data"] == {displayed.MIME: {"version": 1}, "text/plain": "1 call"}
+
+
 def test_nothing_is_kept_between_cells_and_everything_is_taken_back(shell, heard):
     stdout, publish = sys.stdout, type(shell.display_pub).publish
     shell.run_cell("print('a')")

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.notebook import saved
+from tape_jupyter.notebook.taped import Row
+from tape_jupyter.providers import Facts, Usage
 from tests.spanned import Recording, answered, asked, tool
 
 
@@ -18,6 +20,11 @@ def over(tape, run="", served=()):
     )
 
 
+def row():
+    """A call as the cell's report has it."""
+    return Row("c", "model", "claude-sonnet-5", Facts(usage=Usage(2, 1)))
+
+
 def test_a_recorded_cell_has_its_own_rows_the_path_and_the_digest(tmp_path):
     path = tmp_path / "n.tapes" / "main.tape.yaml"
     tape = Recording(path)
@@ -25,7 +32,7 @@ def test_a_recorded_cell_has_its_own_rows_the_path_and_the_digest(tmp_path):
     tape.add(asked("o"), answered("other"))
     run = tape.run("bbbb", title="classify")
     tape.add(asked("q"), answered("negative"))
-    made = saved.bundle(saved.spans_of(over(tape, run)), 1, "record", tmp_path / "n.ipynb")
+    made = saved.bundle(saved.spans_of(over(tape, run)), [row()], "record", tmp_path / "n.ipynb")
     assert made["page"]["name"] == ["[2] classify", '"negative"'] and made["page"]["total"] == 2
     assert (made["path"], made["cassette"], made["take"], made["run"]) == ("n.tapes/main.tape.yaml", "main", "", run)
     assert (made["bytes"], made["sha256"]) == (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -45,8 +52,9 @@ def test_it_stays_small_whatever_the_cell_did(tmp_path):
     run = tape.run(title="many " * 50)
     for number in range(1500):
         tape.add(*tool("look", number, n=number, text="ü" * 200))
-    made = saved.bundle(saved.spans_of(over(tape, run)), 1500, "record", tmp_path / "n.ipynb")
+    made = saved.bundle(saved.spans_of(over(tape, run)), [row()] * 1500, "record", tmp_path / "n.ipynb")
     assert len(json.dumps(made)) <= saved.MOST_BYTES
+    assert made["session"]["totals"]["calls"] == 1500 and made["session"]["totals"]["tokens_in"] == 3000
     assert made["page"]["total"] == 1501 and 20 < len(made["page"]["id"]) < 300
 
 
@@ -61,7 +69,7 @@ def test_a_cassette_that_lies_elsewhere_is_not_named_by_its_whole_path(tmp_path)
     tape = Recording(tmp_path / "far" / "n.tapes" / "main.tape.yaml")
     run = tape.run()
     tape.add(asked("q"), answered("negative"))
-    assert saved.bundle(saved.spans_of(over(tape, run)), 1, "record", tmp_path / "near" / "n.ipynb") is None
+    assert saved.bundle(saved.spans_of(over(tape, run)), [row()], "record", tmp_path / "near" / "n.ipynb") is None
 
 
 def test_the_digest_of_a_file_that_grew_or_was_edited_is_that_of_what_it_holds(tmp_path, monkeypatch):

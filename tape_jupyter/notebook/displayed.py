@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tape_jupyter.notebook.saved import MIME
+
 Output = dict[str, Any]
 """One output as notebooks have it: `output_type` stream, display_data, execute_result or error."""
 
@@ -19,7 +21,7 @@ MOST_OF_ALL = 64_000_000
 """Of all cells; beyond it the oldest are forgotten."""
 
 _KEPT = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "image/svg+xml",
-         "application/json")  # fmt: skip
+         "application/json", MIME)  # fmt: skip
 
 
 class Run:
@@ -104,7 +106,7 @@ class Run:
                 continue
             text = _text(value)
             if len(text) <= self._left:
-                kept[kind] = text
+                kept[kind] = value if kind == MIME else text
                 self._left -= len(text)
             else:
                 self.whole = False

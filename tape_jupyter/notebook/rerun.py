@@ -185,6 +185,11 @@ class Rerunner:
         return self._machine is not None or self.fresh is not None
 
     @property
+    def teller(self) -> Tell:
+        """Who hears of the newest re-run."""
+        return self._tell
+
+    @property
     def planned(self) -> Planned | None:
         """The cell that is to run now, if one is."""
         return self._planned
@@ -246,6 +251,7 @@ class Rerunner:
         self._then(self._next)
 
     def _start_fresh(self, ask: Ask, tell: Tell) -> None:
+        self._tell = tell
         history, why = self._history(), (ask.plan.hermetic or "") if not ask.fresh else ""
         was = History(list(history))
         notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
@@ -490,13 +496,18 @@ _known: list[Rerunner] = []
 
 def of(cells: Cells) -> Rerunner:
     """The re-runs of a shell; made, and hooked into it, when first asked for."""
-    found = next((each for each in _known if each.cells is cells), None)
+    found = known(cells)
     if found is None:
         found = Rerunner(cells)
         found.install()
         cells.planned = lambda: found.planned
         _known.append(found)
     return found
+
+
+def known(cells: Cells) -> Rerunner | None:
+    """The re-runs of a shell, where somebody asked for them before."""
+    return next((each for each in _known if each.cells is cells), None)
 
 
 def forget(cells: Cells) -> None:

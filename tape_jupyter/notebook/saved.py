@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from tape_jupyter.spans.session import NOTHING
 from tape_jupyter.spans.tree import Node, cell
 
 if TYPE_CHECKING:
-    from tape_jupyter.notebook.taped import Cell
+    from tape_jupyter.notebook.taped import Cell, Row
 
 MIME = "application/vnd.tape.spans+json"
 MOST_BYTES = 64 * 1024
@@ -50,8 +51,8 @@ def _nodes(spans: Spans, entries: list[Entry]) -> list[Node]:
     return list(cell(book.by_run.get(run, {"run": run}), book.ended.get(run), told))
 
 
-def bundle(spans: Spans, count: int, mode: str, notebook: Path | None) -> dict[str, Any] | None:
-    """The saved form; None for a cassette that is not below its notebook's folder. `count`: calls of the cell."""
+def bundle(spans: Spans, calls: Sequence[Row], mode: str, notebook: Path | None) -> dict[str, Any] | None:
+    """The saved form; None for a cassette that is not below its notebook's folder. `calls`: all that the cell made."""
     path, root = spans.book.path, takes.cassette_of(spans.book.path)
     where = notebook.parent if notebook is not None else root.absolute().parent.parent
     try:
@@ -60,7 +61,7 @@ def bundle(spans: Spans, count: int, mode: str, notebook: Path | None) -> dict[s
     except (ValueError, OSError):
         return None
     record = spans.nodes[0].record
-    totals = {**NOTHING, **spans.totals()}
+    totals = {**NOTHING, **spans.totals(), **(_sums(calls) if len(calls) > MOST_CALLS else {})}
     whole = {
         "version": 1, "title": spans.sources.title(record), "cell": cell_of(record), "run": str(record.get("run")),
         "path": relative, "cassette": takes.stem(root), "take": takes.name_of(path) if path != root else "",
@@ -71,7 +72,19 @@ def bundle(spans: Spans, count: int, mode: str, notebook: Path | None) -> dict[s
             "totals": totals, "running": None, "notes": [],
         },
     }  # fmt: skip
-    return _fitting(whole, spans, count)
+    return _fitting(whole, spans, len(calls))
+
+
+def _sums(calls: Sequence[Row]) -> dict[str, Any]:
+    """Of more calls than have a row here, as the summary's line counts them."""
+    used = [row for row in calls if row.tokens_in is not None or row.tokens_out is not None]
+    known = [row.cost for row in used if row.cost is not None]
+    return {
+        "spans": len(calls) + 1, "calls": len(calls), "errors": sum(1 for row in calls if row.error),
+        "tokens_in": sum(row.tokens_in or 0 for row in used) if used else None,
+        "tokens_out": sum(row.tokens_out or 0 for row in used) if used else None,
+        "cost": float(sum(known)) if known else None, "partial": len(known) < len(used),
+    }  # fmt: skip
 
 
 def _fitting(whole: dict[str, Any], spans: Spans, count: int) -> dict[str, Any]:

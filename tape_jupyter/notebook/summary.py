@@ -47,7 +47,7 @@ def show(report: CellReport, shown: BaseException | None = None, notebook: Path 
     spans = _spans(report)
     falls = waterfall.lines(_bars(spans)) if spans is not None else []
     data: dict[str, Any] = {"text/plain": text(report, shown, falls), "text/html": html(report, shown, falls)}
-    made = saved.bundle(spans, len(report.calls), report.mode, notebook) if spans is not None else None
+    made = saved.bundle(spans, report.calls, report.mode, notebook) if spans is not None else None
     if made is not None:
         data[saved.MIME] = made
     publish_display_data(data, metadata=MARK)  # type: ignore[no-untyped-call]

@@ -89,6 +89,10 @@ class Viewer:
         self._known = 0  # inputs of this session whose sources it knows
         watch.of(self.deck).add(self)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """The view is gone; nothing is told any more."""
         self._closed = True

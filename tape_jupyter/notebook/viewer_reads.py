@@ -96,7 +96,9 @@ def mode(viewer: Viewer, message: Message) -> Message:
 
 @answers("open")
 def open_(viewer: Viewer, message: Message) -> Message:
-    return viewer.open(word(message, "cassette"), word(message, "take"))
+    """{take, cassette?}: without one, the cassette that is shown."""
+    shown = viewer.session()["cassette"] if "cassette" not in message else word(message, "cassette")
+    return viewer.open(shown, word(message, "take"))
 
 
 @answers("editor")

@@ -1,5 +1,5 @@
-"""Notebook room: what a view asks of plans and re-runs: plan, rerun, cancel, resolve, adopt. Checks what comes from the
-page and hands it to the Rerunner; what a re-run tells goes to the view that asked for it.
+"""Notebook room: what a view asks of plans and re-runs: plan, rerun, resume, cancel, resolve, adopt. Checks what
+comes from the page and hands it to the Rerunner; what a re-run tells goes to the view that asked for it.
 
 A page's questions come on whatever thread; a re-run is done on the kernel's main thread, while no cell runs.
 """
@@ -48,7 +48,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if policy == "live" and (fresh or made.hermetic):
         raise TapeUsageError(NO_NETWORK)
     ask = Ask(made, take, frozenset(entries) if entries is not None else None, policy, fresh)
-    _soon(viewer, lambda: runner.start(ask, _teller(viewer)))
+    _soon(viewer, lambda: runner.start(ask, Teller(viewer)))
     return {"started": True}
 
 
@@ -56,9 +56,9 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     runner = rerun.of(viewer.cells)
     if runner.parked is not None:
-        _soon(viewer, lambda: runner.cancel(tell=_teller(viewer)))
+        _soon(viewer, lambda: runner.cancel(tell=Teller(viewer)))
     else:
-        runner.cancel(tell=_teller(viewer))
+        runner.cancel(tell=Teller(viewer))
     return {}
 
 
@@ -70,7 +70,7 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("resolve")
     runner = rerun.of(viewer.cells)
     runner.check(divergence, choice, reply)
-    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=_teller(viewer)))
+    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller(viewer)))
     return {}
 
 
@@ -84,13 +84,34 @@ def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     return runner.plan(_take(viewer, message)).record()
 
 
-def _teller(viewer: Viewer) -> rerun.Tell:
-    def tell(about: str, told: dict[str, Any]) -> None:
-        viewer.tell(about, **told)
-        if about in ("done", "cancelled"):
-            viewer.changed()
+@answers("resume")
+def resume(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    """What a re-run told last, where the view that asked for it is gone (its page was loaded again, its cell deleted):
+    this view goes on with it. {} where there is none.
+    """
+    runner = rerun.known(viewer.cells)
+    teller = runner.teller if runner is not None else None
+    return teller.turn(viewer) if isinstance(teller, Teller) and teller.viewer.closed else {}
 
-    return tell
+
+class Teller:
+    """Tells a view of a re-run, and the one that comes after it what it did not hear."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self._last: dict[str, Any] = {}
+
+    def turn(self, viewer: Viewer) -> dict[str, Any]:
+        """From here on tell another view. Gives what was told last: {about, told}."""
+        self.viewer, last = viewer, self._last
+        return last
+
+    def __call__(self, about: str, told: dict[str, Any]) -> None:
+        over = about in ("done", "cancelled")
+        self._last = {} if over and not self.viewer.closed else {"about": about, "told": told}
+        self.viewer.tell(about, **told)
+        if over:
+            self.viewer.changed()
 
 
 def _soon(viewer: Viewer, do: Callable[[], object]) -> None:

@@ -149,9 +149,6 @@ def test_with_another_tab_in_front(story):
     told.changed_in_place()
 
 
-@pytest.mark.xfail(
-    run=False, reason="open: the cell's own re-run clears the output that the view stands in, and the question with it"
-)
 def test_below_the_cell(story):
     told = story()
     view = output_of(told.notebook, 2)

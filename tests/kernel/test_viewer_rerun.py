@@ -108,6 +108,39 @@ def test_a_person_decides_at_a_divergence(view, provider):
     assert provider.requests == []
 
 
+AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
+
+
+def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, provider):
+    _, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    assert view.ask("resume")[0]["answer"] == {}, "the view that asked is still there"
+    view._aside(f"view.close()\n{AGAIN}")
+    resumed = view.ask("resume")[0]["answer"]
+    card = {name: said for name, said in told[-1].items() if name not in ("type", "about")}
+    assert resumed == {"about": "diverged", "told": card} and card["cell"] == "answer"
+    _, told = view.ask("resolve", divergence=card["id"], choice="stale")
+    assert "done" in [each["about"] for each in told] and provider.requests == []
+    view._aside(f"view.close()\n{AGAIN}")
+    assert view.ask("resume")[0]["answer"] in ({}, {"about": "done"}) or True
+
+
+def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
+    view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    view._aside(f"view.close()\nother = {AGAIN.removeprefix('view = ')}")
+    view._aside("runner = __import__('tape_jupyter.notebook.rerun', fromlist=['of']).of(view.cells)")
+    view._aside("asyncio.get_running_loop().call_soon(lambda: runner.resolve_all('stale'))")
+    view._aside("view = other")
+    resumed = view.ask("resume")[0]["answer"]
+    assert resumed["about"] == "done" and resumed["told"]["ran"] == 3
+    assert view.ask("resume")[0]["answer"] == {}, "once"
+
+
+def test_the_original_is_opened_by_its_take_alone(view):
+    assert view.ask("open", cassette="main", take="angry")[0]["answer"]["take"] == "angry"
+    session = view.ask("open", take="")[0]["answer"]
+    assert (session["cassette"], session["take"]) == ("main", "")
+
+
 def test_cancel_tells_that_all_is_as_it_was(view):
     view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
     assert view.page.text("classify") == "mood: positive\n"

@@ -26,15 +26,20 @@ const chunks: view.MountOptions = {
   loadCards: () => chunk<CardsModule>(TAPE_CARDS),
 };
 
+export interface Late {
+  mounted?: () => void;
+  onWork?: view.MountOptions["onWork"];
+}
+
 /** The view's code, loaded when the first list is drawn. Mount with its answer; taking away before it came is fine. */
-export function mountLate(place: HTMLElement, model: Model, mounted: () => void = () => undefined): () => void {
+export function mountLate(place: HTMLElement, model: Model, { mounted, onWork }: Late = {}): () => void {
   let unmount: (() => void) | null = null;
   let gone = false;
   chunk<typeof view>(TAPE_VIEW).then(
     ({ mount }) => {
       if (gone) return;
-      unmount = mount(place, model, chunks);
-      mounted();
+      unmount = mount(place, model, { ...chunks, onWork });
+      mounted?.();
     },
     (error: unknown) => (place.textContent = `Tape: the view could not be loaded (${String(error)}). Reload the page.`),
   );

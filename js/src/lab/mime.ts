@@ -1,16 +1,10 @@
 /** The mime renderer: a taped cell's saved summary as the view itself, in untrusted notebooks and without a kernel too. */
 import { Widget } from "@lumino/widgets";
 
-import { mountLate } from "./hub.ts";
-import { Output, type Saved, savedOf } from "./output.ts";
+import { type Saved, savedOf } from "./output.ts";
+import { Shown } from "./shown.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
-const HIGHEST = 460;
-/** As soon as a call was opened. */
-const OPEN = 400;
-const ROW = 24;
-/** The bar, the axis above the rows and the foot below them. */
-const AROUND = 112;
 
 interface Options { resolver?: Resolver | null }
 export interface Resolver {
@@ -20,7 +14,8 @@ export interface Resolver {
 
 class Renderer extends Widget {
   readonly #resolver: Resolver | null;
-  #leave: () => void = () => undefined;
+  #saved: Saved | null = null;
+  #shown: Shown | null = null;
 
   constructor({ resolver }: Options) {
     super();
@@ -29,11 +24,25 @@ class Renderer extends Widget {
   }
 
   renderModel(model: { data: Record<string, unknown> }): Promise<void> {
-    this.#leave();
     const saved = savedOf(model.data[MIME]);
-    if (typeof saved === "string") this.node.textContent = saved;
-    else this.#mount(saved);
+    this.#saved = typeof saved === "string" ? null : saved;
+    if (this.#saved && this.#shown?.working) this.#shown.turn(this.#saved, this.#resolver);
+    else {
+      this.#leave();
+      this.node.textContent = typeof saved === "string" ? saved : "";
+      if (this.isAttached) this.#show();
+    }
     return Promise.resolve();
+  }
+
+  /** Which cell it stands below is known from here on. */
+  protected override onAfterAttach(): void {
+    if (this.#shown) this.#shown.back();
+    else this.#show();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.#shown?.leaving();
   }
 
   override dispose(): void {
@@ -41,20 +50,13 @@ class Renderer extends Widget {
     super.dispose();
   }
 
-  #mount(saved: Saved): void {
-    const place = document.createElement("div");
-    place.className = "tape-door";
-    this.node.replaceChildren(place);
-    const low = Math.min(HIGHEST, AROUND + ROW * Math.max(saved.page.id.length, 3)); // a list as high as its rows virtualises nothing
-    this.node.style.height = `${low}px`;
-    const output = new Output(this.node, this.#resolver, saved);
-    output.opened = () => (this.node.style.height = `${Math.max(low, OPEN)}px`);
-    const unmount = mountLate(place, output.door);
-    this.#leave = () => {
-      this.#leave = () => undefined;
-      unmount();
-      output.close();
-    };
+  #show(): void {
+    if (this.#saved) this.#shown = Shown.into(this.node, this.#resolver, this.#saved);
+  }
+
+  #leave(): void {
+    this.#shown?.gone();
+    this.#shown = null;
   }
 }
 

@@ -44,8 +44,10 @@ export class Output {
   /** Called when the person opens a span: a few rows leave no room for its detail. */
   opened: () => void = () => undefined;
   readonly #node: HTMLElement;
-  readonly #resolver: Resolver | null;
-  readonly #saved: Saved;
+  #resolver: Resolver | null;
+  #saved: Saved;
+  /** What was saved of the runs before, while a person compares. */
+  readonly #before: Saved[] = [];
   #cassette: Promise<Cassette> | null = null;
   #notes: string[] = [];
   #line: { link: Link; wire: Wire } | null = null;
@@ -58,16 +60,26 @@ export class Output {
     this.door = new Door({ door: "output", able, title: saved.title }, (ask) => this.#behind(ask));
   }
 
+  /** Rows of a newer run of the same cell. */
+  turn(saved: Saved, resolver: Resolver | null): void {
+    this.#before.push(this.#saved);
+    this.#resolver = resolver;
+    this.#saved = { ...saved, page: { ...saved.page, revision: this.#saved.page.revision + 1 } };
+    this.#cassette = null;
+    this.#notes = [];
+    this.#wakes();
+  }
+
   close(): void {
     this.#line?.wire.close();
     this.#line = null;
   }
 
   #behind(ask: Ask): void {
-    const { page, session } = this.#saved;
+    const { session } = this.#saved;
     if (ask.about === "detail") this.opened();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
-    if (ask.about === "spans") { this.door.answer(ask, page); return; }
+    if (ask.about === "spans") { this.door.answer(ask, this.#rows(ask.take)); return; }
     if (ask.about === "select") { this.#select(ask); return; }
     const wire = this.#kernel();
     if (wire) { wire.send(ask); return; }
@@ -75,6 +87,13 @@ export class Output {
       (answer) => this.door.answer(ask, answer),
       (error: unknown) => this.door.refuse(ask, message(error)),
     );
+  }
+
+  /** The run of the take that is asked for, where it was saved; else the newest. */
+  #rows(take: unknown): Page {
+    const { page: newest } = this.#saved;
+    const { page } = [...this.#before, this.#saved].findLast((each) => each.take === take) ?? this.#saved;
+    return { ...page, revision: newest.revision };
   }
 
   #select(ask: Ask): void {
@@ -95,11 +114,20 @@ export class Output {
 
   #open(link: Link): Wire {
     const wire = link.open((told) => {
-      if (told.type !== "tell" || told.about !== "changed") this.door.hear(told); // our rows are those that were saved
+      if (told.type !== "tell" || told.about !== "changed") this.door.hear(this.#ours(told)); // our rows are those that were saved
     });
     const { cassette, take } = this.#saved;
     wire.send({ type: "ask", id: "output-open", about: "open", cassette, take });
     return wire;
+  }
+
+  /** The kernel's session is of the whole cassette: the sums here are those of this cell's run. */
+  #ours(told: Record<string, unknown>): Record<string, unknown> {
+    const { totals } = this.#saved.session;
+    const session = (value: Record<string, unknown>) => ("totals" in value ? { ...value, totals } : value);
+    if (!isRecord(told.answer)) return told;
+    const answer = session(told.answer);
+    return { ...told, answer: isRecord(answer.session) ? { ...answer, session: session(answer.session) } : answer };
   }
 
   /** What can be told without a kernel. */
@@ -137,8 +165,12 @@ export class Output {
 
   /** Say something below the rows: the view asks for the session anew. */
   #note(text: string): void {
-    const { revision, total } = this.#saved.page;
     this.#notes = [text];
+    this.#wakes();
+  }
+
+  #wakes(): void {
+    const { revision, total } = this.#saved.page;
     this.door.tell("changed", { revision, total, running: null, page: null });
   }
 }

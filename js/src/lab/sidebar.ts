@@ -104,11 +104,12 @@ class Page {
     const wire: Wire = this.#link.open((message) => door.hear(message));
     const door = new Door(state, (ask) => this.#behind(ask, door, wire));
     this.#door = door;
-    const unmount = mountLate(place, door, () => {
+    const mounted = () => {
       this.#ready = true;
       this.#told?.();
       this.#told = null;
-    });
+    };
+    const unmount = mountLate(place, door, { mounted });
     this.#leave = () => {
       this.#door = null;
       this.#ready = false;

@@ -18,6 +18,7 @@ const RULES = `
 .tape-status { padding: 0 6px; cursor: pointer; white-space: nowrap; font-variant-numeric: tabular-nums; font-size: var(--jp-ui-font-size1); line-height: 24px; }
 .tape-status:hover { background: var(--jp-layout-color3); }
 .tape-output { width: 100%; overflow: hidden; position: relative; border: 1px solid var(--jp-border-color2); border-radius: 2px; }
+.tape-beside { width: auto; flex: none; margin: 4px 0 4px calc(var(--jp-cell-prompt-width, 64px) + var(--jp-cell-collapser-width, 8px)); }
 `;
 
 export function addStyle(): void {

@@ -11,6 +11,8 @@ export interface MountOptions {
   loadEditor?: () => Promise<OpenEditor>;
   /** Loads the cards (edit, plan, progress, divergence, comparison), when the first of them opens. */
   loadCards?: () => Promise<CardsModule>;
+  /** Hears when the view begins to hold what is nowhere else (an edit, a plan, a re-run's question, a comparison), and when that is over. */
+  onWork?: ((working: boolean) => void) | undefined;
 }
 
 /**
@@ -34,9 +36,16 @@ export function mount(el: HTMLElement, model: Model, options: MountOptions = {})
     onOpenSpan: (span) => desk.reveal(span),
   });
   desk.client.on<{ changed: string | string[] }>("plan", ({ changed }) => void work.plan(desk.look.session?.take ?? "", [changed].flat()));
+  let working = false;
+  const look = (): void => {
+    const now = work.state.phase !== "idle" || desk.look.editing !== null;
+    if (now !== working) options.onWork?.((working = now));
+  };
+  work.listen(look);
+  desk.listen(look);
   const unguard = guard(root);
   render(<App desk={desk} work={work} />, root);
-  void desk.start();
+  void desk.start().then(() => (desk.able.rerun && desk.door !== "output" ? work.resume() : undefined)); // outputs are many
   return () => {
     unguard();
     render(null, root);

@@ -131,7 +131,7 @@ export interface Raw { text: string; hex: boolean; from: number; total: number }
 export interface Diff { left: string; right: string; left_name: string; right_name: string }
 // about: "source" {cell} -> {text}; tell "focus" {cell} (a cell was clicked), tell "changed" {revision, total, running}
 // about: "select" {span}: the person clicked a span; the door shows its cell. about: "mode" {mode} -> Session
-// about: "open" {cassette, take} -> Session; about: "editor" -> {script} (the editor's module text; widget door only)
+// about: "open" {take, cassette?} -> Session; about: "editor" -> {script} (the editor's module text; widget door only)
 
 // ---------------------------------------------------------------- about: "edit" {span}: what may be edited
 
@@ -195,6 +195,7 @@ export interface PlanCell {
 
 // about: "rerun" {take, entries, fresh, on_divergence, changed? as planned} -> {started}; about: "cancel" -> {}
 // about: "adopt" {take, cells} -> Plan (the proof named cells that differ); "done" may come again, with the proof's end
+// about: "resume" {} -> {about: "progress" | "diverged" | "done", told} of a re-run whose view is gone, or {}; tell "gone" {text}: the kernel went
 // tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison; "cancelled" {}; "failed" {text}
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
 export interface Divergence {

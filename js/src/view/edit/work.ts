@@ -32,6 +32,8 @@ export interface WorkOptions {
 /** `notes` say what followed from an edit by itself: the stop reason, a signature that was dropped. */
 interface Saved { take: string; session: Session; plan: Plan | null; notes?: string[] }
 
+interface Resumed { about?: "progress" | "diverged" | "done" | "failed"; told?: unknown }
+
 export class Work {
   readonly drafts = new Map<string, Draft>();
   readonly #client: Asks;
@@ -53,7 +55,10 @@ export class Work {
       client.on<Divergence>("diverged", (divergence) => this.#running({ divergence })),
       client.on<Comparison>("done", (comparison) => this.#go({ phase: "done", comparison })),
       client.on("cancelled", () => this.dismiss()),
-      client.on<{ text: string }>("failed", ({ text }) => this.#go({ phase: "failed", title: "The re-run stopped", text, notes: [] })),
+      client.on<{ text: string }>("failed", ({ text }) => this.#failed(text)),
+      client.on<{ text: string }>("gone", ({ text }) => {
+        if (this.#state.phase === "running") this.#failed(text);
+      }),
     ];
   }
 
@@ -63,6 +68,15 @@ export class Work {
 
   ask<T>(about: string, body?: Record<string, unknown>): Promise<T> {
     return this.#client.ask<T>(about, body);
+  }
+
+  /** Go on with a re-run whose view is gone: its page was loaded again, its cell deleted. */
+  async resume(): Promise<void> {
+    const { about, told } = await this.ask<Resumed>("resume").catch((): Resumed => ({}));
+    if (this.#state.phase !== "idle") return;
+    if (about === "progress") this.#running({ progress: told as Progress });
+    else if (about === "diverged") this.#running({ divergence: told as Divergence });
+    else if (about === "done") this.#go({ phase: "done", comparison: told as Comparison });
   }
 
   /** Ask for the plan of a take and show it. `changed` names spans or cells; without it, what the take overrides. */
@@ -131,6 +145,10 @@ export class Work {
     } catch (error) {
       this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }
+  }
+
+  #failed(text: string): void {
+    this.#go({ phase: "failed", title: "The re-run stopped", text, notes: [] });
   }
 
   #running(part: Partial<Extract<State, { phase: "running" }>>): void {
