@@ -65,7 +65,7 @@ def test_only_what_was_reached_new_or_bound_anew_is_looked_at_for_certain():
     variables = space("xs = [1]\nys = [2]")
     variables.namespace["xs"].append(2)
     variables.namespace["new"] = 1
-    before = variables.refresh({"xs"}, 1.0)
+    before = variables.refresh({"xs"}, 1.0).before
     assert before["new"] is None and before["xs"].digest != variables.prints["xs"].digest
 
 
@@ -90,14 +90,14 @@ def test_a_value_that_takes_too_long_is_not_looked_at_again_but_may_have_changed
 def test_a_name_bound_anew_to_an_equal_value_is_equal():
     variables = space("xs = [1]")
     variables.namespace["xs"] = [1]
-    before = variables.refresh(set(), 1.0)
+    before = variables.refresh(set(), 1.0).before
     assert before["xs"].digest == variables.prints["xs"].digest
 
 
 def test_what_is_gone_is_told_and_nobody_shares_with_it():
     variables = space("x = []\ny = [x]")
     del variables.namespace["x"]
-    assert variables.refresh(set(), 1.0)["x"] is not None and "x" not in variables.prints
+    assert variables.refresh(set(), 1.0).before["x"] is not None and "x" not in variables.prints
     assert variables.value("x") is MISSING and variables.sharing(["y"]) == {"y"}
 
 
@@ -112,7 +112,7 @@ def test_a_users_module_has_variables_of_its_own(helper):
 def test_a_change_in_a_users_module_is_seen(helper):
     variables = space("from flow_helper_m import add")
     variables.namespace["add"](1)
-    before = variables.refresh(variables.closure(["add"]), 1.0)
+    before = variables.refresh(variables.closure(["add"]), 1.0).before
     assert before["flow_helper_m:STATE"].digest != variables.prints["flow_helper_m:STATE"].digest
 
 
@@ -139,4 +139,4 @@ def test_a_library_is_told_by_its_package():
 def test_what_was_put_back_between_two_cells_is_looked_at_again():
     variables = space("xs = [1]")
     variables.forget()
-    assert "xs" in variables.refresh(set(), 1.0)
+    assert "xs" in variables.refresh(set(), 1.0).before

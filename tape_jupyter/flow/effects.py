@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import bag, is_users, root_module
 from tape_jupyter.flow.names import all_nested
 from tape_jupyter.flow.uses import Touch
@@ -105,9 +106,9 @@ def _any_changes(function: Any) -> bool:
 def _codes(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
     """Of a function of the user's and of those that it calls by name."""
     function = getattr(function, "__wrapped__", function)
-    if not isinstance(function, types.FunctionType) or id(function) in seen:
+    if not isinstance(function, types.FunctionType) or identity(function) in seen:
         return
-    seen.add(id(function))
+    seen.add(identity(function))
     yield function.__code__
     for cell in function.__closure__ or ():
         try:

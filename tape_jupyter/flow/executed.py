@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import MACHINERY, is_users
 
-EVENTS = 6_000
-"""Calls looked at one by one, in a cell. About 2 ms."""
+EVENTS = 3_000
+"""Calls looked at one by one, in a cell. Less than a millisecond."""
+_DULL = frozenset({str, bytes, bytearray, int, float, complex, bool, list, tuple, dict, set, frozenset, type(None)})
+"""Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
+
+_KNOWN = 50_000
 
 
 @dataclass(slots=True)
@@ -43,14 +48,20 @@ class Watch:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
         self._ran = Ran()
-        self._places: dict[int, str | None] = {}
-        self._seen: set[CodeType] = set()
+        self._seen: dict[int, CodeType] = {}
+        """By identity, which costs less than a code's hash; held here, so that no other code gets the id."""
+        self._known: dict[int, tuple[CodeType, str, str]] = {}
+        """Code of libraries, from cell to cell: its package and its name, none of the machinery's."""
+        self._builtins: set[Any] = set()
+        """Functions of `builtins`."""
         self._left = EVENTS
         self._on = False
         self._threads_before: Any = None
+        self._event = self._eye()
 
     def begin(self) -> None:
-        self._ran, self._seen, self._left, self._on = Ran(), set(), EVENTS, True
+        self._ran, self._left, self._on = Ran(), EVENTS, True
+        self._seen.clear()
         if sys.version_info >= (3, 12):
             self._monitor()
         else:
@@ -65,6 +76,7 @@ class Watch:
         else:
             self._unprofile()
         self._on = False
+        self._seen.clear()
         return self._ran
 
     def close(self) -> None:
@@ -75,9 +87,15 @@ class Watch:
 
     # ---------------------------------------------------------------- what is seen
     def _code(self, code: CodeType, frame: FrameType) -> None:
-        if code in self._seen:
+        if identity(code) in self._seen:
             return
-        self._seen.add(code)
+        self._seen[identity(code)] = code
+        if (known := self._known.get(identity(code))) is not None:
+            _, package, function = known
+            if package:
+                self._ran.packages.add(package)
+                self._ran.functions.add(function)
+            return
         names = frame.f_globals
         if names is self._namespace:
             if not self._ran.own and code.co_name == "<module>":
@@ -90,14 +108,19 @@ class Watch:
         if module == "__main__":  # a copy of the notebook's names: what IPython expands in a shell line
             self._ran.codes.add(("", code))
             return
+        self._library(code, module)
+
+    def _library(self, code: CodeType, module: str) -> None:
         package = module.partition(".")[0]
-        if package in MACHINERY:
-            return
-        if is_users(module):
+        if package not in MACHINERY and is_users(module):
             self._ran.codes.add((module, code))
-        else:
+            return
+        function = "" if package in MACHINERY else f"{module}.{code.co_qualname}"
+        if function:
             self._ran.packages.add(package)
-            self._ran.functions.add(f"{module}.{code.co_qualname}")
+            self._ran.functions.add(function)
+        if len(self._known) < _KNOWN:
+            self._known[identity(code)] = code, package if function else "", function
 
     def _builtin(self, function: Any, caller: CodeType, module: Any) -> None:
         if isinstance(module, str) and (module.partition(".")[0] in MACHINERY or _imports(module, caller)):
@@ -105,7 +128,10 @@ class Watch:
         owner = getattr(function, "__module__", None)
         if owner is None:
             owner = type(getattr(function, "__self__", None)).__module__
-        if isinstance(owner, str) and owner != "builtins":
+        if owner == "builtins":
+            if isinstance(getattr(function, "__self__", None), ModuleType):
+                self._builtins.add(function)
+        elif isinstance(owner, str):
             self._ran.builtins.add(f"{owner}.{function.__qualname__}")
             self._ran.packages.add(owner.partition(".")[0])
 
@@ -120,7 +146,7 @@ class Watch:
         sys.setprofile(self._event)
 
     def _unprofile(self) -> None:
-        ours = sys.getprofile() == self._event
+        ours = sys.getprofile() is self._event
         if ours:
             sys.setprofile(None)
         threading.setprofile(self._threads_before)
@@ -129,18 +155,27 @@ class Watch:
         if self._left > 0:  # somebody else's profiler took our place
             self._ran.whole = self._ran.whole_builtins = False
 
-    def _event(self, frame: FrameType, event: str, arg: Any) -> None:
-        if not self._on:
-            sys.setprofile(None)
-            return
-        if event == "call":
-            self._code(frame.f_code, frame)
-        elif event == "c_call":
-            self._builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
-        self._left -= 1
-        if self._left <= 0:
-            self._ran.whole = self._ran.whole_builtins = False
-            sys.setprofile(None)
+    def _eye(self) -> Callable[[FrameType, str, Any], None]:
+        """What is called at each call and return while a cell runs: short, since a cell waits for each."""
+        seen, builtins = self._seen, self._builtins
+
+        def event(frame: FrameType, kind: str, arg: Any) -> None:
+            if kind in {"return", "c_return"}:
+                return
+            if not self._on:
+                sys.setprofile(None)
+                return
+            if kind == "call":
+                if identity(frame.f_code) not in seen:
+                    self._code(frame.f_code, frame)
+            elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
+                self._builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
+            self._left -= 1
+            if self._left <= 0:
+                self._ran.whole = self._ran.whole_builtins = False
+                sys.setprofile(None)
+
+        return event
 
     # ---------------------------------------------------------------- Python 3.12 and newer
     _tool: int | None = None

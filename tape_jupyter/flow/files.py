@@ -64,6 +64,7 @@ _PROCESS = (
     "pty.spawn",
     "os.spawn",
 )
+_HEARD = frozenset({"open", "os.listdir", "os.scandir", "glob.glob", "sqlite3.connect", *_ONE, *_TWO, *_PROCESS})
 
 
 @dataclass(slots=True)
@@ -121,11 +122,9 @@ class FileWatch:
         return self.touched
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._on or (thread := threading.get_ident()) in self._inside:
+        if event not in _HEARD or not self._on:  # each id() of the user's comes here, too
             return
-        if event != "open" and not event.startswith(
-            ("os.", "shutil.", "sqlite3.", "subprocess.", "pty.", "glob.", "tempfile.")
-        ):
+        if (thread := threading.get_ident()) in self._inside:
             return
         self._inside.add(thread)
         try:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tape_jupyter.flow import tables
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.digests import hasher
 from tape_jupyter.flow.modules import MACHINERY, bag, is_users, root_module
 
@@ -187,8 +188,8 @@ class _Walk:
             self.hash.update(value if kind is bytes else str(value).encode("utf-8", "surrogatepass"))
             self.hash.update(b"\0")
             return
-        if id(value) in self._seen:
-            self.say(f"@{self._seen[id(value)]}")
+        if identity(value) in self._seen:
+            self.say(f"@{self._seen[identity(value)]}")
             return
         self._count += 1
         if not self._count & 63:
@@ -196,7 +197,7 @@ class _Walk:
         if depth > DEPTH:
             raise _Vast
         if kind is not tuple and kind is not frozenset:
-            self._seen[id(value)] = len(self._seen)
+            self._seen[identity(value)] = len(self._seen)
         self._held.append(value)
         if isinstance(value, _CONTAINERS):
             self._container(value, kind, depth + 1, foreign=foreign)
@@ -205,7 +206,7 @@ class _Walk:
 
     def _container(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901 - one kind a branch
         if kind is not tuple and kind is not frozenset:
-            self.ids.add(id(value))
+            self.ids.add(identity(value))
         if kind in _ATOM_BOXES and self._plain(value, kind):
             return
         self.say(f"[{kind.__name__}{len(value)}")
@@ -263,7 +264,7 @@ class _Walk:
         elif (module := root_module(kind)) and (table := tables.look(module, value)) is not None:
             self._table(value, table, module, depth)
         elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
-            self.ids.add(id(value))
+            self.ids.add(identity(value))
             self.say("closed" if value.closed else f"{value.tell()}")
             if not value.closed:
                 self.go(value.getvalue(), depth, foreign=foreign)
@@ -285,8 +286,8 @@ class _Walk:
                 return
             if not value.__closure__ and not value.__dict__:
                 return
-        self.ids.add(id(value))
-        self.classes.add(id(value))
+        self.ids.add(identity(value))
+        self.classes.add(identity(value))
         self.say(f"function {value.__qualname__}")
         for each in (value.__code__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None):
             self.go(each, depth, foreign=False)
@@ -296,7 +297,7 @@ class _Walk:
             except ValueError:
                 self.say("empty")
             else:
-                self.ids.add(id(cell))
+                self.ids.add(identity(cell))
                 self.go(inside, depth, foreign=place is None)
         if place == "?":
             self.go(value.__globals__, depth, foreign=False)
@@ -336,7 +337,7 @@ class _Walk:
         self.say(f"module {value.__name__}")
 
     def partial(self, value: functools.partial[Any], depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         for each in (value.func, value.args, value.keywords):
             self.go(each, depth, foreign=False)
 
@@ -348,14 +349,14 @@ class _Walk:
                 self.go(inner, depth, foreign=False)
 
     def cached(self, value: Any, depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.say(f"cached {tuple(value.cache_info())}")
         self.go(value.__wrapped__, depth, foreign=False)
         self.opaque = self.opaque or value.cache_info().currsize > 0
 
     def frame(self, value: Any, depth: int) -> None:
         """A generator or coroutine: it is opaque, but where it stands and what it holds is known."""
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.opaque = True
         stands = next((f for s in ("gi_frame", "cr_frame", "ag_frame") if (f := getattr(value, s, None))), None)
         code = next((c for s in ("gi_code", "cr_code", "ag_code") if (c := getattr(value, s, None))), None)
@@ -380,27 +381,27 @@ class _Walk:
         self.opaque = True
 
     def dice(self, value: random.Random, depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.go(value.getstate(), depth, foreign=False)
 
     def context(self, value: contextvars.ContextVar[Any], depth: int) -> None:
         """Its value here and now; set() may have been called in another context, so it is opaque."""
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.opaque = True
         self.say(value.name)
         self.go(value.get(None), depth, foreign=False)
 
     def buffered(self, value: Any, _depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.say(f"{type(value).__name__}{len(value)}")
         self.buffer(value)
 
     def memory(self, value: memoryview, depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.go(value.obj, depth, foreign=False)
 
     def _iterator(self, value: Any, depth: int, *, foreign: bool) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.opaque = True
         for each in value.__reduce__()[1:]:
             self.go(each, depth, foreign=foreign)
@@ -413,7 +414,7 @@ class _Walk:
                 self.go(each, depth, foreign=True)
 
     def _table(self, value: Any, table: tables.Table, module: str, depth: int) -> None:
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         self.ids.update(table.ids)
         self.kinds.add(module)
         self.say(table.head)
@@ -429,12 +430,12 @@ class _Walk:
             self.kinds.add(module.partition(".")[0])
             self.say(f"class {module}.{value.__qualname__}")
             return
-        if id(value) in self._seen and not whole:
-            self.say(f"@{self._seen[id(value)]}")
+        if identity(value) in self._seen and not whole:
+            self.say(f"@{self._seen[identity(value)]}")
             return
-        self._seen.setdefault(id(value), len(self._seen))
-        self.ids.add(id(value))
-        self.classes.add(id(value))
+        self._seen.setdefault(identity(value), len(self._seen))
+        self.ids.add(identity(value))
+        self.classes.add(identity(value))
         self.say(f"class {value.__qualname__}")
         for base in value.__bases__:
             if base is not object:
@@ -452,7 +453,7 @@ class _Walk:
 
     def _instance(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
         users = is_users(kind.__module__ if isinstance(kind.__module__, str) else "")
-        self.ids.add(id(value))
+        self.ids.add(identity(value))
         if not users:
             self._foreign += 1
             self.kinds.add(root_module(kind))

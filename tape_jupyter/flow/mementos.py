@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import is_users
 
 NODES = 100_000
@@ -115,9 +116,9 @@ class _Walk:
         todo: list[Iterator[Any]] = [iter((value,))]
         while todo:
             for each in todo[-1]:
-                if type(each) in _ATOMS or id(each) in self._seen:
+                if type(each) in _ATOMS or identity(each) in self._seen:
                     continue
-                self._seen[id(each)] = each
+                self._seen[identity(each)] = each
                 if len(self._seen) > self._nodes:
                     self.memento.opaque.append("something vast")
                     return self.memento
@@ -406,7 +407,7 @@ def _slots(kind: type) -> Iterator[str]:
 
 
 def _identity(pair: tuple[Any, Any]) -> tuple[int, int]:
-    return id(pair[0]), id(pair[1])
+    return identity(pair[0]), identity(pair[1])
 
 
 def _type(what: Any) -> str:

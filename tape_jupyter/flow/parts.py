@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.uses import Uses
 from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users
 
@@ -189,7 +190,7 @@ def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
     met, inner = set(), value
     for kind, key in way:
         inner = attribute(inner, key) if kind == "attr" else _item(inner, key)
-        met.add(id(inner))
+        met.add(identity(inner))
     return not met or _is_each_met_once(value, met)
 
 
@@ -203,17 +204,17 @@ def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
     todo = [value]
     while todo:
         each = todo.pop()
-        if id(each) in seen:
+        if identity(each) in seen:
             continue
-        seen.add(id(each))
+        seen.add(identity(each))
         if len(seen) > _MANY:
             return False
         inner = list(_held_in(each))
         for one in inner:
-            if id(one) in looked_for:
-                if id(one) in met:
+            if identity(one) in looked_for:
+                if identity(one) in met:
                     return False
-                met.add(id(one))
+                met.add(identity(one))
         todo += inner
     return True
 

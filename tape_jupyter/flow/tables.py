@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from tape_jupyter.flow.bindings import identity
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -62,10 +64,10 @@ def _numpy(value: Any) -> Table | None:
 
 def _array(value: Any) -> Table:
     numpy = sys.modules["numpy"]
-    owners = {id(value)}
+    owners = {identity(value)}
     base = value.base
     while base is not None:
-        owners.add(id(base))
+        owners.add(identity(base))
         base = getattr(base, "base", None)
     head = f"array {value.dtype.str} {value.shape} {value.dtype.names}"
     if value.dtype.hasobject:

@@ -229,8 +229,7 @@ class Tracker:
 
     def _seen(self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str]) -> Seen:
         entry, variables = running.entry, self.variables
-        names = {n: variables.value(n) for n in variables.prints}
-        ids = {n: variables.identity(n) for n in names}
+        known = set(variables.elsewhere)
         mention = (
             set().union(*(mentioned(s, variables) for s in running.cell.statements))
             if running.cell.statements
@@ -243,19 +242,16 @@ class Tracker:
             if place != "?":
                 reach |= variables.closure(variables.used_by(place, code))
         reach |= variables.sharing(reach)
-        variables.now, self._looked = entry.index, dict(variables.looked)
-        before = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
-        rebound = frozenset(
-            n
-            for n in {*ids, *before}
-            if variables.value(n) is MISSING or (n in before and ids.get(n) != id(variables.value(n)))
-        )
+        variables.now = entry.index
+        look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
+        self._looked = look.looked
+        rebound = look.rebound | ((variables.elsewhere - known) & look.before.keys())
         alive = _alive() - running.threads
         return Seen(
-            running.cell, variables, before, ran, touched, changes, number=entry.number,
+            running.cell, variables, look.before, ran, touched, changes, number=entry.number,
             shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
             background=running.background, leaves_background=bool(alive) or bool(_tasks() - running.tasks),
-            results=running.results, rebound=rebound,
+            results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
 
     def _older(self, before: Mapping[str, Print | None], index: int) -> None:

@@ -11,11 +11,13 @@ import re
 import sys
 import time
 import types
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from tape_jupyter.flow.bindings import Bindings, identity
 from tape_jupyter.flow.fingerprints import SECONDS, Print, fingerprint
 from tape_jupyter.flow.modules import MACHINERY, is_users
 from tape_jupyter.flow.names import names_of
@@ -24,8 +26,8 @@ SHELLS = re.compile(r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_ex
 """Names that the shell itself keeps in the notebook's namespace."""
 LEAST = 0.002
 """Seconds that are always spent on a value again."""
-SPARE = 0.0003
-"""Seconds a cell for values that nothing says were reached."""
+SPARE = 0.0002
+"""Seconds a cell for values that nothing says were reached; what a cell leaves of them is the next one's."""
 MISSING: Any = object()
 _STILL = (type(None), bool, int, float, complex, str, bytes, types.ModuleType, types.BuiltinFunctionType)
 
@@ -33,6 +35,18 @@ _STILL = (type(None), bool, int, float, complex, str, bytes, types.ModuleType, t
 @lru_cache(maxsize=8192)
 def is_shells(name: str) -> bool:
     return SHELLS.fullmatch(name) is not None
+
+
+@dataclass(slots=True)
+class Look:
+    """What looking again found."""
+
+    before: dict[str, Print | None] = field(default_factory=dict)
+    """By variable that was looked at, its print until now (None: it was not there)."""
+    rebound: set[str] = field(default_factory=set)
+    """Of these, those whose value is another object, or gone."""
+    looked: dict[str, int] = field(default_factory=dict)
+    """By variable, the entry after which it was last looked at: a change may be older than this entry."""
 
 
 class Variables:
@@ -45,11 +59,17 @@ class Variables:
         """Names that some cell bound, whether or not it did: these are no builtins any more."""
         self._ids: dict[str, int] = {}
         self._owners: dict[int, set[str]] = {}
-        self._modules: set[str] = set()
+        self.elsewhere: set[str] = set()
+        """Of `prints`, the globals of modules."""
         self.now = -1
         """The entry that is being looked at."""
-        self.looked: dict[str, int] = {}
-        """By variable, the entry after which it was last looked at: a change found later may be older."""
+        self._bindings = Bindings(namespace)
+        self._changeable: OrderedDict[str, None] = OrderedDict()
+        """Variables whose value may change, first the one that was not looked at for longest."""
+        self._purse = LEAST
+        """Seconds left for these."""
+        self._looked: dict[str, int] = {}
+        self._modules: set[str] = set()
         self._count = 0
 
     # ---------------------------------------------------------------- looking up
@@ -72,10 +92,6 @@ class Variables:
             return None
         return f"{module}:{name}"
 
-    def identity(self, resource: str) -> int | None:
-        """id() of the value when it was last looked at."""
-        return self._ids.get(resource)
-
     def used_by(self, module: str, code: types.CodeType) -> set[str]:
         """Variables that a piece of code names."""
         used = names_of(code)
@@ -85,9 +101,6 @@ class Variables:
         for name in list(sys.modules[module].__dict__):
             if not name.startswith("__"):
                 yield f"{module}:{name}"
-
-    def names(self) -> list[str]:
-        return [name for name in list(self.namespace) if isinstance(name, str) and not is_shells(name)]
 
     def closure(self, resources: Iterable[str]) -> set[str]:
         """With the variables that the code in them uses, and the code in these."""
@@ -119,52 +132,77 @@ class Variables:
                 for one in print_.ids - print_.classes:
                     found |= self._owners.get(one, frozenset())
                 if isinstance(value := self.value(each), type | types.FunctionType):
-                    found |= self._owners.get(id(value), frozenset())
+                    found |= self._owners.get(identity(value), frozenset())
         return found
 
     def holding(self, value: Any) -> set[str]:
         """Variables in which this very object is."""
-        return set(self._owners.get(id(value), ()))
+        return set(self._owners.get(identity(value), ()))
 
     def forget(self) -> None:
         """What is known may be wrong: values were put back between two cells. All is looked at again."""
         self._ids = dict.fromkeys(self._ids, 0)
+        self._bindings.forget()
 
     # ---------------------------------------------------------------- looking again
-    def refresh(self, reached: set[str], seconds: float) -> dict[str, Print | None]:
-        """Look again at what was reached, what is new or was bound anew, and at small values besides.
-
-        Returns the prints of those that were looked at as they were before (None: not there).
+    def refresh(self, reached: set[str], seconds: float) -> Look:
+        """Look again at what was reached, what is new or was bound anew, and at other values while a little time is
+        left. `seconds` is what one value may take.
         """
-        before = self._new_modules()
-        names = self.names()
-        elsewhere = {r for r in (*reached, *self.prints) if ":" in r}
-        gone = [
-            r for r in self.prints if (self.value(r) if r in elsewhere else self.namespace.get(r, MISSING)) is MISSING
-        ]
-        for each in gone:
-            before[each] = self.prints[each]
-            self._drop(each)
-        later = []
-        for each in (*names, *elsewhere):
-            value = self.value(each) if each in elsewhere else self.namespace.get(each, MISSING)
-            if value is MISSING:
+        new = self._new_modules()
+        look = Look(dict(new), set(new), {})
+        try:
+            bound, gone = self._bindings.look()
+            bound = {name: each for name, each in bound.items() if isinstance(name, str) and not is_shells(name)}
+            self._gone(look, gone)
+            self.ever.update(bound)
+            for name, value in bound.items():
+                self._again(look, name, value, seconds)
+            self._reached(look, reached, seconds)
+            self._others(look, seconds)
+        except BaseException:
+            self.forget()  # interrupted midway: nothing may pass for known that was not looked at
+            raise
+        return look
+
+    def _gone(self, look: Look, names: Iterable[Any]) -> None:
+        missing = [each for each in self.elsewhere if self.value(each) is MISSING]
+        for each in (*names, *missing):
+            if each in self.prints:
+                look.before[each] = self.prints[each]
+                look.rebound.add(each)
+                self._drop(each)
+
+    def _reached(self, look: Look, reached: set[str], seconds: float) -> None:
+        """Globals of modules are asked for each, for whether they were bound anew."""
+        for each in (*reached, *(self.elsewhere - reached)):
+            if each in look.before or (value := self.value(each)) is MISSING:
                 continue
-            anew = self._ids.get(each) != id(value)
-            if anew or each in reached:
-                before[each] = self.prints.get(each)
-                if anew or type(value) not in _STILL:
-                    self._take(each, value, seconds)
-            elif type(value) not in _STILL:
-                later.append(each)
-        spare = time.thread_time() + SPARE
-        for each in sorted(later, key=lambda r: self.prints[r].seconds if r in self.prints else 0.0):
-            if time.thread_time() > spare:
+            if each in reached or self._ids.get(each) != identity(value):
+                self._again(look, each, value, seconds)
+
+    def _others(self, look: Look, seconds: float) -> None:
+        """Nothing says that these were reached: each in turn, the dear ones when enough was saved for them."""
+        self._purse = min(self._purse + SPARE, LEAST)
+        began = time.thread_time()
+        for _ in range(len(self._changeable)):
+            spent = time.thread_time() - began
+            if spent >= self._purse:
                 break
-            before[each] = self.prints.get(each)
-            self._take(each, self.value(each), seconds)
-        self.ever.update(names)
-        return before
+            each = next(iter(self._changeable))
+            self._changeable.move_to_end(each)
+            if each not in look.before and self.prints[each].seconds <= max(self._purse - spent, SPARE):
+                self._again(look, each, self.value(each), seconds)
+        self._purse = max(0.0, self._purse - (time.thread_time() - began))
+
+    def _again(self, look: Look, resource: str, value: Any, seconds: float) -> None:
+        look.before[resource] = self.prints.get(resource)
+        look.looked[resource] = self._looked.get(resource, self.now)
+        anew = self._ids.get(resource) != identity(value)
+        if anew:
+            look.rebound.add(resource)
+        if anew or type(value) not in _STILL:
+            self._take(resource, value, seconds)
 
     def _new_modules(self) -> dict[str, Print | None]:
         """The user's modules that were imported since: all their globals are new."""
@@ -183,21 +221,27 @@ class Variables:
 
     def _take(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
-        if known is not None and self._ids.get(resource) == id(value) and known.seconds > max(seconds, LEAST):
+        if known is not None and self._ids.get(resource) == identity(value) and known.seconds > max(seconds, LEAST):
             self.prints[resource] = replace(
                 known, opaque=True, vast=True
             )  # effects.py says whether it may have changed
             return
         self._drop(resource)
-        self.looked[resource] = self.now
+        self._looked[resource] = self.now
+        if type(value) not in _STILL:
+            self._changeable[resource] = None
+        if ":" in resource:
+            self.elsewhere.add(resource)
         found = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
-        self._ids[resource] = id(value)
+        self._ids[resource] = identity(value)
         for one in found.ids:
             self._owners.setdefault(one, set()).add(resource)
 
     def _drop(self, resource: str) -> None:
         known = self.prints.pop(resource, None)
         self._ids.pop(resource, None)
+        self._changeable.pop(resource, None)
+        self.elsewhere.discard(resource)
         for one in known.ids if known else ():
             if (owners := self._owners.get(one)) is not None:
                 owners.discard(resource)
