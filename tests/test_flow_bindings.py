@@ -56,7 +56,8 @@ def test_all_is_told_again_after_forget_and_what_is_gone_too(names, bindings):
 def test_nothing_is_kept_alive(names, bindings):
     counted = sys.getrefcount(names["a"])
     bindings.look()
-    assert sys.getrefcount(names["a"]) == counted
+    now = sys.getrefcount(names["a"])
+    assert now == counted
 
 
 def test_no_audit_hook_hears_of_a_look(names, bindings):

@@ -1,10 +1,15 @@
 """Names that a cell's text reads, binds and deletes."""
 
+import argparse
 import builtins
+import dis
+import inspect
+import types
+from pathlib import Path
 
 import pytest
 
-from tape_jupyter.flow.names import cell_names, names_of, transform
+from tape_jupyter.flow.names import cell_names, names_of, transform, used_names
 
 
 def only(source):
@@ -125,3 +130,28 @@ def test_what_cannot_raise_for_another_reply():
 def test_the_last_expression_is_shown():
     first, last = cell_names("a\nb").statements
     assert last.shown and not first.shown and not only("b = 1").shown
+
+
+def test_the_bytecode_is_read_as_dis_reads_it():
+    def codes(code):
+        return [
+            code,
+            *(inner for const in code.co_consts if isinstance(const, types.CodeType) for inner in codes(const)),
+        ]
+
+    many = "\n".join(f"name_{n} = other_{n}" for n in range(300))  # more names than one byte counts
+    texts = [Path(module.__file__).read_text() for module in (dis, inspect, argparse)]
+    for text in [*texts, many, "from os import *", "def f():\n    global g\n    del g\n    g = len"]:
+        for code in codes(compile(text, "<t>", "exec")):
+            told = {name for kind, name in used_names(code) if kind != "star"}
+            said = {
+                "LOAD_NAME",
+                "LOAD_GLOBAL",
+                "LOAD_FROM_DICT_OR_GLOBALS",
+                "STORE_NAME",
+                "STORE_GLOBAL",
+                "DELETE_NAME",
+            }
+            said |= {"DELETE_GLOBAL", "IMPORT_NAME"}
+            assert told == {each.argval for each in dis.get_instructions(code) if each.opname in said}
+    assert ("star", "*") in used_names(compile("from os import *", "<t>", "exec"))

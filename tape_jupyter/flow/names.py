@@ -7,15 +7,16 @@ the syntax tree adds how each is used: `memo['a']`, `log.append(x)`, `os.environ
 from __future__ import annotations
 
 import ast
-import dis
+import opcode
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import bag
 from tape_jupyter.flow.uses import Touch, Uses, chain, uses
 
@@ -23,9 +24,17 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _NEW_LOCALS = 0x2
 """CO_NEWLOCALS: a function's code; a class's or module's has none."""
 _AT_ONCE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_READS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 _PYTHON_BODY = bag("time timeit capture prun debug tape px snakeviz memit mprun")
 _LINE_PYTHON = frozenset({"time", "timeit", "prun", "memit", "lprun"})
+_KINDS = {
+    "LOAD_NAME": "read", "LOAD_GLOBAL": "read", "LOAD_FROM_DICT_OR_GLOBALS": "read", "STORE_GLOBAL": "store",
+    "STORE_NAME": "bind", "DELETE_GLOBAL": "delete", "DELETE_NAME": "unbind", "IMPORT_NAME": "import",
+    "IMPORT_STAR": "star", "CALL_INTRINSIC_1": "intrinsic", "EXTENDED_ARG": "extend",
+}  # fmt: skip
+_OPS = {op: _KINDS[name] for name, op in opcode.opmap.items() if name in _KINDS}
+_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
+_STAR = 2
+"""The intrinsic that `import *` calls from Python 3.12 on."""
 _OPTIONS = re.compile(r"(?:\s*-{1,2}\w+(?:[= ]\d+)?)*\s*")
 
 
@@ -92,10 +101,44 @@ class Cell:
     """It holds exec, eval, globals() or a magic: more names may be used than its text tells."""
 
 
-@lru_cache(4096)
+_KNOWN: dict[int, tuple[CodeType, Code]] = {}
+"""By identity: the hash of a code object is computed anew each time, from all constants in it."""
+
+
 def names_of(code: CodeType) -> Code:
     """Names of the notebook (or module) that a code object uses. A function's own code counts as running."""
-    return _names(code, own=bool(code.co_flags & _NEW_LOCALS))
+    known = _KNOWN.get(identity(code))
+    if known is None:
+        if len(_KNOWN) >= _MANY:
+            _KNOWN.clear()
+        known = _KNOWN[identity(code)] = code, _names(code, own=bool(code.co_flags & _NEW_LOCALS))
+    return known[1]
+
+
+_MANY = 4096
+
+
+def used_names(code: CodeType) -> Iterator[tuple[str, str]]:
+    """(how, name) of each instruction that uses a name which is no local one: "read", "store", "bind" (in a module or
+    class), "delete", "unbind", "import", "star".
+    """
+    names, bytecode, extended = code.co_names, code.co_code, 0
+    for op, arg in zip(bytecode[::2], bytecode[1::2], strict=True):
+        kind = _OPS.get(op)
+        if kind is None:
+            extended = 0
+            continue
+        if kind == "extend":
+            extended = (extended | arg) << 8
+            continue
+        index, extended = extended | arg, 0
+        if op == _GLOBAL:  # its lowest bit says whether a call follows
+            yield kind, names[index >> 1]
+        elif kind in ("star", "intrinsic"):
+            if kind == "star" or index == _STAR:
+                yield "star", "*"
+        else:
+            yield kind, names[index]
 
 
 def _names(code: CodeType, *, own: bool) -> Code:
@@ -104,17 +147,16 @@ def _names(code: CodeType, *, own: bool) -> Code:
     deletes: set[str] = set()
     imports = star = False
     in_class = not own and code.co_name != "<module>" and not code.co_flags & _NEW_LOCALS
-    for each in dis.get_instructions(code):
-        op, name = each.opname, each.argval
-        if op in _READS:
+    for kind, name in used_names(code):
+        if kind == "read":
             reads.add(name)
-        elif op == "STORE_GLOBAL" or (op == "STORE_NAME" and not in_class):
+        elif kind == "store" or (kind == "bind" and not in_class):
             stores.add(name)
-        elif op == "DELETE_GLOBAL" or (op == "DELETE_NAME" and not in_class):
+        elif kind == "delete" or (kind == "unbind" and not in_class):
             deletes.add(name)
-        elif op == "IMPORT_NAME":
+        elif kind == "import":
             imports = True
-        elif op == "IMPORT_STAR" or (op == "CALL_INTRINSIC_1" and each.arg == 2):
+        elif kind == "star":
             star = True
     words = set(code.co_names)
     later_reads: set[str] = set()
@@ -202,18 +244,20 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
                     nested=frozenset(), defines=frozenset(), shown=shown, sets="", calm=False, calm_call=False,
                 )  # fmt: skip
         return
+    nodes = list(ast.walk(node))
+    kinds = set(map(type, nodes))
     inside = frozenset((c.co_name, c.co_firstlineno) for c in all_nested(code))
     defined = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     defines = frozenset(
         (c.co_name, c.co_firstlineno) for c in _nested(code) if defined and c.co_name == getattr(node, "name", "")
     )
     always = frozenset(_bound_always(node)) & (found.stores | found.deletes)
-    calls = unsure_calls(node)
+    calls = _unsure_calls(node, nodes)
     yield Statement(
-        line, end, found, used, always, inside - defines, defines, frozenset(texts(node)),
-        frozenset(_bound_first(node)), frozenset(_caught(node)),
+        line, end, found, used, always, inside - defines, defines, frozenset(_texts(nodes)),
+        frozenset(_bound_first(node)), frozenset(_caught(nodes) if ast.ExceptHandler in kinds else ()),
         _sets(node), calls == 0, calls is not None and calls <= 1,
-        _repeats(node), _writes_files(node), shown,
+        not kinds.isdisjoint(_REPEATING), _writes_files(nodes), shown,
     )  # fmt: skip
 
 
@@ -268,8 +312,8 @@ def words_in(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text))
 
 
-def texts(node: ast.AST) -> Iterator[str]:
-    return (n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+def _texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    return (n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
 def _sets(node: ast.stmt) -> str:
@@ -278,9 +322,9 @@ def _sets(node: ast.stmt) -> str:
     return ""
 
 
-def _caught(node: ast.stmt) -> set[str]:
-    caught = {n.name for n in ast.walk(node) if isinstance(n, ast.ExceptHandler) and n.name}
-    return caught - {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+def _caught(nodes: Sequence[ast.AST]) -> set[str]:
+    caught = {n.name for n in nodes if isinstance(n, ast.ExceptHandler) and n.name}
+    return caught - {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
 
 
 def _bound_first(node: ast.stmt) -> Iterator[str]:
@@ -297,21 +341,21 @@ _SURE = bag(
     "print len str repr list tuple set dict bool type display append add strip lstrip rstrip lower upper title "
     "split splitlines items keys values get setdefault isinstance id format_map"
 )
-_PLAIN_NODES = (
-    ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.JoinedStr, ast.FormattedValue, ast.Dict,
-    ast.List, ast.Tuple, ast.Load, ast.Store, ast.Await, ast.keyword, ast.Import, ast.ImportFrom, ast.alias, ast.Pass,
+_PLAIN_NODES = frozenset(
+    {ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.JoinedStr, ast.FormattedValue, ast.Dict,
+     ast.List, ast.Tuple, ast.Load, ast.Store, ast.Await, ast.keyword, ast.Import, ast.ImportFrom, ast.alias, ast.Pass}
 )  # fmt: skip
 
 
-def unsure_calls(node: ast.stmt) -> int | None:
+def _unsure_calls(node: ast.stmt, nodes: Iterable[ast.AST]) -> int | None:
     """How many calls in a plain statement may raise for another value; None where it is no plain statement."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
         return 0
     count = 0
-    for each in ast.walk(node):
+    for each in nodes:
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and isinstance(each.slice, ast.Constant):
             continue
-        if not isinstance(each, _PLAIN_NODES) or (isinstance(each, ast.Tuple) and isinstance(each.ctx, ast.Store)):
+        if type(each) not in _PLAIN_NODES or (isinstance(each, ast.Tuple) and isinstance(each.ctx, ast.Store)):
             return None
         if isinstance(each, ast.Call):
             func = each.func
@@ -320,24 +364,13 @@ def unsure_calls(node: ast.stmt) -> int | None:
     return count
 
 
-def _repeats(node: ast.stmt) -> bool:
-    kinds = (
-        ast.For,
-        ast.While,
-        ast.AsyncFor,
-        ast.If,
-        ast.Try,
-        ast.IfExp,
-        ast.BoolOp,
-        ast.comprehension,
-        ast.Lambda,
-        ast.With,
-    )
-    return any(isinstance(each, kinds) for each in ast.walk(node))
+_REPEATING = (
+    ast.For, ast.While, ast.AsyncFor, ast.If, ast.Try, ast.IfExp, ast.BoolOp, ast.comprehension, ast.Lambda, ast.With,
+)  # fmt: skip
 
 
-def _writes_files(node: ast.stmt) -> bool:
-    for each in ast.walk(node):
+def _writes_files(nodes: Iterable[ast.AST]) -> bool:
+    for each in nodes:
         if isinstance(each, ast.Call):
             func = each.func
             name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
