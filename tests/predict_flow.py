@@ -51,6 +51,7 @@ class Live:
         self.shell = fresh.shell()
         self.tracker = Tracker(self.shell)
         self.tracker.install()
+        tapereplies.tell(self.tracker.calling)
         self.history = self.tracker.history
         self.texts, self.images, self.asked = {}, {}, {}
 
@@ -65,16 +66,20 @@ class Live:
             entry = self.run(index, source)
             entry.cell = str(self.case["history"][index]["cell"])
             self.asked[index] = self.stub.asked()
+        self.lines = dict(self.tracker.lines)
 
     def override(self):
         prompt = next(iter(self.case["perturb"]))
         return {prompt: self.case["perturb"][prompt][0]}
 
     def changed(self):
-        """The entries that hold a changed reply: of the edited cell, and whoever else asked the same."""
+        """The entries that hold a changed reply, of the edited cell and of whoever else asked the same; and the line at
+        which each made its first call.
+        """
         prompts = self.override().keys()
         holds = {i for i, asked in self.asked.items() if prompts & set(asked)}
-        return holds | {i for i, h in enumerate(self.case["history"]) if h["cell"] == self.case["edit"]}
+        holds |= {i for i, h in enumerate(self.case["history"]) if h["cell"] == self.case["edit"]}
+        return {i: self.lines.get(i) for i in sorted(holds)}
 
     def job(self, override):
         from tape_jupyter.flow import hermetic

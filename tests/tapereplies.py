@@ -4,11 +4,13 @@ import sys
 import types
 
 __file__ = None  # like a library's, this state is not the notebook's
-_TABLE, _OVERRIDE, _ASKED = {}, {}, []
+_TABLE, _OVERRIDE, _ASKED, _TOLD = {}, {}, [], []
 
 
 def _reply(key):
     _ASKED.append(key)
+    for told in _TOLD:
+        told()
     return _OVERRIDE.get(key, _TABLE.get(key, f"R<{key}>"))
 
 
@@ -18,6 +20,11 @@ def set_replies(table, override):
         kept.clear()
         kept.update(given)
     _ASKED.clear()
+
+
+def tell(*listeners):
+    """Whom each call is told of while it is made, as the tracker is in a notebook."""
+    _TOLD[:] = listeners
 
 
 def asked():

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter.flow import files
-from tape_jupyter.flow.files import DIRECTORY, FileWatch, is_watched
+from tape_jupyter.flow.files import FileWatch, is_watched
+from tape_jupyter.flow.folders import DIRECTORY
 
 WATCH = FileWatch()
 

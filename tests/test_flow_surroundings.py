@@ -3,6 +3,7 @@
 import pytest
 
 from tape_jupyter.flow import surroundings
+from tape_jupyter.flow.folders import may_write
 from tape_jupyter.flow.uses import Touch
 
 
@@ -10,7 +11,7 @@ from tape_jupyter.flow.uses import Touch
     ("echo hi", True, False), ("cat a.txt", False, False), ("echo hi > a", True, True), ("python x.py", False, True),
 ])  # fmt: skip
 def test_commands(command, says, writes):
-    assert surroundings._only_says(command) is says and surroundings._may_write(command) is writes
+    assert surroundings._only_says(command) is says and may_write(command) is writes
 
 
 def test_a_call_that_sets_something_is_told_from_one_that_says_something():

@@ -5,6 +5,7 @@ already changes nothing, but would with another reply. Pure: code is read, not r
 from __future__ import annotations
 
 import dis
+import logging
 import types
 from collections import deque
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ _INERT = (
 )  # fmt: skip
 _FIXED = bag("pathlib datetime decimal fractions re uuid zoneinfo ipaddress")
 """Modules whose values never change."""
+_LEVELS = bag("debug info warning error critical")
 _BOXES = (list, dict, set, deque, bytearray)
 _STORES = bag("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR STORE_DEREF STORE_GLOBAL")
 
@@ -81,7 +83,15 @@ def _called(touch: Touch, value: Any) -> bool:
         return any(code_changes(code) for code in _methods(kind, touch.what))
     if root_module(kind) in ("pandas", "numpy"):
         return touch.inplace or touch.what in MUTATORS
-    return touch.what in MUTATORS or not touch.kept
+    return touch.what in MUTATORS or (not touch.kept and not _falls_silent(touch, value))
+
+
+def _falls_silent(touch: Touch, value: Any) -> bool:
+    """log.debug(...) below the level that is set."""
+    if not isinstance(value, logging.Logger) or touch.what not in _LEVELS:
+        return False
+    level: int = logging.getLevelName(touch.what.upper())
+    return bool(value.manager.disable >= level or value.getEffectiveLevel() > level)
 
 
 def _handed(touch: Touch, function: Any) -> bool:

@@ -1,7 +1,7 @@
 """Engine room: which files a cell opened, listed, wrote, moved; and whether it started a process.
 
-Seen by an audit hook, inside and outside the working directory; files of installed packages and of the
-system are nobody's result.
+Seen by an audit hook, inside and outside the working directory; files of installed packages and of the system are
+nobody's result. What a process does no hook sees: the folder that it was started in is compared (folders.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.flow.folders import DIRECTORY, Folder, may_write
 from tape_jupyter.flow.history import Change
 from tape_jupyter.flow.modules import is_installed
 
@@ -22,8 +23,6 @@ KEPT = 8 << 20
 KEPT_ALL = 128 << 20
 TREE = 2_000
 """Paths below a folder that is removed or moved as a whole; beyond that it cannot be put back."""
-DIRECTORY = b"\0a directory"
-"""Stands for the bytes of a path that is a directory."""
 _SYSTEM = (  # people work in /usr/src/app, in /share, and in folders that hold their environment
     *("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/"),
     *(
@@ -79,6 +78,8 @@ class Touched:
     unknown: set[str] = field(default_factory=set)
     """Written, and what stood there was too large to keep."""
     processes: list[str] = field(default_factory=list)
+    crowded: str = ""
+    """A folder with more in it than is looked at, where a process was started: what that wrote is not known."""
     relative: bool = False
 
     def changes(self) -> dict[str, Change]:
@@ -110,16 +111,46 @@ class FileWatch:
         self._inside: set[int] = set()
         """Threads in which we look at a file ourselves."""
         self._kept = 0
+        self._folders: dict[str, Folder] = {}
+        self._started: set[str] = set()
+        """Folders in which this cell started a process."""
 
     def begin(self) -> None:
         if not self._hooked:
             sys.addaudithook(self._hook)
             self._hooked = True
         self.touched, self._on = Touched(), True
+        self._started.clear()
 
     def end(self) -> Touched:
-        self._on = False
+        if self._on:
+            self._on = False
+            for where in sorted(self._started):
+                self._compare(self._folders[where])
         return self.touched
+
+    def _starts(self, command: str) -> None:
+        """A process is about to start: note how the folder lies, once a cell."""
+        self.touched.processes.append(command)
+        where = os.getcwd()  # noqa: PTH109 - as in _note
+        if where in self._started or not may_write(command) or not is_watched(where + os.sep):
+            return
+        folder = self._folders.setdefault(where, Folder(where, is_watched))
+        folder.look()
+        self._started.add(where)
+
+    def _compare(self, folder: Folder) -> None:
+        if folder.crowded:
+            self.touched.crowded = folder.path
+            return
+        for path, before in folder.differing():
+            if path in self.touched.written:
+                continue
+            self.touched.written.add(path)
+            if before is folder.UNKNOWN:
+                self.touched.unknown.add(path)
+            else:
+                self.touched.before[path] = before
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event not in _HEARD or not self._on:  # each id() of the user's comes here, too
@@ -153,7 +184,7 @@ class FileWatch:
         elif event == "sqlite3.connect":
             self._note(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
-            self.touched.processes.append(_command(event, args))
+            self._starts(_command(event, args))
 
     def _moved(self, path: Any, to: Any = None) -> None:
         """All below a folder that is removed, or moved: keep what it holds."""

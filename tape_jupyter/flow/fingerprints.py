@@ -14,8 +14,11 @@ import decimal
 import functools
 import gc
 import io
+import logging
+import pathlib
 import pickle
 import random
+import re
 import sys
 import time
 import types
@@ -44,7 +47,10 @@ _ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _SKIPPED = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__",
-     "_abc_impl", "__abstractmethods__", "__annotations_cache__", "__annotate_func__"}
+     "_abc_impl", "__abstractmethods__", "__annotations_cache__", "__annotate_func__",
+     "__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__", "__pydantic_decorators__",
+     "__pydantic_parent_namespace__", "__pydantic_complete__", "__pydantic_setattr_handlers__",
+     "__signature__"}
 )  # fmt: skip
 _QUIET = (
     "_thread.",
@@ -371,6 +377,32 @@ class _Walk:
     def slot(self, value: types.MemberDescriptorType, _depth: int) -> None:
         self.say(f"slot {value.__qualname__}")
 
+    def path(self, value: pathlib.PurePath, _depth: int) -> None:
+        """Its text: what else it holds it makes of that when it is asked."""
+        self.kinds.add("pathlib")
+        self.say(f"{type(value).__name__} {value!s}")
+
+    def logger(self, value: logging.Logger, depth: int) -> None:
+        """Not what it remembers of its own questions, nor whom it belongs to: the levels of all are ambient state."""
+        self.ids.add(id(value))
+        self.kinds.add("logging")
+        self.say(f"logger {value.name} {value.level} {value.disabled} {value.propagate}")
+        for each in (*value.handlers, *value.filters):
+            self.go(each, depth, foreign=True)
+
+    def pattern(self, value: re.Pattern[Any], depth: int) -> None:
+        self.kinds.add("re")
+        self.go((value.pattern, int(value.flags)), depth, foreign=False)
+
+    def match(self, value: re.Match[Any], depth: int) -> None:
+        self.pattern(value.re, depth)
+        self.go((value.regs, value.pos, value.endpos), depth, foreign=False)
+        self.go(value.string, depth, foreign=False)
+
+    def member(self, value: Any, depth: int) -> None:
+        """A field of a named tuple."""
+        self.go(value.__reduce__()[1], depth, foreign=False)
+
     def mapped(self, value: Any, depth: int) -> None:
         self.say(type(value).__name__)
         if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
@@ -575,6 +607,12 @@ _LOOKS: dict[type, Callable[[_Walk, Any, int], None]] = {
     types.FunctionType: _Walk.function,
     types.CodeType: _Walk.code,
     types.MemberDescriptorType: _Walk.slot,
+    re.Pattern: _Walk.pattern,
+    re.Match: _Walk.match,
+    logging.Logger: _Walk.logger,
+    type(pathlib.PurePath()): _Walk.path,
+    type(pathlib.Path()): _Walk.path,
+    type(collections.namedtuple("_Field", "x").__dict__["x"]): _Walk.member,  # noqa: PYI024 - the type of its field
     types.MethodType: _Walk.method,
     types.BuiltinFunctionType: _Walk.builtin,
     types.ModuleType: _Walk.module,

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.flow import ambient
-from tape_jupyter.flow.files import DIRECTORY
 from tape_jupyter.flow.fingerprints import fingerprint
+from tape_jupyter.flow.folders import DIRECTORY
 from tape_jupyter.flow.history import Change, Entry, History
 from tape_jupyter.flow.mementos import Memento, remember
 from tape_jupyter.flow.versions import BEGINNING, Versions

@@ -348,7 +348,8 @@ def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> No
 def _narrow(seen: Seen, draft: Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
-        paths = _appended(seen, draft, name) or parts.written(name, draft.statement.uses, seen.variables)
+        appended = _appended(seen, draft, name)
+        paths = appended or parts.written(name, draft.statement.uses, seen.variables)
         if not paths:
             continue
         others = seen.variables.sharing([name]) & draft.reach - {name}
@@ -358,7 +359,10 @@ def _narrow(seen: Seen, draft: Draft) -> None:
         draft.weak.discard(name)
         draft.weak |= paths
         if draft.statement.repeats or not (draft.statement.calm or draft.statement.calm_call):
-            draft.weak |= {f"{path.rpartition('[')[0]}.__len__" for path in paths if path.endswith("]")}
+            stored = {t.path for t in draft.statement.touches if t.root == name and t.how != "method"}
+            draft.weak |= {
+                f"{p.rpartition('[')[0]}.__len__" for p in paths if p.endswith("]") and (p in stored or p in appended)
+            }
 
 
 def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:

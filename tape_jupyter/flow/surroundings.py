@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 from tape_jupyter.flow.effects import MUTATORS, code_changes
+from tape_jupyter.flow.folders import may_write
 from tape_jupyter.flow.modules import MACHINERY, bag
 from tape_jupyter.flow.names import names_of, texts_of
 from tape_jupyter.flow.observed import Draft, Seen
@@ -39,9 +40,6 @@ _WRITERS = bag(
 )
 _LOOKERS = bag("exists isfile isdir is_file is_dir stat getsize getmtime glob rglob iglob listdir scandir walk iterdir")
 _STATS = bag("posix.stat posix.lstat posix.access nt.stat nt.lstat posix._path_exists nt._path_exists")
-_READING_COMMANDS = bag(
-    "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true"
-)
 _QUIET = bag(
     "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses "
     "typing abc contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue "
@@ -65,7 +63,8 @@ _PURE = bag(
     "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator "
     "copy heapq bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib "
     "pprint ast uuid zlib csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs "
-    "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat"
+    "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat "
+    "codeop bdb linecache tokenize distutils_hack tapereplies"
 )
 
 
@@ -166,7 +165,7 @@ class Surroundings:
         draft.reads |= {"ambient:environment", "ambient:cwd"}
         if any(not _only_says(command) for command in told):
             draft.reads.add("file:*")
-        if any(_may_write(command) for command in told):
+        if any(may_write(command) for command in told):
             draft.weak.add("file:*")
 
     def _claims(self, draft: Draft, path: str) -> bool:
@@ -394,8 +393,3 @@ def _only_says(command: str) -> bool:
         "true",
         "whoami",
     )
-
-
-def _may_write(command: str) -> bool:
-    first = command.strip().partition(" ")[0].rpartition("/")[2]
-    return re.search(r"[>|;&`]|\$\(", command) is not None or first not in _READING_COMMANDS

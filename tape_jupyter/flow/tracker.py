@@ -166,7 +166,7 @@ class Tracker:
             running.ambient = ambient.take()  # here, since what a taped cell pins is no change of the cell's
             self._files.begin()
             running.began = time.perf_counter()
-            self._watch.begin()
+            self._watch.begin(_shown(running.cell))
 
     # ---------------------------------------------------------------- before
     def _begin(self, info: Any) -> None:
@@ -225,7 +225,7 @@ class Tracker:
         entry.ambient = changes | {f"{ambient.MODULE}{name}": change for name, change in patches.items()}
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         self._keep(entry, seen)
-        entry.notes = tuple(_notes(touched.processes))
+        entry.notes = tuple(_notes(touched.processes, touched.crowded))
 
     def _seen(self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str]) -> Seen:
         entry, variables = running.entry, self.variables
@@ -322,15 +322,23 @@ def hold(entry: Entry) -> None:
     restore.hold(entry)
 
 
+def _shown(cell: Cell) -> range:
+    """The lines of the expression that the cell ends with; none where it ends otherwise."""
+    last = cell.statements[-1] if cell.statements else None
+    return range(last.line, last.end + 1) if last is not None and last.shown else range(0)
+
+
 def _outcome(result: Any) -> Any:
     if result is None:
         return "cancelled"
     return "ok" if result.success else "error"
 
 
-def _notes(processes: list[str]) -> Iterable[str]:
+def _notes(processes: list[str], crowded: str) -> Iterable[str]:
     if processes:
         yield f"starts a process ({processes[0][:60]}): it may read any file"
+    if crowded:
+        yield f"starts a process in {crowded}, where too many files lie to compare them: what it writes is not known"
 
 
 def _alive() -> set[threading.Thread]:
