@@ -40,6 +40,13 @@ UNSENT = Play(Reply(None, end="error", error=freeze_error(_UNSENT)))
 Settled = Recorded | GoLive | Frozen | Stub | Refuse
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Answer with what a person wrote for this call, which is not on the tape, and keep that."""
+
+    reply: Reply | Value
+
+
 class Desk(Protocol):
     """What the boundary needs of the deck."""
 
@@ -227,14 +234,31 @@ class Boundary:
         """The call of a stepped cell: what is decided of it waits for a person."""
         lineage = origin.lineage if origin is not None else ""
 
-        def settle(decided: Settled, sent: Request | FunctionCall | None = None) -> Play | Capture:
+        def settle(decided: Settled | Written, sent: Request | FunctionCall | None = None) -> Play | Capture:
             try:
+                if isinstance(decided, Written):
+                    return self._written(cell, origin, match, call, kind, decided.reply)
                 return answered(self._accepted(cell, match, lineage, call, decided), sent)
             except Exception as error:
                 return _failed(cell, call, error)
 
         decided = self._decided(cell, lineage, match, call, kind)
         return Crossing(cell, call, kind, match, lineage, decided, settle)
+
+    def _written(
+        self,
+        cell: Cell,
+        origin: Origin | None,
+        match: str,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        reply: Reply | Value,
+    ) -> Play:
+        self._open_run(cell, call)
+        held = Held(cell, self.desk.secrets, match, kind, self._where(cell, origin))
+        held.diverged = "hand"
+        held.keep(call, reply, "")
+        return Play(reply)
 
     def _decide(
         self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass

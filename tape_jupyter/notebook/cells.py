@@ -127,6 +127,31 @@ class Planned(Protocol):
     def word(self, line: str | None, raw: str) -> Word | None: ...
 
 
+class Passes(Protocol):
+    """A stepped cell that runs, perhaps again and again (step_passes.py)."""
+
+    notes: list[str]
+
+    def finish(self) -> None: ...
+
+
+class Prepared(Protocol):
+    """A cell that is about to be stepped (stepping.py): the mode and options of its taped cell."""
+
+    @property
+    def mode(self) -> str: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    def start(self, cell: Cell, transformed: str) -> Passes: ...
+
+
+class Steps(Protocol):
+    """Who steps cells (stepping.py)."""
+
+    def word(self, cell_id: str | None, word: Word | None) -> Word | None: ...
+    def prepare(self, word: Word) -> Prepared: ...
+
+
 @dataclass(slots=True)
 class Open:
     """A taped cell that runs: the deck's cell, and where it runs (stack depth and thread)."""
@@ -136,6 +161,7 @@ class Open:
     thread: int
     explicit: bool
     notes: list[str]
+    passes: Passes | None = None
 
 
 class Cells:
@@ -151,6 +177,8 @@ class Cells:
         self.planned: Callable[[], Planned | None] = _nobody
         self._open: Open | None = None
         self._said_replay_wins = False
+        self._transformed = ""
+        self.steps: Steps | None = None
         self._undo_tracebacks: Callable[[], None] = _nothing
         self.taker, self._gate = LineTaker(shell), Gate(self)
 
@@ -187,6 +215,7 @@ class Cells:
         if self._open is not None:  # its post_run_cell never came
             self._close(None)
         count = self.shell.execution_count - 1 if info.store_history else None
+        self._transformed = getattr(info, "transformed_cell", None) or ""
         self._begin(info.raw_cell, info.cell_id, count, depth)
 
     def post_run_cell(self, result: Any) -> None:
@@ -267,7 +296,7 @@ class Cells:
                 return  # the %%tape magic is about to refuse
             if self.broken is not None and not is_quiet(raw):
                 raise self.broken  # noqa: TRY301 - one way to refuse a cell
-            word = self._word(line, raw)
+            word = self._word(line, raw, cell_id)
             if word is None:
                 return
             if not source.strip():
@@ -277,9 +306,15 @@ class Cells:
         except BaseException as error:  # an interrupt too: IPython would print it and run the cell, live
             self.refusal = error
 
-    def _word(self, line: str | None, raw: str) -> Word | None:
+    def _word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
         if (planned := self.planned()) is not None:
             return planned.word(line, raw)
+        word = self._own_word(line, raw)
+        if self.steps is None or (line is None and is_quiet(raw)):
+            return word
+        return self.steps.word(cell_id, word)
+
+    def _own_word(self, line: str | None, raw: str) -> Word | None:
         if line is not None:
             return parse_line(line)
         if self.deck.session_mode == "off" or is_quiet(raw):
@@ -290,16 +325,28 @@ class Cells:
         self, word: Word, raw: str, source: str, cell_id: str | None, count: int | None, depth: int, *, explicit: bool
     ) -> Open:
         mode, notes = self._replay_wins(word.mode)
+        options, stepped = dict(word.options), None
+        if mode == "step" and self.steps is not None:
+            stepped = self.steps.prepare(word)
+            mode, options = stepped.mode, stepped.options
         unnamed = word.name is None and mode != "live"
         notebook = self.notebook(raw) if unnamed else self.notebook_or_none(raw)
         ask = CellAsk(
             mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
-            notebook=notebook, options=dict(word.options), explicit=explicit, namespace=self.shell.user_ns,
+            notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
         )  # fmt: skip
         cell = self.deck.begin(ask)
         if (planned := self.planned()) is not None:
             planned.cell = cell
-        return Open(cell, depth, threading.get_ident(), explicit, notes)
+        opened = Open(cell, depth, threading.get_ident(), explicit or stepped is not None, notes)
+        if stepped is not None:
+            opened.passes = stepped.start(cell, self._transformed or source)
+        return opened
+
+    def passes(self, cell: Cell) -> None:
+        """The open cell is run again, as this taped cell (step_passes.py)."""
+        if self._open is not None:
+            self._open.cell = cell
 
     def _replay_wins(self, mode: str) -> tuple[str, list[str]]:
         if not (self.deck.forced and self.deck.session_mode == "replay") or mode == "replay":
@@ -312,6 +359,9 @@ class Cells:
         opened, self._open = self._open, None
         if opened is None:
             return
+        if opened.passes is not None:
+            opened.passes.finish()
+            opened.notes.extend(opened.passes.notes)
         report = self.deck.end(opened.cell, self._error(result))
         report.notes.extend(opened.notes)
         self.reports.append(_lean(report))

@@ -8,8 +8,9 @@ runs. What a page says arrives on a thread beside the main one, also while a cel
 the kernel takes it there (beside.py; the first comm's id says so), else in a subshell, where there are any.
 
 Messages of a page: {type: "path", path, root} | {type: "view", view, message} | {type: "unview", view} |
-{type: "running", id} | {type: "ran", id, state, text}. To a page, each with its `client`: {view, message} |
-{type: "run", id, cell} | {type: "cancel", id}. What is none of these is dropped and counted.
+{type: "running", id} | {type: "ran", id, state, text} | {type: "stepping", id}.
+To a page, each with its `client`: {view, message} |
+{type: "run", id, cell} | {type: "cancel", id} | {type: "stepping", id}. What is none of these is dropped and counted.
 """
 
 from __future__ import annotations
@@ -81,6 +82,18 @@ def route() -> Route | None:
     return next((Route(lab) for lab in _labs if lab.clients), None)
 
 
+def has_pages() -> bool:
+    """Whether a page of this kernel has the labextension."""
+    return any(lab.clients for lab in _labs)
+
+
+def knock(name: str, answered: Callable[[], None]) -> None:
+    """Ask all pages whether somebody is there; one that is answers, on another thread: then `answered` is called."""
+    for lab in _labs:
+        lab.answered = answered
+        lab.knock(name)
+
+
 def on_main(do: Callable[[], object]) -> None:
     """Do something on the kernel's main thread: at once when called there, else when the main thread is idle next."""
     loop = _labs[-1].loop if _labs else None
@@ -134,6 +147,7 @@ class Lab:
         self.loop = _running_loop()
         self.clients: dict[str, Client] = {}  # the newest last
         self.dropped = 0
+        self.answered: Callable[[], None] = _nothing
         self._asked: dict[str, Asked] = {}
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
@@ -184,11 +198,21 @@ class Lab:
             "unview": self._unview,
             "running": self._running,
             "ran": self._ran,
+            "stepping": self._stepping,
         }
         try:
             handlers[data.get("type")](self.clients[name], data)
         except (TypeError, KeyError):
             self.dropped += 1
+
+    def _stepping(self, _: Client, _data: dict[str, Any]) -> None:
+        """A page is there, and answers."""
+        self.answered()
+
+    def knock(self, name: str) -> None:
+        """Ask the pages whether somebody is there: a cell is about to be stepped."""
+        for client in list(self.clients):
+            self._send(client, {"type": "stepping", "id": name})
 
     def _send(self, client: str, message: dict[str, Any]) -> None:
         if client in self.clients:
@@ -280,6 +304,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _nothing() -> None:
+    """Nobody waits for a page."""
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

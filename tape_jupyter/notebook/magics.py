@@ -16,10 +16,10 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 
 from tape_jupyter import gap_page, gap_report, listing, override_words, take_words, takes
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
-from tape_jupyter.notebook import deck, lab, paths, rerun, rerun_words
+from tape_jupyter.notebook import deck, lab, paths, rerun, rerun_words, stepping
 from tape_jupyter.notebook.cells import Cells
 from tape_jupyter.notebook.tracebacks import short
-from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
+from tape_jupyter.notebook.words import LINE_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
-    "--on-divergence",
+    "--on-divergence", "--break", "--record",
 )  # fmt: skip
 LATER = ("export", "verify", "prune")
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff", "set")
@@ -230,7 +230,7 @@ def complete(cells: Cells, line: str) -> list[str]:
     """Words that can stand at the end of a `%tape` or `%%tape` line."""
     magic, *words = line.split(" ")
     if len(words) <= 1:
-        return list(CELL_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
+        return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
     return names(cells) if len(words) == 2 else [*OPTIONS]
 
 
@@ -242,6 +242,7 @@ def load(shell: InteractiveShell) -> None:
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
         rerun.of(cells)
+        stepping.of(cells)
         for magic in ("%tape", "%%tape"):
             shell.set_hook(  # type: ignore[no-untyped-call]
                 "complete_command", lambda _, event, to=cells: complete(to, event.line), str_key=magic
@@ -261,6 +262,7 @@ def unload(shell: InteractiveShell) -> None:
     lab.stop(cells)
     cells.uninstall()
     rerun.forget(cells)
+    stepping.forget(cells)
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tape", None)

@@ -34,6 +34,8 @@ def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
     """What a cell's options except from its mode. Raises TapeUsageError for what makes no sense."""
     told = {name: options.get(name) or () for name in ("live", "freeze")}
     selection = Selection.of(told["live"], told["freeze"], options.get("stub") or {})
+    if mode == "step" and selection:
+        raise TapeUsageError("step takes no --live, --freeze or --stub: at each stop you say what becomes of the call")
     if selection.live and mode != "replay":
         instead = f"every call goes live in {mode}" if mode == "record" else f"{mode} writes the cassette itself"
         raise TapeUsageError(f"--live goes with replay, and what ran live goes to a take ({instead})")
@@ -47,6 +49,8 @@ def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
     told = options.get("on_divergence") or "stop"
     if told not in POLICIES:
         raise TapeUsageError(f"{str(told)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})")
+    if told != "stop" and mode == "step":
+        raise TapeUsageError("step stops at a call that is not on the tape: you say what becomes of it there")
     if told != "stop" and mode != "replay":
         raise TapeUsageError(f"--on-divergence goes with replay: in {mode} nothing diverges")
     policy: Policy = told

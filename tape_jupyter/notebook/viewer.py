@@ -33,7 +33,7 @@ Send = Callable[[Message], None]
 Answer = Callable[["Viewer", Message], Any]
 
 ANSWERS: dict[str, Answer] = {}
-_MODULES = ("viewer_reads", "viewer_edit", "viewer_rerun")
+_MODULES = ("viewer_reads", "viewer_edit", "viewer_rerun", "viewer_step")
 _revisions = itertools.count(1)
 PUSHED = 1_000
 """Rows that are pushed at once; where more changed, the view asks for them."""
@@ -75,6 +75,7 @@ class Viewer:
         self.cells, self.deck = cells, cells.deck
         self.dropped = 0
         self.selected = ""
+        self.is_widget = False
         self._send = send
         self._closed = False
         self._lock = threading.RLock()

@@ -35,13 +35,13 @@ def editable(viewer: Viewer, message: Message) -> Message:
 
 @answers("check")
 def check(viewer: Viewer, message: Message) -> Message:
-    return {"problems": edits.problems_of(_entry(viewer, message), _edit(message))}
+    return {"problems": edits.problems_of(_entry(viewer, message), edit_of(message))}
 
 
 @answers("override")
 def override(viewer: Viewer, message: Message) -> Message:
     """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
-    entry, edit, name = _entry(viewer, message), _edit(message), _word(message, "take")
+    entry, edit, name = _entry(viewer, message), edit_of(message), _word(message, "take")
     problems = edits.problems_of(entry, edit)
     _require_accepted(problems, accept=message.get("accept") is True)
     book = viewer.book
@@ -106,7 +106,7 @@ def _entry(viewer: Viewer, message: Message) -> Entry:
     return viewer.entry(_word(message, "span"))
 
 
-def _edit(message: Message) -> dict[str, Any]:
+def edit_of(message: Message) -> dict[str, Any]:
     """The Edit of a message: a form that there is, with its fields, each of its type."""
     edit = message.get("edit")
     fields = _FORMS.get(str(edit.get("form"))) if isinstance(edit, dict) else None

@@ -59,6 +59,11 @@ class Watch:
                 self._thread = threading.Thread(target=self._run, name="tape views", daemon=True)
                 contextvars.Context().run(self._thread.start)  # a thread of ours takes no number among the program's
 
+    @property
+    def views(self) -> tuple[Watching, ...]:
+        """Those that watch now."""
+        return tuple(self._views)
+
     def remove(self, view: Watching) -> None:
         with self._lock:
             self._views = [other for other in self._views if other is not view]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HEIGHT = 460
 """Pixels, as a cell's output."""
 
-ABLE = {"modes": True, "override": True, "rerun": True, "step": False, "cells": False}
+ABLE = {"modes": True, "override": True, "rerun": True, "step": True, "cells": False}
 OPEN_AT_ONCE = 6
 """Views of one kernel; older ones are closed: a widget is never told that its output is gone."""
 
@@ -67,6 +67,7 @@ def _widget_class() -> Any:
                 super().__init__(_esm=source, title=title)
                 _answer_beside_a_cell(self.comm)
                 self.viewer = Viewer(cells, self.send)
+                self.viewer.is_widget = True
                 self.on_msg(self._heard)
 
             def _heard(self, _widget: Any, content: Any, _buffers: Any) -> None:

@@ -19,15 +19,18 @@ from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import partial
 from tape_jupyter.notebook.paths import check_name
 from tape_jupyter.player import POLICIES
+from tape_jupyter.stepping.breaks import Breaks
 
 CELL_MODES = ("record", "replay", "once", "new_episodes")
+LINE_MODES = (*CELL_MODES, "step")
+"""What a `%%tape` line may ask for."""
 SESSION_MODES = (*CELL_MODES, "live", "off")
 USAGE = (
-    f"%%tape {'|'.join(CELL_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
+    f"%%tape {'|'.join(LINE_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
     "[--no-pin clock,sleep,random,timezone] [--pace instant|order|recorded] "
-    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale]"
+    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale] "
+    "[step: --break KIND|tool=NAME|model=NAME|nth=N|error|'PYTHON CONDITION']... [step: --record]"
 )
-NOT_YET = ("step",)
 
 _ASKS = re.compile(r"\s*(#.*|%tape\b.*)?")
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
@@ -63,6 +66,8 @@ def _parser() -> _Parser:
     parser.add_argument("--freeze", action="append", default=[])
     parser.add_argument("--stub", action="append", default=[])
     parser.add_argument("--on-divergence", choices=POLICIES)
+    parser.add_argument("--break", action="append", default=[], dest="breaks")
+    parser.add_argument("--record", action="store_true")
     return parser
 
 
@@ -97,7 +102,7 @@ def stubs(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
+def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
     """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises TapeUsageError."""
     try:
         words = shlex.split(line)
@@ -105,9 +110,6 @@ def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
         raise TapeUsageError(f"{line.strip()!r}: {error}. Usage: {USAGE}") from None
     if not words:
         raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
-    for word in words:
-        if word.split("=")[0] in NOT_YET:
-            raise TapeUsageError(f"{word!r} is not in this version of tape-jupyter. Usage: {USAGE}")
     if not words[0].startswith("-"):
         check_mode(words[0], modes)
     said = _parser().parse_args(words)
@@ -115,8 +117,20 @@ def parse_line(line: str, modes: tuple[str, ...] = CELL_MODES) -> Word:
         check_name(said.name)
     said.no_pin = check_pins(said.no_pin)
     options = {key: value for key, value in vars(said).items() if key not in ("mode", "name", *partial.OPTIONS)}
+    options |= _stepped(said.mode, options.pop("breaks"), records=options.pop("record"))
     options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
     return Word(said.mode, said.name, options)
+
+
+def _stepped(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
+    """The options of `%%tape step`. Raises TapeUsageError where they stand with another mode."""
+    if mode != "step":
+        if breaks or records:
+            word = "--break" if breaks else "--record"
+            raise TapeUsageError(f"{word} goes with step: %%tape step {word}")
+        return {}
+    Breaks.of(breaks)
+    return {"breaks": tuple(breaks), "record": records}
 
 
 PACES = ("instant", "order", "recorded")

@@ -61,10 +61,11 @@ def answer(divergence: Divergence, text: str) -> Reply | Value:
             "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go live, "
             "or skip the cell"
         )
-    return edits.answer_of(divergence.nearest, _edit(divergence.nearest, text))
+    return edits.answer_of(divergence.nearest, edit_of(divergence.nearest, text))
 
 
-def _edit(template: Entry, text: str) -> Mapping[str, Any]:
+def edit_of(template: Entry, text: str) -> Mapping[str, Any]:
+    """What a text means as the reply of such a call: a tool's value, a message, else the reply's text."""
     if isinstance(template.request(), FunctionCall):
         return {"form": "value", "value": text}
     is_message = isinstance(json_value(text.strip().encode()), dict)

@@ -90,6 +90,7 @@ class TapeClock:
         self.files: dict[int, int] = {}
         self._readings, self._watch = readings, watch
         self._schedule = Schedule()
+        self._held: list[tuple[Due, float]] = []
         # Re-entrant: the collector may run a program's code in here, which reads the clock.
         self._mutex = threading.RLock()
         self._lock = threading.Condition(self._mutex)
@@ -272,11 +273,31 @@ class TapeClock:
                 return None
             return self._schedule.version
 
+    # ------------------------------------------------------------ while a person thinks
+
+    def hold(self) -> None:
+        """A call of the cell waits for a person: what waits on the tape's time now waits on until `go_on`.
+
+        What is put on the heap meanwhile is not held: somebody else's strand may go on.
+        """
+        with self._lock:
+            self._held += [(due, time.monotonic()) for due in self._schedule.drain()]
+
+    def go_on(self) -> None:
+        """Nobody waits for a person any more. Real limits are later by the time that passed."""
+        with self._lock:
+            held, self._held = self._held, []
+            for due, since in held:
+                due.limit += time.monotonic() - since
+                if not self.closed:
+                    self._add(due)
+
     def close(self) -> None:
         """The cell is over: who still waits goes on in real time."""
         with self._lock:
             self.closed = True
-            left, now = self._schedule.drain(), self._schedule.now
+            left, now = [*self._schedule.drain(), *(due for due, _ in self._held)], self._schedule.now
+            self._held = []
             self._lock.notify_all()
         for due in left:
             if due.late is None:

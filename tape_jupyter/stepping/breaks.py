@@ -33,10 +33,10 @@ class Breaks:
     _tests: list[Test] = field(default_factory=list)
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> Breaks:
-        """Raises TapeUsageError for what is no breakpoint."""
+    def of(cls, words: Iterable[str], *, conditions: bool = True) -> Breaks:
+        """Raises TapeUsageError for what is no breakpoint; without `conditions` also for a condition."""
         made = cls(tuple(words))
-        made._tests = [made._test(word) for word in made.words]
+        made._tests = [made._test(word, conditions=conditions) for word in made.words]
         return made
 
     def __bool__(self) -> bool:
@@ -46,7 +46,7 @@ class Breaks:
         """Whether a breakpoint is met. One whose condition raises is met, and says so once."""
         return any(test(site, nth, strand) for test in self._tests)
 
-    def _test(self, word: str) -> Test:
+    def _test(self, word: str, *, conditions: bool) -> Test:
         key, equals, told = (part.strip() for part in word.partition("="))
         if word == "error":
             return lambda site, _nth, _strand: site.failed
@@ -54,6 +54,8 @@ class Breaks:
             key, equals, told = "kind", "=", word
         if equals and key in WORDS and told and not told.startswith("="):
             return _plain(key, told)
+        if not conditions:
+            raise TapeUsageError(f"--break {word[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}")
         return self._condition(word)
 
     def _condition(self, word: str) -> Test:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.flow.modules import is_users
 from tape_jupyter.secrets import names_a_secret
 
 AROUND = 5
@@ -159,17 +160,17 @@ def text_of(value: Any) -> tuple[str, bool]:
 def _fields(value: Any) -> str:
     """An instance of a plain class of the user's: its attributes, as they lie in its `__dict__`."""
     kind = type(value)
-    if issubclass(kind, type | types.ModuleType) or not kind.__flags__ & _MADE_BY_A_CLASS_STATEMENT:
+    if not kind.__flags__ & _MADE_BY_A_CLASS_STATEMENT or not is_users(kind.__module__) or issubclass(kind, type):
         return ""
-    own = getattr_static_dict(value)
-    if own is None or not own or kind.__module__.partition(".")[0] in _SIZED:
+    own = own_attributes(value)
+    if not own:
         return ""
     shown = ", ".join(f"{name}={_short.repr(own[name])}" for name in itertools.islice(own, 12))
     more = ", ..." if len(own) > 12 else ""
     return f"{kind.__qualname__}({shown}{more})"
 
 
-def getattr_static_dict(value: Any) -> Mapping[str, Any] | None:
+def own_attributes(value: Any) -> Mapping[str, Any] | None:
     """The object's `__dict__`, no property or `__getattr__` of its class being asked; None where it has none."""
     try:
         own = object.__getattribute__(value, "__dict__")

@@ -26,6 +26,8 @@ class Rewind:
     """Run the cell again from its start, to that place ("" : to its first call)."""
 
     place: str
+    through: bool = False
+    """Go past that call as well: the strand stops at its next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class _Goal:
     place: str = ""
     span: str = ""
     before: frozenset[str] | None = None
+    through: bool = False
 
 
 @dataclass(slots=True)
@@ -117,8 +120,10 @@ class Machine:
         if goal is not None:
             if at.place == goal.place or (goal.span and at.site.span == goal.span):
                 self._goal = None
-                return True
-            return goal.before is not None and at.place not in goal.before
+                return not goal.through
+            return at.site.would == "refuse" or (goal.before is not None and at.place not in goal.before)
+        if at.site.would == "refuse":
+            return True
         how = self._until.get(at.strand, self._default)
         if how == "each":
             return True
@@ -151,6 +156,11 @@ class Machine:
         self.passed.append(Passed(at.place, site.span, site.title, site.kind, edited or site.edited))
         self._until[strand] = until
         self._changed()
+
+    def leave(self, strand: str) -> None:
+        """The strand does not stand there any more, though nobody let it go."""
+        if self.strands.pop(strand, None) is not None:
+            self._changed()
 
     def go_on(self) -> list[str]:
         """Everybody goes on, to the next breakpoint; the strands that stood at a call."""
@@ -199,7 +209,7 @@ class Machine:
     def rewind(self, to: Rewind) -> None:
         """The code that runs is to be left."""
         before = self._order[: self._order.index(to.place)] if to.place in self._order else []
-        self._goal = _Goal(to.place, "", frozenset(before))
+        self._goal = _Goal(to.place, "", frozenset(before), to.through)
         self.unwinding = True
         self.strands.clear()
         self._changed()
