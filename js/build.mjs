@@ -40,6 +40,7 @@ const unedited = {
   name: "unedited",
   setup(build) {
     build.onResolve({ filter: /\/edit\/index\.ts$/ }, () => ({ path: join(here, "src/page/edit.tsx") }));
+    build.onResolve({ filter: /\/step\/index\.tsx$/ }, () => ({ path: join(here, "src/page/step.ts") }));
   },
 };
 

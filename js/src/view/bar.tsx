@@ -1,9 +1,11 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Desk, Look } from "./desk.ts";
 import { TakeMenu, type Work } from "./edit/index.ts";
 import { facets, type Filter } from "./filter.ts";
 import { exact, many } from "./human.ts";
+import { Menu } from "./menu.tsx";
 import { KINDS, type Session } from "./protocol.ts";
+import { StepButton, type Slot } from "./step/index.tsx";
 
 type Mode = Session["mode"];
 const MODES: { mode: Mode; word: string; says: string }[] = [
@@ -18,11 +20,11 @@ const MORE: { mode: Mode; word: string; says: string }[] = [
 ];
 
 /** Modes, cassette, take, search: what stands above everything. */
-export function Bar({ desk, look, work, narrow }: { desk: Desk; look: Look; work: Work; narrow: boolean }) {
+export function Bar({ desk, look, work, slot, narrow }: { desk: Desk; look: Look; work: Work; slot: Slot; narrow: boolean }) {
   const { session } = look;
   return <div class="bar" role="toolbar" aria-label="Tape">
     {desk.able.modes && session ? <Modes desk={desk} mode={session.mode} narrow={narrow} /> : desk.title && <b class="title">{desk.title}</b>}
-    {desk.able.step && <button title="Step to the next call  ." onClick={() => void desk.client.ask("step")}>Step</button>}
+    {desk.able.step && <StepButton desk={desk} work={work} slot={slot} />}
     {session && session.cassettes.length > 1 && <Cassettes desk={desk} session={session} />}
     {session && <TakeMenu work={work} session={session} able={desk.able} />}
     <Search desk={desk} look={look} />
@@ -65,28 +67,8 @@ function Search({ desk, look }: { desk: Desk; look: Look }) {
 }
 
 function Filters({ desk, look }: { desk: Desk; look: Look }) {
-  const [open, set] = useState(false);
-  const node = useRef<HTMLSpanElement>(null);
-  const id = useId();
-  useEffect(() => {
-    if (!open) return;
-    const outside = (event: Event): void => {
-      if (node.current && !event.composedPath().includes(node.current)) set(false);
-    };
-    window.addEventListener("pointerdown", outside, true);
-    return () => window.removeEventListener("pointerdown", outside, true);
-  }, [open]);
   const { kinds, notes } = look.filter;
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key !== "Escape" || !open) return;
-    event.stopPropagation();
-    set(false);
-    node.current?.querySelector("button")?.focus();
-  };
-  return <span class="filters" ref={node} onKeyDown={onKeyDown}>
-    <button aria-expanded={open} aria-controls={id} onClick={() => set(!open)}>{words(kinds.size + notes.size)} ▾</button>
-    <div id={id}>{open && <Choices desk={desk} filter={look.filter} />}</div>
-  </span>;
+  return <Menu word={`${words(kinds.size + notes.size)} `} popup="choices">{() => <Choices desk={desk} filter={look.filter} />}</Menu>;
 }
 
 function words(chosen: number): string {
@@ -97,7 +79,7 @@ function Choices({ desk, filter }: { desk: Desk; filter: Filter }) {
   const { kinds, notes } = facets(desk.spans);
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => list.current?.querySelector("input")?.focus(), []);
-  return <div ref={list} class="tape-popup choices" role="group" aria-label="Show only">
+  return <div ref={list} role="group" aria-label="Show only">
     <fieldset><legend>Kind</legend>
       {kinds.map(({ kind, count }) => <Choice key={kind} text={KINDS[kind] ?? ""} count={count} on={filter.kinds.has(kind)} onTurn={() => desk.filter({ kinds: turned(filter.kinds, kind) })} />)}
     </fieldset>

@@ -20,6 +20,8 @@ export interface Look {
   tab: string;
   zoom: Zoom;
   editing: "reply" | "fault" | null;
+  /** Calls at which a stepped cell stands. */
+  stops: ReadonlySet<string>;
   /** Counts changes of the rows. */
   rows: number;
 }
@@ -51,7 +53,7 @@ export class Desk {
     const span = (model.get("span") as string | null | undefined) ?? null;
     this.look = {
       session: null, error: null, running: null, filter: EVERYTHING, folded: new Set(), active: span, open: span, tab: "",
-      zoom: "all", editing: null, rows: 0,
+      zoom: "all", editing: null, stops: new Set(), rows: 0,
     };
     this.client.on<Changed>("changed", (changed) => void this.#hear(changed));
     this.client.on<{ cell: string; source?: string }>("focus", ({ cell, source }) => this.focusCell(cell, source ?? ""));
@@ -138,6 +140,12 @@ export class Desk {
     const hidden = this.keep !== null && !this.keep[row];
     this.set({ folded, ...(hidden ? { filter: EVERYTHING } : {}) });
     this.open(id);
+  }
+
+  /** A cell stands at this call, or at one that is not on the tape (""). */
+  stand(span: string): void {
+    if (this.spans.row(span) >= 0) this.reveal(span);
+    else this.close();
   }
 
   close(): void {

@@ -1,6 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Desk } from "./desk.ts";
 import { duration } from "./human.ts";
+import type { Spans } from "./spans.ts";
 import { zoomed, type Timeline, type Window } from "./timeline.ts";
 
 interface Drag { from: number; to: number }
@@ -43,6 +44,12 @@ export function Cuts({ timeline, shown }: { timeline: Timeline; shown: Window })
   return <div class="cuts" aria-hidden="true">
     {seen.map(({ at, seconds }) => <span key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} title={`${duration(seconds)} in which nothing ran, cut out`} />)}
   </div>;
+}
+
+/** Where a stepped cell stands, through all rows. */
+export function Now({ timeline, shown, spans, stops }: { timeline: Timeline; shown: Window; spans: Spans; stops: ReadonlySet<string> }) {
+  const moments = [...stops].map((id) => spans.row(id)).filter((row) => row >= 0).map((row) => timeline.at(spans.start[row] ?? 0)).filter((at) => at >= shown.from && at <= shown.to);
+  return <div class="cuts now" aria-hidden="true">{moments.map((at) => <b key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} />)}</div>;
 }
 
 /** Closer, farther, all: for hands on a keyboard, and for those who do not drag. */

@@ -4,6 +4,7 @@ import { Desk } from "./desk.ts";
 import { editCss, Work, type CardsModule, type OpenEditor } from "./edit/index.ts";
 import { guard } from "./keys.ts";
 import type { Model } from "./protocol.ts";
+import { Slot } from "./step/index.tsx";
 import css from "./view.css";
 
 export interface MountOptions {
@@ -44,7 +45,9 @@ export function mount(el: HTMLElement, model: Model, options: MountOptions = {})
   work.listen(look);
   desk.listen(look);
   const unguard = guard(root);
-  render(<App desk={desk} work={work} />, root);
+  const slot = new Slot(desk, work);
+  render(<App desk={desk} work={work} slot={slot} />, root);
+  void slot.hello();
   void desk.start().then(() => (desk.able.rerun && desk.door !== "output" ? work.resume() : undefined)); // outputs are many
   return () => {
     unguard();

@@ -27,11 +27,13 @@ export interface RowProps {
   dim: boolean;
   active: boolean;
   open: boolean;
+  /** A stepped cell stands at it. */
+  stop: boolean;
   /** A copy that stays at the top while its rows pass below; no part of the tree. */
   stuck?: boolean;
 }
 
-export function rowProps(spans: Spans, row: number, at: number, look: { folded: ReadonlySet<string>; keep: Uint8Array | null; timeline: Timeline; shown: Window; active: number; open: string | null }): RowProps {
+export function rowProps(spans: Spans, row: number, at: number, look: { folded: ReadonlySet<string>; keep: Uint8Array | null; timeline: Timeline; shown: Window; active: number; open: string | null; stops: ReadonlySet<string> }): RowProps {
   const id = spans.id[row] ?? "";
   const tokens = spans.tokens[row] ?? NaN;
   return {
@@ -49,6 +51,7 @@ export function rowProps(spans: Spans, row: number, at: number, look: { folded: 
     dim: look.keep?.[row] === ABOVE,
     active: row === look.active,
     open: id === look.open,
+    stop: look.stops.has(id),
   };
 }
 
@@ -71,8 +74,8 @@ export class Row extends Component<RowProps> {
     return (Object.keys(next) as (keyof RowProps)[]).some((key) => next[key] !== this.props[key]);
   }
 
-  override render({ row, top, name, note, depth, kind, mark, took, tokens, bar, fold, dim, active, open, stuck }: RowProps) {
-    const look = ["row", kind, mark && `is-${mark}`, dim && "dim-row", open && "is-open"].filter(Boolean).join(" ");
+  override render({ row, top, name, note, depth, kind, mark, took, tokens, bar, fold, dim, active, open, stop, stuck }: RowProps) {
+    const look = ["row", kind, mark && `is-${mark}`, dim && "dim-row", open && "is-open", stop && "is-stop"].filter(Boolean).join(" ");
     const tree = stuck
       ? { "aria-hidden": true as const }
       : {
@@ -83,7 +86,7 @@ export class Row extends Component<RowProps> {
           ...(fold ? { "aria-expanded": fold === "open" } : {}),
         };
     return <div class={look} data-row={row} {...(stuck ? {} : { style: `top:${top}px` })} {...tree}>
-      <span class="mark" role="img" aria-label={WORD[kind] + SAYS[mark]}>{GLYPH[mark]}</span>
+      <span class="mark" role="img" aria-label={WORD[kind] + SAYS[mark] + (stop ? ", stopped here" : "")}>{stop ? "▶" : GLYPH[mark]}</span>
       <span class="name" style={`padding-left:${Math.min(depth, 12) * 14}px`}>
         <span class="fold" aria-hidden="true">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
       </span>

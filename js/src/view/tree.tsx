@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Desk, Look } from "./desk.ts";
 import { useSize } from "./hooks.ts";
-import { Axis, Cuts, zoomBy, Zooms } from "./lane.tsx";
+import { Axis, Cuts, Now, zoomBy, Zooms } from "./lane.tsx";
 import { Row, ROW, rowProps } from "./row.tsx";
 import { place, type Spans } from "./spans.ts";
 import type { Timeline, Window } from "./timeline.ts";
@@ -38,7 +38,7 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
   const slots = Math.ceil(height / ROW) + 2 * SPARE + 1;
   const last = Math.min(rows.length, Math.ceil((top + height) / ROW)) - 1;
   const shown = windowOf(look, timeline, spans, rows, first, last);
-  const drawn = { folded: look.folded, keep: desk.keep, timeline, shown, active, open: look.open };
+  const drawn = { folded: look.folded, keep: desk.keep, timeline, shown, active, open: look.open, stops: look.stops };
 
   const go = (to: number): void => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
@@ -105,6 +105,7 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
       {stuck >= 0 && <div class="stuck" role="none"><Row {...rowProps(spans, stuck, 0, { ...drawn, active: -1 })} stuck /></div>}
       <div role="none" class="rows" style={`height:${rows.length * ROW}px`}>
         <Cuts timeline={timeline} shown={shown} />
+        {look.stops.size > 0 && <Now timeline={timeline} shown={shown} spans={spans} stops={look.stops} />}
         {places.map((one) => {
           const row = rows[one] ?? 0;
           // Nodes are used again as one scrolls; the row with the focus keeps its own, so that a refresh leaves it there.

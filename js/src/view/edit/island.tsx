@@ -3,8 +3,13 @@
  * element that the view gives it.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Desk } from "../desk.ts";
 import type { DetailProps } from "../detail.tsx";
-import type { Able, Session } from "../protocol.ts";
+import type { Able, Edit, Session } from "../protocol.ts";
+import type { StepProps } from "../step/bar.tsx";
+import type { StopProps } from "../step/pane.tsx";
+import type { StartProps } from "../step/start.tsx";
+import type { Stepper } from "../step/stepper.ts";
 import { useLate } from "./small.tsx";
 import { useWork, type Work } from "./work.ts";
 
@@ -14,6 +19,8 @@ export interface PaneProps {
   span: string;
   /** Open at its faults. */
   start?: "fault" | undefined;
+  /** A cell stands at this call: the edit is its answer, and is saved where the step's edits go. */
+  serve?: ((edit: Edit, accept: boolean) => Promise<void>) | undefined;
   onClose: () => void;
 }
 export interface CardsProps { work: Work; able: Able }
@@ -26,6 +33,11 @@ export interface CardsModule {
   drawDetail: (place: HTMLElement, props: DetailProps) => void;
   /** What the button of the takes opens. */
   drawTakes: (place: HTMLElement, props: TakesProps) => void;
+  drawStepBar: (place: HTMLElement, props: StepProps) => void;
+  drawStop: (place: HTMLElement, props: StopProps) => void;
+  /** What the button beside Step opens. */
+  drawStepStart: (place: HTMLElement, props: StartProps) => void;
+  newStepper: (desk: Desk) => Stepper;
   clear: (place: HTMLElement) => void;
 }
 
@@ -34,7 +46,8 @@ export function WorkCards(props: CardsProps) {
   return useWork(props.work).phase === "idle" ? null : <Island work={props.work} draw={(cards, place) => cards.drawCards(place, props)} />;
 }
 
-export function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, place: HTMLElement) => void }) {
+/** `flat` is as high as what is drawn; else it fills its place. */
+export function Island({ work, draw, flat }: { work: Work; draw: (cards: CardsModule, place: HTMLElement) => void; flat?: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const [cards, set] = useState<CardsModule | null>(null);
   const [wrong, fail] = useState("");
@@ -53,7 +66,7 @@ export function Island({ work, draw }: { work: Work; draw: (cards: CardsModule, 
       if (cards && node) cards.clear(node);
     };
   }, [cards]);
-  return <div class="tape-island">
+  return <div class={flat ? "" : "tape-island"}>
     <div ref={place} />
     {late && <p class="tape-dim" role="status">Loading…</p>}
     {wrong && <p class="tape-wrong" role="alert">{wrong} <button onClick={load}>Try again</button></p>}

@@ -3,18 +3,27 @@ import { render, type ComponentChild } from "preact";
 import { Detail } from "../../detail.tsx";
 import detailCss from "../../detail.css";
 import type { CardsModule } from "../island.tsx";
+import { Stepper } from "../../step/stepper.ts";
+import { StepBar } from "../../step/bar.tsx";
+import { StopPane } from "../../step/pane.tsx";
+import { StepStart } from "../../step/start.tsx";
+import stepCss from "../../step/step.css";
 import css from "./cards.css";
 import { Front } from "./front.tsx";
 import { EditPane } from "./pane.tsx";
 import { Takes } from "./takes.tsx";
 
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(detailCss + css);
+sheet.replaceSync(detailCss + css + stepCss);
 
-export const { drawCards, drawDetail, drawTakes, clear }: CardsModule = {
+export const { drawCards, drawDetail, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, clear }: CardsModule = {
   drawCards: (place, props) => draw(place, <Front {...props} />),
   drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
   drawTakes: (place, props) => draw(place, <Takes {...props} />),
+  drawStepBar: (place, props) => draw(place, <StepBar {...props} />),
+  drawStop: (place, props) => draw(place, <StopPane {...props} />),
+  drawStepStart: (place, props) => draw(place, <StepStart {...props} />),
+  newStepper: (desk) => new Stepper(desk),
   clear: (place) => render(null, place),
 };
 

@@ -12,7 +12,7 @@ import type { Work } from "../work.ts";
 
 const NAMES: Record<Tab, string> = { message: "Message", json: "JSON", value: "Value", raw: "Raw", fault: "Fault" };
 
-export function EditPane({ work, span, start, onClose }: PaneProps) {
+export function EditPane({ work, span, start, serve, onClose }: PaneProps) {
   const place = useRef<HTMLDivElement>(null);
   const [of, set] = useState<Editable | null>(null);
   const [failed, fail] = useState("");
@@ -24,12 +24,12 @@ export function EditPane({ work, span, start, onClose }: PaneProps) {
     return () => void (gone = true);
   }, [work, span]);
   return <div ref={place} class="tape-edit" role="region" aria-label="Edit reply" onKeyDown={(event) => escape(event, onClose)}>
-    {of ? <Form key={span} work={work} span={span} of={of} start={start} onClose={onClose} /> : <Alert text={failed} />}
+    {of ? <Form key={span} work={work} span={span} of={of} start={start} serve={serve} onClose={onClose} /> : <Alert text={failed} />}
     {failed && <button onClick={onClose}>Close</button>}
   </div>;
 }
 
-function Form({ work, span, of, start, onClose }: PaneProps & { of: Editable }) {
+function Form({ work, span, of, start, serve, onClose }: PaneProps & { of: Editable }) {
   const form = useRef<HTMLDivElement>(null);
   const [draft, set] = useState<Draft>(() => opened(work.drafts.get(span) ?? begin(of), of, start));
   const [refused, refuse] = useState("");
@@ -82,7 +82,7 @@ function Form({ work, span, of, start, onClose }: PaneProps & { of: Editable }) 
       <Alert text={refused} />
       {also && <p class="tape-dim">Save takes this tab only; what you changed on the {NAMES[also]} tab is kept here, unsaved.</p>}
       {dirty && <p class="tape-dim">Kept here while the viewer is open. <button class="tape-link" onClick={revert}>back to as it was</button></p>}
-      <SaveBar work={work} span={span} edit={what} take={draft.take} accept={draft.accept} problems={problems} check={now}
+      <SaveBar work={work} span={span} serve={serve} edit={what} take={draft.take} accept={draft.accept} problems={problems} check={now}
         onTake={(take) => update({ take })} onAccept={(accept) => update({ accept })} onSaved={onClose} onCancel={onClose} />
     </footer>
   </>;

@@ -1,0 +1,52 @@
+/** What a person writes in a call's place: its reply, or the request that goes out. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Code, free, Text, useFocusBack } from "../edit/cards/parts.tsx";
+import { Alert, escape, useDoing, useName } from "../edit/small.tsx";
+import type { Work } from "../edit/work.ts";
+import type { StepCall } from "../protocol.ts";
+import type { Stepper } from "./stepper.ts";
+
+interface WriteProps { work: Work; stepper: Stepper; call: StepCall; what: "hand" | "request"; onClose: () => void }
+
+export function Write({ work, stepper, call, what, onClose }: WriteProps) {
+  const value = call.kind === "tool" || call.kind === "retrieval";
+  const { label, does, before, json } = what === "request"
+    ? { label: value ? "Arguments as JSON" : "The request's body", does: "Change the request", before: call.request_edit ?? "", json: isJson(call.request_edit ?? "") }
+    : { label: value ? "The value it returns, as JSON" : "The text of the reply", does: "Answer with this", before: "", json: value };
+  const [text, set] = useState(before);
+  const { busy, wrong, go } = useDoing();
+  const place = useRef<HTMLFormElement>(null);
+  const id = useName();
+  useFocusBack(place, what === "request" ? "request" : "edit");
+  useEffect(() => {
+    const field = place.current?.querySelector<HTMLElement>("textarea");
+    if (field && free(field)) field.focus({ preventScroll: true });
+  }, []);
+  const bad = json && !isJson(text);
+  const able = !busy && !bad && (what === "hand" || text !== before);
+  const give = (): void => go(() => stepper.do(what === "request" ? "request" : "answer", { text }));
+  return <form ref={place} class="tape-edit" aria-label={label} onKeyDown={(event) => escape(event, onClose)} onSubmit={(event) => { event.preventDefault(); if (able) give(); }}>
+    <div class="tape-fields"><div class="tape-field">
+      {json ? <><span class="tape-label">{label}</span><Code work={work} value={text} recorded={before || null} json label={label} invalid={bad} onChange={set} /></>
+        : <><label class="tape-label" for={id}>{label}</label><Text id={id} rows={5} value={text} onChange={set} /></>}
+      <p class="tape-wrong" role="status">{bad && text ? "✕ Not JSON yet." : ""}</p>
+    </div></div>
+    <footer class="tape-foot">
+      <Alert text={wrong} />
+      <div class="tape-actions">
+        <button type="submit" class="tape-primary" disabled={!able}>{does}</button>
+        <button type="button" onClick={onClose}>Cancel</button>
+        <span class="tape-dim">{what === "request" ? "the call stays stopped" : "the cell goes on to its next call"}</span>
+      </div>
+    </footer>
+  </form>;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
