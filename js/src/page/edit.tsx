@@ -5,6 +5,7 @@ import type { CardsModule, State, WorkOptions } from "../view/edit/index.ts";
 export const editCss = "";
 
 export class Work {
+  readonly state: State = { phase: "idle" };
   readonly cards: () => Promise<CardsModule>;
 
   constructor(_client: unknown, { loadCards }: WorkOptions) {
@@ -13,6 +14,10 @@ export class Work {
 
   plan(): Promise<void> {
     return Promise.resolve();
+  }
+
+  listen(_listener: () => void): () => void {
+    return () => undefined;
   }
 
   close(): void {
