@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 
 import pytest
 
@@ -159,3 +160,50 @@ def test_the_cell_that_installs_it_is_the_first_entry(run):
     second = run("said = say()")
     assert {"tone", "say"} <= first.changed and first.number == 1
     assert "tone" in second.reads and "tone" not in second.writes
+
+
+def test_what_shows_a_plain_value_is_not_listened_to_and_all_else_is(run):
+    run("log = []\ndef add(x):\n    log.append(x)\n    return x")
+    run("import sys\nclass Loud:\n    def __repr__(self): return add('loud')")
+    entry = run("add(1)\n[add(2), 3]")
+    assert "log" in entry.reads and run.tracker._watch._ran.whole
+    assert not any("displayhook" in each for each in run.tracker._watch._ran.functions)
+    assert "log" in run("Loud()").reads
+    assert "log" in run("[sys.displayhook(1),\nadd(3)]").reads
+    assert "log" in run("exec(compile('5', 'x', 'single')), add(4)").reads
+
+
+def test_the_surroundings_are_taken_once_a_cell(run, monkeypatch):
+    taken, take = [], ambient.take
+    monkeypatch.setattr(ambient, "take", lambda: taken.append(1) or take())
+    run("x = 1")
+    taken.clear()
+    assert "environment" in run("import os\nos.environ['TAPE_A'] = '1'").ambient
+    assert "environment" not in run("x = 2").ambient
+    assert len(taken) == 2
+
+
+def test_what_a_taped_cells_pins_hold_is_no_change_of_any_cell(run, monkeypatch):
+    run("import os")
+
+    def pinned(_info):
+        run.tracker.taped()
+        os.environ["TAPE_PINNED"] = "1"
+
+    run.shell.events.register("pre_run_cell", pinned)
+    try:
+        taped = run("os.environ['TAPE_PINNED']")
+    finally:
+        run.shell.events.unregister("pre_run_cell", pinned)
+    del os.environ["TAPE_PINNED"]
+    assert "environment" not in taped.ambient and "environment" not in run("x = 1").ambient
+
+
+def test_after_values_were_put_back_the_surroundings_are_taken_anew(run):
+    run("import os")
+    os.environ["TAPE_B"] = "1"
+    run.tracker.resync(set())
+    try:
+        assert "environment" not in run("x = 1").ambient
+    finally:
+        del os.environ["TAPE_B"]

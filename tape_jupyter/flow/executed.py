@@ -7,6 +7,7 @@ off. What was not seen to the end is `whole=False`: then whatever could have run
 
 from __future__ import annotations
 
+import opcode
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import MACHINERY, is_users
+from tape_jupyter.flow.shown import is_plain
 
 EVENTS = 3_000
 """Calls looked at one by one, in a cell. Less than a millisecond."""
@@ -23,6 +25,8 @@ _DULL = frozenset({str, bytes, bytearray, int, float, complex, bool, list, tuple
 """Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
 
 _KNOWN = 50_000
+_PRINTS = opcode.opmap.get("PRINT_EXPR")
+"""The instruction that hands a value to the displayhook, in Python 3.11."""
 
 
 @dataclass(slots=True)
@@ -56,11 +60,16 @@ class Watch:
         """Functions of `builtins`."""
         self._left = EVENTS
         self._on = False
+        self._done = False
+        self._lines = range(0)
+        self._display: CodeType | None = None
         self._threads_before: Any = None
         self._event = self._eye()
 
-    def begin(self) -> None:
-        self._ran, self._left, self._on = Ran(), EVENTS, True
+    def begin(self, last: range = range(0)) -> None:
+        """`last`: the lines of the expression that the cell ends with, if any: the shell shows its value."""
+        self._ran, self._left, self._on, self._done = Ran(), EVENTS, True, False
+        self._lines = last
         self._seen.clear()
         if sys.version_info >= (3, 12):
             self._monitor()
@@ -90,6 +99,9 @@ class Watch:
         if identity(code) in self._seen:
             return
         self._seen[identity(code)] = code
+        if code is self._display and self._ends_with(frame):
+            self._done = True
+            sys.setprofile(None)
         if (known := self._known.get(identity(code))) is not None:
             _, package, function = known
             if package:
@@ -109,6 +121,18 @@ class Watch:
             self._ran.codes.add(("", code))
             return
         self._library(code, module)
+
+    def _ends_with(self, display: FrameType) -> bool:
+        """Whether all that is left of the cell is that the shell shows a plain value."""
+        above = display.f_back
+        if above is None or above.f_lineno not in self._lines or above.f_code.co_filename != self._ran.own:
+            return False
+        if above.f_code.co_code[above.f_lasti] != _PRINTS:
+            return False
+        try:
+            return is_plain(display.f_locals["result"], sys.displayhook)
+        except Exception:  # a displayhook that is not as we know it
+            return False
 
     def _library(self, code: CodeType, module: str) -> None:
         package = module.partition(".")[0]
@@ -141,6 +165,8 @@ class Watch:
             self._ran.whole = self._ran.whole_builtins = False
             self._on = False
             return
+        hook: Any = type(sys.displayhook).__call__
+        self._display = getattr(hook, "__code__", None)
         self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         threading.setprofile(self._event)
         sys.setprofile(self._event)
@@ -152,7 +178,7 @@ class Watch:
         threading.setprofile(self._threads_before)
         if ours:
             return
-        if self._left > 0:  # somebody else's profiler took our place
+        if self._left > 0 and not self._done:  # somebody else's profiler took our place
             self._ran.whole = self._ran.whole_builtins = False
 
     def _eye(self) -> Callable[[FrameType, str, Any], None]:

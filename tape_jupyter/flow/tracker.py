@@ -52,6 +52,7 @@ class _Open:
     tasks: set[Any]
     background: bool
     watched: bool = False
+    taped: bool = False
 
 
 class Tracker:
@@ -67,6 +68,8 @@ class Tracker:
         self._open: _Open | None = None
         self._threads = _alive()
         self._looked: Mapping[str, int] = {}
+        self._between: dict[str, Any] | None = None
+        """The ambient state after the last cell, which is that before the next one; None where it has to be taken."""
         self.failures: list[str] = []
         """Tracebacks of our own errors."""
         self.lines: dict[int, int] = {}
@@ -100,6 +103,12 @@ class Tracker:
         if self._open is not None:
             self._open.entry.run = run
 
+    def taped(self) -> None:
+        """A taped cell begins: what its pins hold, from now until its end, is the state of no other cell."""
+        self._between = None
+        if self._open is not None:
+            self._open.taped = True
+
     def calling(self) -> None:
         """A call is made now: note the line of the running cell that makes it."""
         if (running := self._open) is None or running.entry.index in self.lines:
@@ -114,17 +123,19 @@ class Tracker:
     def forget(self) -> None:
         """Values were changed between cells (a re-run put them back): look at everything again when it is reached."""
         self.variables.forget()
+        self._between = None
 
     def resync(self, names: set[str]) -> None:
         """These variables were bound anew or changed in place between two cells: know them as they are now."""
         self.variables.refresh(set(names), SECONDS)
+        self._between = None
 
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
         if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
             return  # a cell that a cell runs is part of it
         if self._skips(info.raw_cell):
-            self._open = None
+            self._open = self._between = None
             return
         try:
             self._begin(info)
@@ -163,7 +174,8 @@ class Tracker:
         running = self._open
         if running is not None and not running.watched and running.thread == threading.get_ident():
             running.watched = True
-            running.ambient = ambient.take()  # here, since what a taped cell pins is no change of the cell's
+            running.ambient = self._between or ambient.take()  # here: what pins hold by now is no doing of the cell
+            self._between = None
             self._files.begin()
             running.began = time.perf_counter()
             self._watch.begin(_shown(running.cell))
@@ -212,7 +224,9 @@ class Tracker:
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
         entry.outcome = _outcome(result)
-        changes = ambient.changes(running.ambient, ambient.take())
+        after = ambient.take()
+        changes = ambient.changes(running.ambient, after)
+        self._between = None if running.taped else after
         patches = {
             name: c for name, was in running.modules.items() if (c := ambient.module_changes(name, was)) is not None
         }

@@ -256,6 +256,8 @@ class Deck:
         ORIGIN.set(cell.origin)
         self.tape_tools(cell, [*self._known_tools, *(cell.cassette.tools if cell.cassette else ())])
         cell.undo += [pinned.start(cell), partial.watched(cell)]
+        if self.tracker is not None:
+            self.tracker.taped()
 
     def end(self, cell: Cell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
