@@ -34,10 +34,11 @@ export async function bundles() {
     bundle("src/view/mount.tsx", "view", { format: "esm" }),
     bundle("src/editor/index.ts", "editor", { format: "esm" }),
     bundle("src/view/edit/cards/index.tsx", "cards", { format: "esm" }),
-    bundle("src/lab/saved.ts", "saved", { format: "esm", inject: [] }),
+    bundle("src/lab/alone.ts", "saved", { format: "esm", inject: [] }),
+    bundle("src/lab/late.ts", "late", { format: "esm", inject: [] }),
   ]);
-  const [TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED] = late.map(({ file }) => JSON.stringify(file));
-  const door = await bundle("src/lab/index.ts", "door", { format: "esm", inject: [], define: { TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED } });
+  const [TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED, TAPE_LATE] = late.map(({ file }) => JSON.stringify(file));
+  const door = await bundle("src/lab/index.ts", "door", { format: "esm", inject: [], define: { TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED, TAPE_LATE } });
   const container = await bundle("src/lab/container.ts", "remoteEntry", { format: "iife", inject: [], define: { TAPE_DOOR: JSON.stringify(door.file) } });
   return { container, chunks: [door, ...late] };
 }

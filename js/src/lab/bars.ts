@@ -2,15 +2,18 @@
 import { Notification } from "@jupyterlab/apputils";
 import { Widget } from "@lumino/widgets";
 
-import type { Session } from "../view/protocol.ts";
+import type { Session, StepFrame, StepState } from "../view/protocol.ts";
 import { isRecord } from "./door.ts";
+import { loadLate } from "./hub.ts";
 import type { Link, Wire } from "./link.ts";
+import type { Marks } from "./marks.ts";
 
 const MODES: [value: string, label: string, title: string][] = [
   ["off", "tape: off", "Cells run untaped"],
   ["live", "live", "Every cell goes live, is observed, and is not written"],
   ["record", "● record", "Every cell goes live and is recorded"],
   ["replay", "▶ replay", "Every cell is replayed; nothing goes out"],
+  ["step", "❚❚ step", "Run the selected cell, and stop before each of its calls"],
   ["once", "once", "Replayed where it was recorded, else recorded"],
   ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
 ];
@@ -24,7 +27,13 @@ export class Watch {
   #wire: Wire | null = null;
   #count = 0;
   #wanted: string | null = null;
+  #marks: Marks | null = null;
+  /** What is done with an answer, by the id of its question. */
+  readonly #answers = new Map<string, (message: Record<string, unknown>) => void>();
   session: Session | null = null;
+  step: StepState | null = null;
+  /** A cell stands at a call, and this page did not see it come there. */
+  stopped: () => void = () => undefined;
 
   constructor(link: Link) {
     this.#link = link;
@@ -44,9 +53,29 @@ export class Watch {
   /** Set the session's mode; loads the extension first where the kernel has not. */
   async setMode(mode: string): Promise<void> {
     if (this.connected) { this.#ask("mode", { mode }); return; }
-    const kernel = this.#link.kernel;
-    if (!kernel || mode === "off") { this.#changed(); return; }
+    if (mode === "off") { this.#changed(); return; }
     this.#wanted = mode; // set once the kernel has said that it is there
+    await this.#load();
+  }
+
+  /** Run the selected cell, and stop before its calls. Rejects with what is in the way. */
+  async stepCell(how: object = {}): Promise<void> {
+    const { panel } = this.#link;
+    const cell = panel.content.activeCell;
+    if (cell?.model.type !== "code") throw new Error("Select a code cell, which is then stepped.");
+    if (!this.connected) throw new Error(`The tape is not loaded in this notebook's kernel: run ${LOAD} first.`);
+    const late = loadLate();
+    await this.#asked("step.arm", { breaks: [], record: false, take: "", ...how, cell: cell.model.id });
+    void (await late).runCell(panel, cell);
+  }
+
+  async stepOrSay(): Promise<void> {
+    await this.stepCell().catch((error: unknown) => Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 }));
+  }
+
+  async #load(): Promise<void> {
+    const kernel = this.#link.kernel;
+    if (!kernel) return;
     const { language_info } = await kernel.info;
     const { content } =
       language_info.name === "python"
@@ -68,8 +97,10 @@ export class Watch {
     this.#wire?.close();
     this.#wire = null;
     this.session = null;
+    this.#stepped(null);
     if (this.connected) {
       this.#wire = this.#link.open((message) => this.#hear(message));
+      void this.#asked("step").then((state) => this.#stepped(state, true), () => undefined);
       if (this.#wanted === null) this.#ask("session");
       else this.#take();
     }
@@ -81,13 +112,42 @@ export class Watch {
     this.#wanted = null;
   }
 
-  #ask(about: string, body: object = {}): void {
-    this.#wire?.send({ ...body, type: "ask", id: `bar-${about}-${++this.#count}`, about });
+  #ask(about: string, body: object = {}): string {
+    const id = `bar-${about}-${++this.#count}`;
+    this.#wire?.send({ ...body, type: "ask", id, about });
+    return id;
+  }
+
+  #asked(about: string, body: object = {}): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#answers.set(this.#ask(about, body), ({ error, answer }) => (typeof error === "string" ? reject(new Error(error)) : resolve(answer)));
+    });
+  }
+
+  #stepped(told: unknown, late = false): void {
+    const state = isRecord(told) && told.state !== "over" ? (told as unknown as StepState) : null;
+    if (state === null && this.step === null) return;
+    if (late && state?.state === "stopped") this.stopped();
+    this.step = state;
+    void this.#mark(state);
+    this.#changed();
+  }
+
+  /** The cell that is stepped, and the line where the user's code stands. */
+  async #mark(state: StepState | null): Promise<void> {
+    const { Marks } = await loadLate();
+    const marks = (this.#marks ??= new Marks(this.#link.panel));
+    const [first] = state?.state === "stopped" ? state.strands : [];
+    const frames = first ? ((await this.#asked("step.frames", { strand: first.strand }).catch(() => [])) as StepFrame[]) : [];
+    if (this.step === state) await marks.show(state?.cell ?? "", frames.find(({ cell }) => cell !== "") ?? null);
   }
 
   #hear(message: Record<string, unknown>): void {
     if (message.type === "tell" && message.about === "changed") this.#ask("session");
+    if (message.type === "tell" && message.about === "step") this.#stepped(message);
     if (message.type !== "answer") return;
+    this.#answers.get(String(message.id))?.(message);
+    this.#answers.delete(String(message.id));
     if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
     if (isRecord(message.answer) && typeof message.answer.mode === "string") this.session = message.answer as unknown as Session;
     this.#changed();
@@ -107,13 +167,16 @@ export class ModeSwitch extends Widget {
     select.title = "Tape: what the calls of the cells do";
     select.setAttribute("aria-label", "Tape mode");
     for (const [value, label, title] of MODES) select.append(Object.assign(document.createElement("option"), { value, label, title, textContent: label }));
-    select.addEventListener("change", () => void watch.setMode(select.value));
+    select.addEventListener("change", () => {
+      if (select.value !== "step") void watch.setMode(select.value);
+      else void watch.stepOrSay().then(draw);
+    });
     const box = document.createElement("div");
     box.className = "jp-HTMLSelect jp-DefaultStyle";
     box.append(select);
     this.node.append(box);
     const draw = () => {
-      const mode = watch.session?.mode ?? "off";
+      const mode = watch.step ? "step" : (watch.session?.mode ?? "off");
       if (watch.session) select.title = statusText(watch.session); // Notebook 7 has no status bar
       select.value = mode;
       this.node.dataset.mode = mode;

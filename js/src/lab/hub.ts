@@ -6,7 +6,8 @@ import type { OpenEditor } from "../editor/types.ts";
 import type { CardsModule } from "../view/edit/index.ts";
 import type * as view from "../view/mount.tsx";
 import type { Model } from "../view/protocol.ts";
-import type * as saved from "./saved.ts";
+import type * as late from "./late.ts";
+import type * as alone from "./alone.ts";
 import type { Link } from "./link.ts";
 
 export const hub: {
@@ -49,8 +50,11 @@ export function mountLate(place: HTMLElement, model: Model, { mounted, onWork }:
   };
 }
 
+/** What runs and marks cells. */
+export const loadLate = (): Promise<typeof late> => chunk(TAPE_LATE);
+
 /** The reader of cassettes, for outputs without a kernel. */
-export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_SAVED);
+export const loadSaved = (): Promise<typeof alone> => chunk(TAPE_SAVED);
 
 async function chunk<T>(file: string): Promise<T> {
   return (await import(/* @vite-ignore */ new URL(file, import.meta.url).href)) as T;

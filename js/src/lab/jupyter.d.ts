@@ -9,6 +9,7 @@ declare const TAPE_VIEW: string;
 declare const TAPE_EDITOR: string;
 declare const TAPE_CARDS: string;
 declare const TAPE_SAVED: string;
+declare const TAPE_LATE: string;
 
 declare module "@lumino/signaling" {
   export interface ISignal<S, A> {
@@ -90,6 +91,8 @@ declare module "@jupyterlab/cells" {
       readonly outputs?: { toJSON(): { output_type: string; ename?: string; evalue?: string }[] };
     };
     readonly inputArea: Widget | null;
+    /** JupyterLab's editor, around CodeMirror's view; none while the cell is out of sight. */
+    readonly editor?: { readonly editor?: unknown } | null;
   }
 }
 

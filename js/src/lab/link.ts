@@ -12,7 +12,8 @@ import { UUID } from "@lumino/coreutils";
 
 import { Beside, commsBeside } from "./beside.ts";
 import { isRecord } from "./door.ts";
-import { Runner } from "./run.ts";
+import { loadLate } from "./hub.ts";
+import type { Runner } from "./run.ts";
 
 const TARGET = "tape-jupyter";
 /** Begins the id of the kernel's comm, so that a page that comes later finds it. */
@@ -35,16 +36,18 @@ export interface Wire {
 export class Link {
   readonly panel: NotebookPanel;
   readonly #client = UUID.uuid4();
-  readonly #runner: Runner;
+  /** A cell is about to be stepped: somebody should see where it stops. */
+  stepping: () => void = () => undefined;
   readonly #views = new Map<string, { hear: Hear; pending: Set<string> }>();
   readonly #watchers = new Set<() => void>();
+  #runner: Promise<Runner> | null = null;
+  #knocked = "";
   #kernel: Kernel | null = null;
   #tell: Comm | null = null;
   #ask: Pick<Comm, "open" | "send" | "close" | "isDisposed"> | null = null;
 
   constructor(panel: NotebookPanel) {
     this.panel = panel;
-    this.#runner = new Runner(panel, (told) => this.#send(told));
     panel.sessionContext.kernelChanged.connect((_, { newValue }) => this.#attend(newValue));
     panel.context.pathChanged.connect(() => this.#send(this.#where()));
     void panel.sessionContext.ready.then(() => this.#attend(panel.sessionContext.session?.kernel ?? null));
@@ -142,8 +145,25 @@ export class Link {
   #heard(data: unknown): void {
     if (!isRecord(data) || data.client !== this.#client) return;
     if (typeof data.view === "string" && isRecord(data.message)) this.#toView(data.view, data.message);
-    else if (data.type === "run" && typeof data.id === "string" && typeof data.cell === "string") this.#runner.run(data.id, data.cell);
-    else if (data.type === "cancel" && typeof data.id === "string") this.#runner.cancel(data.id);
+    else if (data.type === "run" && typeof data.id === "string" && typeof data.cell === "string") this.#run(data.id, data.cell);
+    else if (data.type === "cancel" && typeof data.id === "string") this.#cancel(data.id);
+    else if (data.type === "stepping" && typeof data.id === "string") this.#knock(data.id);
+  }
+
+  #run(id: string, cell: string): void {
+    this.#runner ??= loadLate().then(({ Runner }) => new Runner(this.panel, (told) => this.#send(told)));
+    this.#runner.then((runner) => runner.run(id, cell), () => (this.#runner = null)); // the kernel asks elsewhere
+  }
+
+  #cancel(id: string): void {
+    void this.#runner?.then((runner) => runner.cancel(id));
+  }
+
+  /** The kernel asks whether somebody is here, again and again until it is answered. */
+  #knock(id: string): void {
+    this.#send({ type: "stepping", id });
+    if (id !== this.#knocked) this.stepping();
+    this.#knocked = id;
   }
 
   #toView(name: string, message: Record<string, unknown>): void {
@@ -164,7 +184,7 @@ export class Link {
   #drop(): void {
     const was = this.connected;
     this.#tell = this.#ask = null;
-    this.#runner.drop();
+    void this.#runner?.then((runner) => runner.drop());
     for (const { hear, pending } of [...this.#views.values()]) {
       for (const id of pending) hear({ type: "answer", id, error: GONE });
       pending.clear();

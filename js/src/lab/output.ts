@@ -3,16 +3,11 @@
  * and where the notebook's kernel has the extension loaded, that kernel for everything else.
  */
 import type { Page, Session } from "../view/protocol.ts";
-import type { Cassette } from "./cassette.ts";
-import { showCell } from "./cells.ts";
+import type { Alone } from "./alone.ts";
 import { type Ask, Door, isRecord } from "./door.ts";
-import { hub, loadSaved, panelOf } from "./hub.ts";
+import { hub, loadLate, loadSaved, panelOf } from "./hub.ts";
 import type { Link, Wire } from "./link.ts";
 import type { Resolver } from "./mime.ts";
-
-const MOST_BYTES = 64 * 1024 * 1024;
-const CHANGED = "the cassette was changed since this output was saved: what you see of a call may not be what the cell got";
-const NEEDS_KERNEL = "this needs the notebook's kernel: run %load_ext tape_jupyter in it";
 
 /** The JSON of the mime type `application/vnd.tape.spans+json`. */
 export interface Saved {
@@ -48,7 +43,7 @@ export class Output {
   #saved: Saved;
   /** What was saved of the runs before, while a person compares. */
   readonly #before: Saved[] = [];
-  #cassette: Promise<Cassette> | null = null;
+  #reader: Alone | null = null;
   #notes: string[] = [];
   #line: { link: Link; wire: Wire } | null = null;
 
@@ -65,7 +60,7 @@ export class Output {
     this.#before.push(this.#saved);
     this.#resolver = resolver;
     this.#saved = { ...saved, page: { ...saved.page, revision: this.#saved.page.revision + 1 } };
-    this.#cassette = null;
+    this.#reader = null;
     this.#notes = [];
     this.#wakes();
   }
@@ -98,7 +93,7 @@ export class Output {
 
   #select(ask: Ask): void {
     const panel = panelOf(this.#node, this.#resolver?.path);
-    if (panel && !panel.content.node.contains(this.#node)) void showCell(panel, this.#saved.cell); // else it is the cell we are in
+    if (panel && !panel.content.node.contains(this.#node)) void loadLate().then(({ showCell }) => showCell(panel, this.#saved.cell)); // else it is the cell we are in
     this.door.answer(ask, {});
   }
 
@@ -132,35 +127,9 @@ export class Output {
 
   /** What can be told without a kernel. */
   async #alone(ask: Ask): Promise<unknown> {
-    const span = typeof ask.span === "string" ? ask.span : "";
-    const number = (value: unknown, otherwise: number) => (typeof value === "number" ? value : otherwise);
-    const saved = await loadSaved();
-    if (ask.about === "detail") return saved.detail(await this.#read(), span, this.#saved.path);
-    if (ask.about === "raw") return saved.raw(await this.#read(), span, String(ask.side), number(ask.from, 0), number(ask.size, 65_536));
-    if (ask.about === "candidates") return { spans: [] };
-    throw new Error(NEEDS_KERNEL);
-  }
-
-  #read(): Promise<Cassette> {
-    this.#cassette ??= this.#fetch().catch((error: unknown) => {
-      this.#cassette = null; // it may be there the next time
-      throw error;
-    });
-    return this.#cassette;
-  }
-
-  async #fetch(): Promise<Cassette> {
-    const { path } = this.#saved;
-    if (!hub.contents || !this.#resolver) throw new Error(`${path} cannot be read from here`);
-    if (path.startsWith("/") || /(^|[\\/])\.\.([\\/]|$)|^[a-z]+:/i.test(path)) throw new Error(`${path} lies outside the notebook's folder: it is not opened`);
-    const url = await this.#resolver.resolveUrl(path);
-    const { size } = await hub.contents.get(url, { content: false });
-    if (size !== undefined && size > MOST_BYTES) throw new Error(`${path} is too large to be read here: run %load_ext tape_jupyter`);
-    const { content } = await hub.contents.get(url, { type: "file", format: "text", content: true });
-    const { Cassette, unchanged } = await loadSaved();
-    const text = String(content);
-    if ((await unchanged(text, this.#saved.bytes, this.#saved.sha256)) === false) this.#note(CHANGED);
-    return new Cassette(text);
+    const { Alone } = await loadSaved();
+    this.#reader ??= new Alone(this.#saved, this.#resolver, hub.contents, (text) => this.#note(text));
+    return this.#reader.answer(ask);
   }
 
   /** Say something below the rows: the view asks for the session anew. */

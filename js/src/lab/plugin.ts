@@ -13,6 +13,7 @@ import { addStyle } from "./style.ts";
 
 const SHOW = "tape-jupyter:show";
 const RERUN = "tape-jupyter:rerun-downstream";
+const STEP = "tape-jupyter:step";
 const MODES = ["record", "replay", "live", "off"];
 
 class Tape {
@@ -42,7 +43,8 @@ class Tape {
     const watch = new Watch(link);
     hub.panels.set(panel, link);
     this.#watches.set(panel, watch);
-    this.#sidebar.add(panel, link);
+    this.#sidebar.add(panel, link, (how) => watch.stepCell(how));
+    link.stepping = watch.stopped = () => this.#reveal();
     link.watch(() => this.#app.commands.notifyCommandChanged(RERUN));
     panel.disposed.connect(() => {
       hub.panels.delete(panel);
@@ -55,7 +57,7 @@ class Tape {
   }
 
   offer(palette: CommandPalette | null, toolbars: ToolbarRegistry | null, status: StatusBar | null): void {
-    for (const command of [SHOW, RERUN, ...MODES.map(modeCommand)]) palette?.addItem({ command, category: "Tape" });
+    for (const command of [SHOW, RERUN, STEP, ...MODES.map(modeCommand)]) palette?.addItem({ command, category: "Tape" });
     toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel)));
     status?.registerStatusItem("tape-jupyter:status", { item: this.#status, align: "left", rank: 100 });
   }
@@ -71,6 +73,16 @@ class Tape {
       isVisible: () => this.#connected(here()),
       isEnabled: () => this.#connected(here()),
       execute: () => this.#plan(here()),
+    });
+    commands.addCommand(STEP, {
+      label: "Step Through This Cell",
+      caption: "Tape: run the selected cell, and stop before each of its calls",
+      icon,
+      isEnabled: () => here() !== null,
+      execute: () => {
+        const panel = here();
+        return panel ? this.watch(panel).stepOrSay() : undefined;
+      },
     });
     for (const mode of MODES) {
       commands.addCommand(modeCommand(mode), {

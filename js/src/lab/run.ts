@@ -60,6 +60,14 @@ export class Runner {
   }
 }
 
+/** Run a cell as its Run button does; the focus stays where it is. */
+export async function runCell({ content, sessionContext }: NotebookPanel, cell: Cell): Promise<boolean> {
+  const focused = innermost();
+  const ran = NotebookActions.runCells(content, [cell], sessionContext);
+  if (focused?.isConnected && innermost() !== focused) focused.focus({ preventScroll: true });
+  return ran;
+}
+
 /** The focused element, in whatever shadow root: NotebookActions may move the focus to the notebook. */
 function innermost(): HTMLElement | null {
   let active = document.activeElement;

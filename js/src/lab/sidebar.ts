@@ -3,14 +3,15 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 
 import type { Able } from "../view/protocol.ts";
-import { showCell, sourceHash } from "./cells.ts";
 import { type Ask, Door } from "./door.ts";
-import { mountLate } from "./hub.ts";
+import { loadLate, mountLate } from "./hub.ts";
 import { icon } from "./icon.ts";
 import type { Link, Wire } from "./link.ts";
 
 export const ID = "tape-jupyter-sidebar";
-const ABLE: Able = { modes: true, override: true, rerun: true, step: false, cells: true };
+const ABLE: Able = { modes: true, override: true, rerun: true, step: true, cells: true };
+
+type Step = (how: object) => Promise<void>;
 
 export class Sidebar extends Widget {
   readonly #pages = new Map<NotebookPanel, Page>();
@@ -33,8 +34,9 @@ export class Sidebar extends Widget {
     if (this.isVisible) for (const page of this.#pages.values()) page.draw();
   }
 
-  add(panel: NotebookPanel, link: Link): void {
-    const page = new Page(panel, link, () => this.isVisible);
+  /** `step` runs the notebook's selected cell, and has it stop before its calls. */
+  add(panel: NotebookPanel, link: Link, step: Step): void {
+    const page = new Page(panel, link, step, () => this.isVisible);
     this.#pages.set(panel, page);
     this.node.append(page.host);
     panel.disposed.connect(() => {
@@ -57,6 +59,7 @@ class Page {
   readonly host = document.createElement("div");
   readonly #panel: NotebookPanel;
   readonly #link: Link;
+  readonly #step: Step;
   readonly #unwatch: () => void;
   readonly #shown: () => boolean;
   #door: Door | null = null;
@@ -65,9 +68,10 @@ class Page {
   #told: (() => void) | null = null;
   #leave: () => void = () => undefined;
 
-  constructor(panel: NotebookPanel, link: Link, shown: () => boolean) {
+  constructor(panel: NotebookPanel, link: Link, step: Step, shown: () => boolean) {
     this.#panel = panel;
     this.#link = link;
+    this.#step = step;
     this.#shown = shown;
     this.host.className = "tape-sidebar-page";
     panel.content.node.addEventListener("click", this.#clicked);
@@ -121,8 +125,13 @@ class Page {
   }
 
   #behind(ask: Ask, door: Door, wire: Wire): void {
+    if (ask.about === "step.cell") {
+      this.#step({ breaks: ask.breaks, record: ask.record }).then(() => door.answer(ask, {}), (error: unknown) => door.refuse(ask, (error as Error).message));
+      return;
+    }
     if (ask.about !== "select") { wire.send(ask); return; }
-    if (typeof ask.cell === "string") void showCell(this.#panel, ask.cell);
+    const { cell } = ask;
+    if (typeof cell === "string") void loadLate().then(({ showCell }) => showCell(this.#panel, cell));
     door.answer(ask, {});
   }
 
@@ -132,7 +141,7 @@ class Page {
     if (!this.#door || path.some((each) => each instanceof Element && each.matches(".tape-output"))) return;
     const cell = this.#panel.content.widgets.find(({ node }) => path.includes(node));
     if (!cell) this.#door.tell("focus", { cell: "", source: "" });
-    else void sourceHash(cell).then((source) => this.#door?.tell("focus", { cell: cell.model.id, source }));
+    else void loadLate().then(({ sourceHash }) => sourceHash(cell)).then((source) => this.#door?.tell("focus", { cell: cell.model.id, source }));
   };
 }
 
