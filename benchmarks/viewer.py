@@ -1,23 +1,27 @@
-"""The viewer in Chromium: open to first paint, scrolling, filtering, at 10,000 and 100,000 spans.
+"""The viewer in Chromium: open to first paint, scrolling, filtering, opening, at 10,000 and 100,000 spans; and what the
+kernel does for a first page of rows, and `tape show --html` for the page that is measured.
 
-The standalone page is measured: the same view as everywhere, without a notebook around it. Seconds run from the start
-of navigation to the first painted row; frames are those of `requestAnimationFrame` while the list is scrolled.
-`main_thread_ms` is what the page's own thread was at work for, on a busy machine the truer number.
-Needs playwright, a Chromium (`CHROMIUM=/path`, else the one on PATH) and the built bundles (`npm run build` in js/).
+The page is the one that people get: the same view as everywhere, without a notebook around it. `seconds` run from the
+start of navigation to the first painted row, frames are those of `requestAnimationFrame` while the list is scrolled: they
+hold on a quiet machine. `main_thread_ms` is the processor time of the page's own thread until then, from a trace, and
+`cpu_ms` that of Python: on a busy machine the truer numbers.
+Needs playwright, a Chromium (`CHROMIUM=/path`, else the one on PATH) and the built bundles (`make ui`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import statistics
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import long_run
 from harness import report, say, workplace
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -26,14 +30,25 @@ ARGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-ROWS_A_BLOCK = 5000
 ROUNDS = 5
+TRACED = 3
 FRAMES_A_ROUND = 120
-WORDS = ["o", "or", "order", "order 42", ""]
-CELL, MODEL, TOOL = 0, 2, 3
-ERROR = 2
-COLUMNS = ("id", "depth", "kind", "mark", "start", "first", "end", "name", "note", "tokens", "cost", "cell")
+WORDS = ["o", "or", "order", "order 12", ""]
+TRACE = ["toplevel", "blink.user_timing", "disabled-by-default-devtools.timeline", "devtools.timeline"]
 
+SEEN = """(() => {
+  const list = () => document.getElementById("tape")?.shadowRoot;
+  const until = (find) => new Promise((done) => {
+    const wait = () => find() ? requestAnimationFrame(() => setTimeout(() => done(performance.now()))) : setTimeout(wait);
+    wait();
+  });
+  globalThis.painted = until(() => list()?.querySelector("[role=treeitem]")).then((at) => {
+    performance.mark("painted");
+    return at;
+  });
+  const whole = () => !list().querySelector(".sums").textContent.includes("spans…");
+  globalThis.whole = painted.then(() => until(whole));
+})()"""
 FRAMES = """async ([step, count]) => {
   const list = document.getElementById("tape").shadowRoot.querySelector("[role=tree]");
   const frame = () => new Promise(requestAnimationFrame);
@@ -62,41 +77,97 @@ FILTER = """async (words) => {
   }
   return taken;
 }"""
-PAINTED = """new Promise((done) => {
-  const seen = () => document.getElementById("tape")?.shadowRoot?.querySelector("[role=treeitem]");
-  const look = () => seen() ? requestAnimationFrame(() => setTimeout(() => done(performance.now()))) : setTimeout(look);
-  look();
-})"""
+OPENED = """async (places) => {
+  const root = document.getElementById("tape").shadowRoot, list = root.querySelector("[role=tree]");
+  const frame = () => new Promise(requestAnimationFrame);
+  const taken = [];
+  for (const place of places) {
+    list.scrollTop = place * list.scrollHeight;
+    for (let frames = 0; frames < 3; frames++) await frame();
+    const rows = [...root.querySelectorAll("[role=treeitem].model")], row = rows[rows.length >> 1];
+    const start = performance.now();
+    row.click();
+    const name = `Detail of ${row.querySelector("b").textContent}`;
+    while (!(root.querySelector(".detail")?.ariaLabel === name && root.querySelector("[role=tabpanel]")?.textContent)) {
+      if (performance.now() - start > 30_000) throw new Error(`${name} did not open`);
+      await new Promise((done) => setTimeout(done));
+    }
+    taken.push(performance.now() - start);
+  }
+  return taken;
+}"""
 
 
 def main() -> int:
     if not (STATIC / "page.js").exists():
-        say("no bundles: run `npm ci && npm run build` in js/ first")
+        say("no bundles: run `make ui` first")
         return 2
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     with workplace() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        once = 0.0
         for count, open_bar in ((10_000, 0.4), (100_000, 1.0)):
-            path = folder / f"{count}.html"
-            path.write_text(page(rows(count)), encoding="utf-8")
-            measure(browser, path.as_uri(), count, open_bar)
+            say(f"a cassette of {count:,} spans")
+            cassette, out = folder / f"{count}.tape.yaml", folder / f"{count}.html"
+            long_run.write(cassette, count)
+            in_kernel(cassette, count)
+            say(f"its page (about {count // 1000} seconds)")
+            once = written(cassette, out, count, once)
+            measure(browser, out.as_uri(), count, open_bar)
         browser.close()
     return 0
 
 
+def in_kernel(cassette: Path, count: int) -> None:
+    """What stands between a question and its answer: the cassette indexed, its tree grown, the first page read."""
+    from tape_jupyter.cassette import Cassette
+    from tape_jupyter.spans.pages import Spans
+
+    taken: dict[str, list[float]] = {"index": [], "tree": [], "page": [], "sums": []}
+
+    def lap(name: str, work: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        made = work()
+        taken[name].append(1000 * (time.process_time() - start))
+        return made
+
+    for _ in range(ROUNDS):
+        book = lap("index", lambda: Cassette.open(cassette, check="marks"))
+        spans = Spans(book)
+        lap("tree", spans.refresh)
+        page = lap("page", lambda spans=spans: spans.page(0))
+        lap("sums", spans.totals)
+    least = {f"{name}_cpu_ms": round(min(times), 1) for name, times in taken.items()}
+    report(f"viewer: first page of {count:,} spans, in the kernel", "sent in pages", len(page["id"]) < count, **least)
+
+
+def written(cassette: Path, out: Path, count: int, before: float) -> float:
+    """`tape show --html`; gives its processor time a span, in ms, which `before` is of the shorter cassette."""
+    command = [sys.executable, "-m", "tape_jupyter", "show", str(cassette), "--html", str(out), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    each = 1000 * (usage.ru_utime + usage.ru_stime) / count
+    report(
+        f"viewer: page of {count:,} spans written", "linear: at most 1.3x the time a span of 10,000",
+        each <= 1.3 * before if before else None,
+        cpu_ms_a_span=round(each, 2), mb=round(out.stat().st_size / 1e6, 1), peak_mb=round(usage.ru_maxrss / 1024),
+    )  # fmt: skip
+    return each
+
+
 def measure(browser: Browser, address: str, count: int, open_bar: float) -> None:
-    opened, slow, fast, filtered = [], [], [], []
-    busy: dict[str, list[float]] = {"open": [], "slow": [], "fast": [], "filter": []}
+    opened, whole, slow, fast, filtered, details = [], [], [], [], [], []
+    busy: dict[str, list[float]] = {"slow": [], "fast": [], "filter": []}
     for number in range(ROUNDS + 1):
-        view = browser.new_page(viewport={"width": 1280, "height": 900})
+        view = shown(browser, address)
+        first, last = view.evaluate("() => painted"), view.evaluate("() => whole")
         work = at_work(view)
-        view.goto(address, wait_until="commit")
-        first = view.evaluate(PAINTED) / 1000
-        painted = work()
-        settle(view, count)
         if number:  # the first round warms the browser's caches
-            opened.append(first)
-            busy["open"].append(painted)
+            opened.append(first / 1000)
+            whole.append(last / 1000)
             before = work()
             slow += view.evaluate(FRAMES, [60, FRAMES_A_ROUND])
             middle = work()
@@ -106,12 +177,14 @@ def measure(browser: Browser, address: str, count: int, open_bar: float) -> None
             busy["slow"].append((middle - before) / FRAMES_A_ROUND)
             busy["fast"].append((after - middle) / FRAMES_A_ROUND)
             busy["filter"].append((work() - after) / len(WORDS))
+            details += view.evaluate(OPENED, [0.1, 0.5, 0.9])
         view.close()
     own = {name: round(statistics.median(taken), 1) for name, taken in busy.items()}
-    paint = statistics.median(opened)
+    paint, all_there = statistics.median(opened), statistics.median(whole)
     report(
         f"viewer: first paint of {count:,} spans", f"<= {open_bar} s", paint <= open_bar,
-        seconds=round(paint, 3), worst=round(max(opened), 3), main_thread_ms=own["open"],
+        seconds=round(paint, 3), worst=round(max(opened), 3), all_rows=round(all_there, 3),
+        main_thread_ms=traced(browser, address),
     )  # fmt: skip
     large = count > 10_000
     for how, taken, name in (("60 px a frame", slow, "slow"), ("2,000 px a frame", fast, "fast")):
@@ -125,6 +198,36 @@ def measure(browser: Browser, address: str, count: int, open_bar: float) -> None
         f"viewer: filter {count:,} spans", "<= 100 ms to the next frame", None if large else max(filtered) <= 100,
         median_ms=round(statistics.median(filtered), 1), worst_ms=round(max(filtered), 1), main_thread_ms=own["filter"],
     )  # fmt: skip
+    report(
+        f"viewer: one span of {count:,} opened", "<= 200 ms", statistics.median(details) <= 200,
+        median_ms=round(statistics.median(details), 1), worst_ms=round(max(details), 1),
+    )  # fmt: skip
+
+
+def shown(browser: Browser, address: str) -> Page:
+    """The page, in a window of its own, on its way."""
+    view = browser.new_page(viewport={"width": 1280, "height": 900})
+    view.add_init_script(SEEN)
+    view.goto(address, wait_until="commit")
+    return view
+
+
+def traced(browser: Browser, address: str) -> float | None:
+    """Processor time of the page's main thread until its first rows are painted, ms; None where traces do not tell."""
+    found = []
+    for _ in range(TRACED):
+        view = browser.new_page(viewport={"width": 1280, "height": 900})
+        view.add_init_script(SEEN)
+        browser.start_tracing(page=view, categories=TRACE)
+        view.goto(address, wait_until="commit")
+        view.evaluate("() => painted")
+        events = json.loads(browser.stop_tracing())["traceEvents"]
+        view.close()
+        mark = next(event for event in events if event["name"] == "painted")
+        place = mark["pid"], mark["tid"]
+        tasks = [event for event in events if event["name"] == "RunTask" and (event["pid"], event["tid"]) == place]
+        found.append(sum(event.get("tdur", 0) for event in tasks if event["ts"] <= mark["ts"]) / 1000)
+    return round(statistics.median(found), 1) or None
 
 
 def at_work(view: Page) -> Callable[[], float]:
@@ -137,91 +240,6 @@ def at_work(view: Page) -> Callable[[], float]:
         return 1000 * next(each["value"] for each in found if each["name"] == "TaskDuration")
 
     return now
-
-
-def settle(view: Page, count: int) -> None:
-    """Wait until all pages of rows are there."""
-    view.wait_for_function(
-        "count => !document.getElementById('tape').shadowRoot.querySelector('.sums').textContent.includes('spans…')",
-        arg=count,
-    )
-    view.wait_for_timeout(300)
-
-
-def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
-    """Cells of agents' loops: model calls, each with the tools it asked for."""
-    chance = random.Random(seed)
-    out: list[dict[str, Any]] = []
-    clock = 0.0
-    while len(out) < count:
-        clock += 0.2 if chance.random() < 0.97 else chance.random() * 900
-        number = len(out)
-        cell = f"c{number}"
-        head = row(0, CELL, f"[{number}] agent", "", clock, None, clock, cell)
-        out.append({**head, "id": f"r{number}"})
-        for _ in range(chance.randint(2, 60)):
-            clock = turn(out, chance, clock, number, cell)
-        out[number]["end"] = clock
-    return out[:count]
-
-
-def turn(out: list[dict[str, Any]], chance: random.Random, clock: float, number: int, cell: str) -> float:
-    wait = chance.random()
-    model = chance.choice(["claude-sonnet-5", "gpt-6", "gemini-3"])
-    said = f'"reply number {len(out)} about order {chance.randint(1000, 9999)}"'
-    asked = row(1, MODEL, said, model, clock, clock + wait * 0.6, clock + wait, cell)
-    mark = ERROR if chance.random() < 0.01 else 0
-    out.append({**asked, "id": f"r{number}/{len(out)}", "mark": mark, "tokens": chance.randint(200, 9000)})
-    clock += wait
-    for _ in range(chance.randint(0, 3)):
-        took = chance.random() * 0.4
-        name = f'lookup_order(query="{chance.randint(0, 99_999)}")'
-        out.append(
-            {**row(2, TOOL, name, "lookup_order", clock, None, clock + took, cell), "id": f"r{number}/{len(out)}"}
-        )
-        clock += took
-    return clock
-
-
-def row(
-    depth: int, kind: int, name: str, note: str, start: float, first: float | None, end: float, cell: str
-) -> dict[str, Any]:
-    return {
-        "id": "", "depth": depth, "kind": kind, "mark": 0, "start": round(start, 4), "end": round(end, 4),
-        "first": None if first is None else round(first, 4), "name": name, "note": note, "tokens": None, "cost": None,
-        "cell": cell,
-    }  # fmt: skip
-
-
-def page(spans: list[dict[str, Any]]) -> str:
-    """A page as `tape show --html` writes it, without details."""
-    able = dict.fromkeys(("modes", "override", "rerun", "step", "cells"), False)
-    totals = {
-        "spans": len(spans), "calls": len(spans), "errors": 0, "seconds": 1.0, "tokens_in": None, "tokens_out": None,
-        "cost": None, "partial": False,
-    }  # fmt: skip
-    session = {
-        "mode": "replay", "cassettes": ["main"], "cassette": "main", "take": "", "takes": [], "default_take": "",
-        "totals": totals, "running": None, "notes": [],
-    }  # fmt: skip
-    blocks = [block("tape-state", {"state": {"able": able, "title": "long.ipynb"}, "session": session})]
-    for number, begin in enumerate(range(0, len(spans), ROWS_A_BLOCK)):
-        part = spans[begin : begin + ROWS_A_BLOCK]
-        columns = {name: [span[name] for span in part] for name in COLUMNS}
-        name = f"tape-rows-{number}" if number else "tape-rows"
-        blocks.append(block(name, {"revision": 1, "from": begin, "total": len(spans), **columns}))
-    side, script = ((STATIC / name).read_text(encoding="utf-8") for name in ("page-side.js", "page.js"))
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>long</title>'
-        "<style>html,body{margin:0;height:100%}#tape{height:100%}</style>"
-        f'<div id="tape"></div>{"".join(blocks)}<script type="text/plain" id="tape-side">{side}</script>'
-        f"<script>{script}</script></html>"
-    )
-
-
-def block(name: str, value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{name}">{text}</script>'
 
 
 if __name__ == "__main__":
