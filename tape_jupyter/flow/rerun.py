@@ -27,7 +27,10 @@ _EQUAL = "what it depends on came out equal"
 
 
 class Rerun:
-    """The state of one re-run. `ticked`: the entries to run (default: as the plan has them)."""
+    """The state of one re-run. `ticked`: the entries to run (default: as the plan has them).
+
+    `behind`: those that were left out of an earlier re-run, and did not see what changed then.
+    """
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class Rerun:
         shell: Shell,
         *,
         ticked: Iterable[int] | None = None,
+        behind: Iterable[int] = (),
         on_error: Literal["stop", "go on"] = "stop",
         resync: Callable[[set[str]], object] = set,
     ) -> None:
@@ -61,7 +65,7 @@ class Rerun:
         self.doubt = self._doubt()
         """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks against it."""
         self._cursor, self._prepared = 0, -1
-        self._forced = self._makers()
+        self._forced = self._makers() | set(behind)
 
     @property
     def done(self) -> int:

@@ -20,7 +20,7 @@ from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.flow.history import History
 from tape_jupyter.flow.plan import Plan, plan
 from tape_jupyter.flow.rerun import Rerun
-from tape_jupyter.notebook import partial, proof, written
+from tape_jupyter.notebook import left_out, partial, proof, written
 from tape_jupyter.notebook.calls_compared import calls_changed
 from tape_jupyter.notebook.comparison import (
     CellChange,
@@ -204,7 +204,8 @@ class Rerunner:
         history = self._history()
         found = set(changed) if changed is not None else self.changed(take)
         name = takes.name_of(take.path) if take.base is not None else ""
-        return plan(history, found, learned=self.learned - found, calls=_calls(take), take=name)
+        made = plan(history, found, learned=self.learned - found, calls=_calls(take), take=name)
+        return left_out.planned(made, take, history)
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
@@ -239,7 +240,8 @@ class Rerunner:
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else _nothing
-        self._machine = Rerun(history, ask.plan, self.shell, ticked=ask.entries, resync=resync)
+        behind = left_out.entries(ask.plan, ask.take, history)
+        self._machine = Rerun(history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync)
         if doubt := self._machine.doubt:
             self._machine = self._route = None
             self._start_fresh(replace(ask, plan=replace(ask.plan, hermetic=doubt)), tell)
@@ -316,6 +318,8 @@ class Rerunner:
         history = self._history()
         outcome = history[-1]
         ended = outcome is not entry and outcome.index not in self._before.entries
+        if ended:
+            self.parents.keep(entry.index, self._asked_by)  # outputs of older messages are shown nowhere
         if state == "gone" and not isinstance(self._route, Here):
             self._route = Here(self.parents)  # the page was closed: the kernel goes on by itself
             self._run(entry)
@@ -332,7 +336,6 @@ class Rerunner:
             self._settle(entry, outcome, planned)
 
     def _settle(self, entry: Entry, outcome: Entry, planned: Planned | None) -> None:
-        self.parents.keep(entry.index, self._asked_by)
         self.displayed.keep(entry.index)
         if planned is not None and planned.cell is not None:
             self._spans += calls_changed(entry.run, planned.cell)
@@ -349,6 +352,8 @@ class Rerunner:
 
     def _park(self, entry: Entry, divergences: list[Divergence]) -> None:
         self.parked = Parked(entry, divergences[0], tuple(divergences[1:]))
+        without = [output for output in self.displayed.last.outputs if output["output_type"] != "error"]
+        self.parents.show(entry.index, without)  # it is a question now: its traceback would say less
         self._tell("diverged", diverged(self.parked, self.parents.cell_id(entry.index) or entry.cell))
 
     def resolve(self, divergence: str, choice: Choice, reply: str | None = None, *, tell: Tell | None = None) -> None:
@@ -421,6 +426,7 @@ class Rerunner:
         machine = self._now
         self._progress(None, "restoring")
         machine.finish()
+        self._remember(machine)
         case = self._case(machine)
         self.compared = replace(self._comparison(machine), proof=Proof("running") if case else _no_proof(machine))
         compared, tell = self.compared, self._tell
@@ -428,6 +434,14 @@ class Rerunner:
         tell("done", compared.record())
         if case is not None:
             self.proving = proof.begin(case, lambda told: self._proved(compared, told, tell))
+
+    def _remember(self, machine: Rerun) -> None:
+        """What the person left out stays so in the take; a cell that ran is asked about no more."""
+        assert self._ask is not None
+        history, planned = self._history(), self._ask.plan.cells
+        out = {cell.entry for cell in planned if cell.entry not in machine.ticked} | set(self._left_out)
+        all_of_it = sorted({cell.entry for cell in planned} | out)
+        left_out.remember(self._ask.take, [history[i] for i in all_of_it], [history[i] for i in out])
 
     def _proved(self, compared: Comparison, told: Proof, tell: Tell) -> None:
         """What the proof in the background came to, while nothing newer is compared."""
