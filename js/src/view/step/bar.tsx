@@ -57,6 +57,6 @@ function Strands({ stepper, strands, at }: { stepper: Stepper; strands: readonly
   };
   return <div class="step-strands" role="tablist" aria-label={`${many(strands.length, "strand")} stopped`} onKeyDown={onKeyDown}>
     {strands.map((each) => <button key={each.strand} role="tab" aria-selected={each === at} tabIndex={each === at ? 0 : -1} onClick={() => stepper.choose(each.strand)}>
-      <b>{each.name}</b> <span class="step-title">{each.call.title}</span></button>)}
+      <b>{each.strand ? each.name : "cell"}</b> <span class="step-title">{each.call.title}</span></button>)}
   </div>;
 }

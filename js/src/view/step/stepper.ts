@@ -138,6 +138,7 @@ export class Stepper {
     this.#set({ state, wrong: "", told: "" });
     this.#desk.set({ stops: new Set(this.on ? state.strands.map(({ call }) => call.span) : []) });
     if (!this.on && this.#desk.look.open === this.shown?.call.span) this.#desk.close();
+    if (state.take && state.take !== (before?.take ?? "")) void this.#desk.change("session", {}); // there is a take now, which the view follows
     const { at } = this;
     if (!at) return;
     this.#remember(state.strands);
