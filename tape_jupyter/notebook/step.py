@@ -27,7 +27,7 @@ from tape_jupyter.notebook.taped import Cell, Held
 from tape_jupyter.player import GoLive, Refuse
 from tape_jupyter.spans.cells import source_hash, title_of
 from tape_jupyter.stepping.breaks import Breaks
-from tape_jupyter.stepping.frames import frames_of, stack, texts_of, variables
+from tape_jupyter.stepping.frames import Walked, stack, texts_of, variables, walk
 from tape_jupyter.stepping.machine import Machine, Parked, Rewind
 from tape_jupyter.stepping.site import KINDS
 
@@ -51,7 +51,8 @@ class Waiter:
     at: Parked
     decided: Any
     answer: Callable[[], Play | Capture]
-    frame: types.FrameType | None = None
+    frames: Walked = field(default_factory=list)
+    changeable: bool = False
     sent: Any = None
     wake: Callable[[], None] = lambda: None
 
@@ -65,7 +66,7 @@ class Waiter:
                 self.stepper.left(self, interrupted=True)
                 raise
             finally:
-                self.frame = None
+                self.frames = []
         return self.answer()
 
     async def arrive(self) -> Play | Capture:
@@ -82,7 +83,7 @@ class Waiter:
                 self.stepper.left(self, interrupted=isinstance(error, KeyboardInterrupt))
                 raise
             finally:
-                self.frame = None
+                self.frames = []
         return self.answer()
 
 
@@ -181,7 +182,8 @@ class Stepper:
                 raise SteppedAway("the step was left at this call")
             if not self.machine.stays(waiter.at):
                 return False
-            waiter.frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
+            frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
+            waiter.frames, waiter.changeable = walk(frame), _is_changeable(waiter, frame)
             self._waiters[waiter.at.strand] = waiter
             if waiter.held.cell.clock is not None:
                 waiter.held.cell.clock.hold()
@@ -212,7 +214,7 @@ class Stepper:
     def _texts(self, waiter: Waiter) -> dict[str, str]:
         """The notebook's variables, and those of the functions that the strand is in."""
         texts = texts_of(waiter.held.cell.ask.namespace, self.scrub)
-        for frame in frames_of(waiter.frame):
+        for frame, _ in waiter.frames:
             if frame.f_globals is not frame.f_locals and frame.f_locals is not waiter.held.cell.ask.namespace:
                 name = frame.f_code.co_name
                 texts |= {f"{name}: {key}": text for key, text in texts_of(frame.f_locals, self.scrub).items()}
@@ -289,7 +291,7 @@ class Stepper:
         if self.machine.passed:
             moves.append("back")
         if self.records:
-            return [*moves, "refuse", *(["request"] if _is_changeable(waiter) else []), "stop"]
+            return [*moves, "refuse", *(["request"] if waiter.changeable else []), "stop"]
         known = shown.entry_of(waiter.decided) is not None
         return [*moves, *(["edit", "fault"] if known else []), "answer", "live", "refuse", "stop"]
 
@@ -427,7 +429,7 @@ class Stepper:
             }
 
     def _strand(self, waiter: Waiter) -> Record:
-        frame = next(iter(frames_of(waiter.frame)), None)
+        frame = waiter.frames[0][0] if waiter.frames else None
         at = waiter.at
         call = shown.call_record(at, waiter.held, waiter.decided, self.can(waiter), self.deck.secrets, sent=waiter.sent)
         return {
@@ -440,7 +442,7 @@ class Stepper:
         return self._cell_of(name) or name
 
     def _cell_of(self, name: str) -> str:
-        """ "cell [3]" for the file name that IPython gave that cell's code; "" for any other."""
+        """Such as "cell [3]", for the file name that IPython gave that cell's code; "" for any other."""
         from IPython import get_ipython
 
         shell: Any = get_ipython()
@@ -452,15 +454,15 @@ class Stepper:
     def frames(self, strand: str) -> list[Record]:
         """protocol.ts' StepFrame[]. Raises TapeUsageError where that strand does not wait."""
         with self._lock:
-            return [frame.record() for frame in stack(self._waiter(strand).frame, self._cell_of)]
+            return [frame.record() for frame in stack(self._waiter(strand).frames, self._cell_of)]
 
     def variables(self, strand: str, index: int) -> Record:
         """protocol.ts' StepVariables of a frame. Raises TapeUsageError."""
         with self._lock:
-            frames = frames_of(self._waiter(strand).frame)
+            frames = self._waiter(strand).frames
             if not 0 <= index < len(frames):
                 raise TapeUsageError("there is no such frame any more")
-            return variables(frames[index], self.scrub)
+            return variables(frames[index][0], self.scrub)
 
     def _waiter(self, strand: str) -> Waiter:
         found = self._waiters.get(strand)
@@ -478,7 +480,7 @@ def _refuse(waiter: Waiter) -> Play | Capture:
     raise waiter.held.cell.refuse(BlockedConnection(text))
 
 
-def _is_changeable(waiter: Waiter) -> bool:
+def _is_changeable(waiter: Waiter, frame: types.FrameType | None) -> bool:
     """Whether the door that made the call can send another request instead (taps/holding.py)."""
     from tape_jupyter.calls import FunctionCall
 
@@ -486,7 +488,7 @@ def _is_changeable(waiter: Waiter) -> bool:
         return False
     if isinstance(waiter.held.call, FunctionCall):
         return waiter.held.call.discreet == "no"
-    return _through_httpx(waiter.frame)
+    return _through_httpx(frame)
 
 
 def _through_httpx(frame: types.FrameType | None) -> bool:

@@ -39,6 +39,7 @@ class Passes:
         self.notes: list[str] = []
         self._undo: list[Callable[[], None]] = []
         self._before: Before | None = None
+        self._transformed = ""
         self._threads = set(threading.enumerate())
         self._tasks = _tasks()
 
@@ -46,6 +47,7 @@ class Passes:
 
     def start(self, transformed: str) -> None:
         """The cell is about to run: keep what it can change, and stand over the shell."""
+        self._transformed = transformed
         tracker = self.cells.deck.tracker
         assert tracker is not None
         self._before = Before(self.shell, tracker.variables, reached(transformed, tracker.variables))
@@ -170,7 +172,9 @@ class Passes:
     def _awaits(self) -> bool:
         """Whether this is awaited by an event loop: IPython runs a cell without `await` to its end by hand."""
         task = current_task()
-        return task is not None and bool(self.shell.should_run_async(self.cell.ask.source))
+        shell: Any = self.shell
+        source = self._transformed
+        return task is not None and bool(shell.should_run_async(source, transformed_cell=source))
 
     def _busy(self) -> list[threading.Thread]:
         """Threads that this cell started and that run its code."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.errors import TapeError
 from tape_jupyter.notebook.step import Reach, Record, Stepper, Waiter
+from tape_jupyter.origin import ORIGIN, Origin
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -218,12 +219,10 @@ def _asker(shell: InteractiveShell) -> Callable[[str], str]:
     kernel = getattr(shell, "kernel", None)
 
     def ask(prompt: str) -> str:
-        from tape_jupyter.origin import SENDING
-
-        token = SENDING.set(True)
+        token = ORIGIN.set(Origin(None))  # what we ask is no call of the cell's
         try:
             return str(kernel.raw_input(prompt)) if kernel is not None else input(prompt)
         finally:
-            SENDING.reset(token)
+            ORIGIN.reset(token)
 
     return ask

@@ -147,8 +147,8 @@ class Viewer:
         if not self._follows:
             return self._path
         active = self.deck.active
-        if active is not None and active.path is not None:
-            return active.path
+        if active is not None and active.path is not None:  # a take may not be there before something is changed
+            return active.path if active.path.exists() else takes.cassette_of(active.path)
         if self._path is not None:
             return self._path
         used = next((report.path for report in reversed(self.cells.reports) if report.path is not None), None)

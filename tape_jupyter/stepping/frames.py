@@ -14,7 +14,7 @@ import re
 import reprlib
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,25 +68,27 @@ def _is_cell(name: str) -> bool:
     return "ipykernel_" in name or name.startswith("<ipython-input-")
 
 
-def frames_of(innermost: types.FrameType | None) -> list[types.FrameType]:
-    """The user's frames of a stack, innermost first; of an awaiting coroutine its own."""
-    return [frame for frame, _ in _walk(innermost)]
+Walked = list[tuple[types.FrameType, int]]
+"""The user's frames of a stack, innermost first, each with the number of frames that were left out before it."""
 
 
-def _walk(innermost: types.FrameType | None) -> Iterator[tuple[types.FrameType, int]]:
-    left_out, count, frame = 0, 0, innermost
-    while frame is not None and count < MOST_FRAMES:
+def walk(innermost: types.FrameType | None) -> Walked:
+    """Taken while the strand runs: a coroutine that is suspended does not know who awaits it."""
+    found: Walked = []
+    left_out, frame = 0, innermost
+    while frame is not None and len(found) < MOST_FRAMES:
         if is_theirs(frame):
-            yield frame, left_out
-            left_out, count = 0, count + 1
+            found.append((frame, left_out))
+            left_out = 0
         else:
             left_out += 1
         frame = frame.f_back
+    return found
 
 
-def stack(innermost: types.FrameType | None, cell_of: Callable[[str], str] = lambda _: "") -> list[Frame]:
-    """The user's frames, innermost first. `cell_of` names the cell whose code has that file name."""
-    return [_told(index, frame, left_out, cell_of) for index, (frame, left_out) in enumerate(_walk(innermost))]
+def stack(walked: Walked, cell_of: Callable[[str], str] = lambda _: "") -> list[Frame]:
+    """The user's frames as they are told. `cell_of` names the cell whose code has that file name."""
+    return [_told(index, frame, left_out, cell_of) for index, (frame, left_out) in enumerate(walked)]
 
 
 def _told(index: int, frame: types.FrameType, left_out: int, cell_of: Callable[[str], str]) -> Frame:

@@ -2,8 +2,8 @@
 
 Pure: it is told that a strand arrives at a call and says whether it parks; it is told what a person wants and says who
 goes on, or that the cell is to be run again (`Rewind`). A *pass* is one run of the cell's code from its start. In a
-pass that runs to a place, a strand goes past the calls that were made before that place in the pass before, and parks
-at any other: so the others stand where they stood.
+pass that runs to a place, a strand goes past the calls that were made before that one in the pass before, and parks at
+any other: so the others stand where they stood then.
 """
 
 from __future__ import annotations
@@ -43,12 +43,15 @@ class Parked:
 
 @dataclass(slots=True)
 class _Goal:
-    """Where a pass runs to: a place, or a recorded call. `before` are the places to go past (None: any)."""
+    """Where a pass runs to: a place, or a recorded call. `before` are the places to go past (None: any), also by those
+    who come to them when it is `reached`.
+    """
 
     place: str = ""
     span: str = ""
-    before: frozenset[str] | None = None
+    before: set[str] | None = None
     through: bool = False
+    reached: bool = False
 
 
 @dataclass(slots=True)
@@ -72,8 +75,6 @@ class Machine:
     _goal: _Goal | None = None
     _since: dict[str, int] = field(default_factory=dict)
     """By strand that is parked, the revision at which it came."""
-    _order: list[str] = field(default_factory=list)
-    """Places in the order in which they were made or reached, of the longest pass so far."""
 
     def __post_init__(self) -> None:
         self._default = "breaks" if self.breaks else "each"
@@ -82,7 +83,8 @@ class Machine:
     def phase(self) -> Phase:
         if self.over:
             return "over"
-        if self.unwinding or (self._goal is not None and self._goal.before is not None):
+        goal = self._goal
+        if self.unwinding or (goal is not None and goal.before is not None and not goal.reached):
             return "rewinding"
         return "stopped" if self.strands else "running"
 
@@ -97,8 +99,6 @@ class Machine:
 
     def stays(self, at: Parked) -> bool:
         """Whether it parks; else it has gone past."""
-        if at.place not in self._order:
-            self._order.append(at.place)
         if self._stops(at):
             self.strands[at.strand] = at
             self._until.pop(at.strand, None)
@@ -116,12 +116,8 @@ class Machine:
         return strand
 
     def _stops(self, at: Parked) -> bool:
-        goal = self._goal
-        if goal is not None:
-            if at.place == goal.place or (goal.span and at.site.span == goal.span):
-                self._goal = None
-                return not goal.through
-            return at.site.would == "refuse" or (goal.before is not None and at.place not in goal.before)
+        if (told := self._stops_for_goal(at)) is not None:
+            return told
         if at.site.would == "refuse":
             return True
         how = self._until.get(at.strand, self._default)
@@ -130,6 +126,25 @@ class Machine:
         if self.breaks.at(at.site, at.nth, at.strand):
             return True
         return how in KINDS and at.site.kind == how
+
+    def _stops_for_goal(self, at: Parked) -> bool | None:
+        """The same, as far as it follows from where the pass runs to; None: nothing does."""
+        goal = self._goal
+        if goal is None:
+            return None
+        if not goal.reached and (at.place == goal.place or (goal.span and at.site.span == goal.span)):
+            goal.reached = True
+            if not goal.before:
+                self._goal = None
+            return not goal.through
+        if goal.before is None:
+            return at.site.would == "refuse"
+        if at.place not in goal.before:
+            return True if not goal.reached else None
+        goal.before.discard(at.place)
+        if goal.reached and not goal.before:
+            self._goal = None
+        return False
 
     def _pass(self, at: Parked) -> None:
         site = at.site
@@ -208,8 +223,9 @@ class Machine:
 
     def rewind(self, to: Rewind) -> None:
         """The code that runs is to be left."""
-        before = self._order[: self._order.index(to.place)] if to.place in self._order else []
-        self._goal = _Goal(to.place, "", frozenset(before), to.through)
+        made = [done.place for done in self.passed]
+        before = made[: made.index(to.place)] if to.place in made else made
+        self._goal = _Goal(to.place, "", set(before), to.through)
         self.unwinding = True
         self.strands.clear()
         self._changed()
@@ -228,7 +244,7 @@ class Machine:
     def missed(self) -> str:
         """The pass ended before the place it was to run to: where that was, "" where it was reached."""
         goal, self._goal = self._goal, None
-        return "" if goal is None else goal.place or goal.span
+        return "" if goal is None or goal.reached else goal.place or goal.span
 
     def end(self, note: str = "") -> None:
         """The cell is over, or the person stopped."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
-from tests.stepped import ASK, LOAD, Stepper
+from tests.stepped import ASK, LOAD, Refused, Stepper
 
 THREE = 'a = ask("one")\nprint("a", a)\nb = ask("two " + a)\nprint("b", b)\nc = ask("three " + b)\nprint("c", c)'
 
@@ -94,3 +94,207 @@ def test_back_runs_the_cell_again_to_the_call_before(page, kernel):
     ran = page.end()
     assert ran.ok and ran.stdout.count("\n") == 3
     assert kernel.execute("print(seen)").stdout == "[1]\n"
+
+
+def takes(base):
+    folder = base.parent / "takes"
+    return sorted(path.name for path in folder.glob("*.yaml")) if folder.is_dir() else []
+
+
+def test_an_edited_reply_is_served_and_is_in_a_take_that_replays(page, kernel, base):
+    was = digest(base)
+    page.run(f"%%tape step\n{THREE}")
+    page.stop_at()
+    state = page.moved("over")
+    span = state["strands"][0]["call"]["span"]
+    assert page.ask("edit", span=span)["form"] == "message"
+    seen = state["revision"]
+    state = page.moved(
+        "edit", edit={"form": "fields", "fields": [{"path": "content[0].text", "value": "something else"}]}, accept=True
+    )
+    with pytest.raises(Refused, match="moved on"):
+        page.do("over", revision=seen)
+    assert state["take"] == "step" and state["edits"] == 1 and state["passed"][1]["edited"]
+    assert state["strands"][0]["call"]["would"] == "refuse"  # the third asks something else now
+    page.do("answer", text="by hand")
+    ran = page.end()
+    assert ran.ok and ran.stdout.splitlines()[1:] == ["b something else", "c by hand"]
+    assert takes(base) == ["main.step.tape.yaml"] and digest(base) == was
+    again = kernel.execute(f"%%tape replay --take step\n{THREE}")
+    assert again.ok and again.stdout.splitlines()[1:] == ["b something else", "c by hand"]
+
+
+def test_a_call_that_was_edited_is_edited_again_after_going_back(page, kernel, base):
+    page.run(f"%%tape step\n{THREE}")
+    page.stop_at()
+    page.moved("answer", text="first")
+    page.moved("back")
+    assert page.states[-1]["strands"][0]["call"]["edited"]
+    page.moved("answer", text="second")
+    state = page.states[-1]
+    assert titles(state) == [":2"] and state["take"] == "step-2" and takes(base) == [
+        "main.step-2.tape.yaml", "main.step.tape.yaml",
+    ]  # fmt: skip
+    page.do("stop")
+    page.end()
+    assert kernel.execute("%%tape replay --take step-2\nprint(ask('one'))").stdout == "second\n"
+    assert kernel.execute("%%tape replay --take step\nprint(ask('one'))").stdout == "first\n"
+
+
+def test_a_fault_is_injected_and_one_call_goes_live(page, provider):
+    page.run(
+        "%%tape step\ntry:\n    ask('one')\nexcept Exception as error:\n    print(type(error).__name__)\nprint(ask('three ' ))"
+    )
+    page.stop_at()
+    state = page.moved("fault", name="rate_limit", options={})
+    assert state["strands"][0]["call"]["would"] == "refuse"
+    asked = len(provider.requests)
+    page.do("live")
+    ran = page.end()
+    assert ran.ok and ran.stdout.startswith("HTTPError\n") and len(provider.requests) == asked + 1
+
+
+ASYNC = """import asyncio
+async def both():
+    return await asyncio.gather(aask("one"), aask("two"))
+x = await both()
+print(len(x))"""
+AASK = """import httpx
+async def aask(text):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": text}]}
+    async with httpx.AsyncClient() as client:
+        first = (await client.post("URL/v1/messages", json=body)).json()["content"][0]["text"]
+        return first, (await client.post("URL/v1/messages", json={**body, "max_tokens": 51})).json()["content"][0]["text"]"""
+
+
+def test_tasks_wait_side_by_side_and_one_is_stepped_alone(page, kernel, provider):
+    assert kernel.execute(AASK.replace("URL", provider.url)).ok
+    assert kernel.execute(f"%%tape record\n{ASYNC}").ok
+    page.run(f"%%tape step\n{ASYNC}")
+    page.until(lambda: page.states and len(page.states[-1]["strands"]) == 2)
+    first, second = titles(page.states[-1])
+    page.moved("over", strand=first.partition(":")[0], calls=2)
+    assert sorted(titles(page.states[-1])) == sorted([first[:-1] + "2", second])
+    page.moved("back", strand=first.partition(":")[0], calls=2)
+    assert sorted(titles(page.states[-1])) == sorted([first, second])
+    frames = page.ask("step.frames", strand=first.partition(":")[0])
+    assert frames[0]["function"] == "aask" and "client.post" in "\n".join(frames[0]["source"])
+    page.do("continue")
+    assert page.end().stdout == "2\n"
+
+
+THREADS = """import threading
+found = {}
+def work(name):
+    found[name] = [ask(name), ask(name + " again")]
+threads = [threading.Thread(target=work, args=(name,)) for name in ("x", "y")]
+[each.start() for each in threads]
+[each.join() for each in threads]
+print(sorted(found))"""
+
+
+def test_threads_wait_side_by_side_also_while_the_cell_waits_for_them(page, kernel):
+    assert kernel.execute(f"%%tape record\n{THREADS}").ok
+    page.run(f"%%tape step\n{THREADS}")
+    page.until(lambda: page.states and len(page.states[-1]["strands"]) == 2)
+    places = titles(page.states[-1])
+    names = [each["name"] for each in page.states[-1]["strands"]]
+    assert all(name.startswith("thread ") for name in names)
+    one, other = (place.partition(":")[0] for place in places)
+    page.moved("over", strand=one, calls=2)
+    assert sorted(titles(page.states[-1])) == sorted([f"{one}:2", f"{other}:1"])
+    page.moved("over", strand=other, calls=2)
+    page.moved("back", strand=one, calls=2)
+    assert sorted(titles(page.states[-1])) == sorted([f"{one}:1", f"{other}:1"])
+    page.do("continue")
+    assert page.end().stdout == "['x', 'y']\n"
+
+
+@pytest.mark.parametrize("source", [THREE, f"{THREADS}", ASYNC], ids=["plain", "threads", "async"])
+def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(page, kernel, provider, source, base):
+    assert kernel.execute(AASK.replace("URL", provider.url)).ok
+    assert kernel.execute(f"%%tape record\n{source}").ok
+    assert kernel.execute("a = x = found = 'before'").ok
+    was = digest(base)
+    page.run(f"%%tape step\n{source}")
+    page.stop_at()
+    kernel.interrupt()
+    ran = page.end()
+    assert ran.status == "error"
+    assert kernel.execute("print(a, x, found)").stdout == "before before before\n"
+    assert page.states[-1]["state"] == "over" and digest(base) == was
+    assert kernel.execute(f"%%tape replay\n{source}").ok
+
+
+def test_a_page_that_comes_back_has_the_stop(page, kernel):
+    page.run(f"%%tape step\n{THREE}")
+    page.stop_at()
+    page.close()
+    later = Stepper(kernel, "later")
+    state = later.hello()
+    assert titles(state) == [":1"] and state["state"] == "stopped"
+    later._asked, later._done = page._asked, False
+    later.do("continue")
+    assert later.end().ok
+
+
+def test_a_call_that_is_jumped_to_by_its_span_ahead_and_back(page, kernel):
+    assert kernel.execute("del a, b").ok
+    page.run(f"%%tape step\n{THREE}")
+    state = page.stop_at()
+    first = state["strands"][0]["call"]["span"]
+    page.moved("over")
+    third = page.moved("over")["strands"][0]["call"]["span"]
+    assert titles(page.moved("to", span=first)) == [":1"]
+    assert titles(page.moved("to", span=third)) == [":3"]
+    changed = page.ask("step.compare", a=":1", b=":3")["variables"]
+    assert {"a", "b"} <= {each["name"] for each in changed}
+    page.do("stop")
+    page.end()
+
+
+def test_breakpoints(page):
+    page.run("%%tape step --break nth=2 --break '\"three\" in text'\n" + THREE)
+    assert titles(page.stop_at()) == [":2"]
+    page.moved("continue")
+    assert titles(page.states[-1]) == [":3"]
+    page.do("continue")
+    assert page.end().ok
+
+
+def test_a_recording_is_stepped_a_request_changed_and_one_refused(page, kernel, provider, base):
+    asked = len(provider.requests)
+    page.run('%%tape step --record\nprint(ask("new"))\nprint(ask("newer"))\nprint(ask("newest"))')
+    state = page.stop_at()
+    assert state["strands"][0]["call"]["would"] == "live" and len(provider.requests) == asked
+    page.moved("over")
+    assert len(provider.requests) == asked + 1
+    page.moved("over")
+    page.moved("back")  # what was recorded is played
+    assert titles(page.states[-1]) == [":2"] and page.states[-1]["strands"][0]["call"]["would"] == "play"
+    page.moved("over")
+    assert len(provider.requests) == asked + 2
+    page.do("refuse")
+    ran = page.end()
+    assert ran.ename == "BlockedConnection" and len(provider.requests) == asked + 2
+    assert kernel.execute('%%tape replay\nprint(ask("new"))\nprint(ask("newer"))').ok
+
+
+def test_where_nobody_answers_the_cell_is_refused_in_one_line(kernel):
+    ran = kernel.execute(f"%%tape step\n{THREE}")
+    assert ran.ename == "TapeUsageError" and "needs somebody who answers" in ran.evalue and "\n" not in ran.evalue
+    page = Stepper(kernel, answers=False)
+    page.hello()
+    ran = kernel.execute(f"%%tape step\n{THREE}")
+    assert ran.ename == "TapeUsageError"
+
+
+def test_without_a_page_it_asks_at_a_prompt(kernel):
+    asked = kernel.send(f"%%tape step\n{THREE}", allow_stdin=True)
+    assert kernel.answer("n") == ("step> ", False)
+    kernel.answer("v")
+    kernel.answer("b")
+    kernel.answer("c")
+    ran = kernel.collect(asked)
+    assert ran.ok, ran.traceback
+    assert "stopped before call 2" in ran.stdout or "stopped before call 1" in ran.stdout
