@@ -182,3 +182,57 @@ def test_equal_values_are_equal_in_another_kernel():
 def test_which_strings_are_one_object_does_not_matter():
     one = "".join(["a", "b"])
     assert fingerprint([one, one]).digest == fingerprint(["".join(["a", "b"]), one]).digest
+
+
+BIG = 300_000
+
+
+def of(value):
+    return fingerprint(value, seconds=30).digest
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: list(range(BIG)),
+        lambda: tuple(range(BIG)),
+        lambda: dict.fromkeys(range(BIG), "text"),
+        lambda: collections.deque(range(BIG)),
+        lambda: set(range(BIG)),
+        lambda: [[], *range(BIG)],
+        lambda: [[n] for n in range(BIG)],
+        lambda: {"deep": [{}, *range(BIG)]},
+        lambda: collections.OrderedDict.fromkeys(range(BIG)),
+        lambda: "text " * BIG * 10,
+        lambda: ["text " * BIG * 10],
+    ],
+)
+def test_a_value_takes_no_longer_than_it_may_whatever_it_is_made_of(made, monkeypatch):
+    hashed = []
+
+    class Counting:
+        def __init__(self):
+            self.update = lambda data: hashed.append(len(data))
+
+        def hexdigest(self):
+            return "0"
+
+    monkeypatch.setattr("tape_jupyter.flow.fingerprints.hasher", Counting)
+    value = made()
+    looked = fingerprint(value, seconds=0)
+    assert looked.vast and looked.opaque
+    assert sum(hashed) < 3 << 20 and len(hashed) < 30_000
+
+
+@pytest.mark.parametrize("size", [10, 4_096, 4_097, 50_000])
+@pytest.mark.parametrize("kind", [list, tuple, dict.fromkeys, collections.deque, set])
+def test_equal_boxes_of_any_size_are_equal_and_one_other_item_is_a_change(kind, size):
+    words = [f"word {n}" for n in range(size)]
+    other = [*words[:-1], "another"]
+    assert of(kind(words)) == of(kind([f"word {n}" for n in range(size)]))
+    assert of(kind(words)) != of(kind(other)) and of(kind(words)) != of(kind(words[:-1]))
+
+
+def test_sets_of_texts_are_equal_in_whatever_order_they_were_filled():
+    assert of({"a", "b", "c"}) == of({"c", "b", "a"}) != of({"a", "b"})
+    assert of({1, 2}) != of({"1", "2"}) and of({1, True}) != of({1.0})

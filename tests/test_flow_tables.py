@@ -119,3 +119,53 @@ def test_a_frame_gives_buffers_not_values_one_by_one():
     table = tables.look("pandas", pd.DataFrame({"n": range(100_000)}))
     assert sum(len(bytes(b)) for b in table.buffers) == 800_000
     assert sum(len(v) for v in table.values if isinstance(v, tuple)) < 10
+
+
+def large(kind):
+    numbers = np.arange(600_000, dtype="float64")
+    return {
+        "strided": lambda: np.stack([numbers, numbers], axis=1)[:, 0],
+        "turned": lambda: np.asfortranarray(numbers.reshape(1_000, 600)),
+        "one row": lambda: np.stack([numbers, numbers])[:, ::2],
+        "objects": lambda: np.array([f"word {n}" for n in range(200_000)], dtype=object),
+        "texts": lambda: pd.DataFrame({"word": [f"word {n}" for n in range(200_000)]}),
+        "index": lambda: pd.Series(1, index=pd.date_range("2020-01-01", periods=200_000, freq="s")),
+        "levels": lambda: pd.Series(1, index=pd.MultiIndex.from_product([range(200), range(1_000)])),
+    }[kind]()
+
+
+LARGE = ["strided", "turned", "one row", "objects", "texts", "index", "levels"]
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_large_table_is_read_in_pieces_and_only_as_long_as_there_is_time(kind, monkeypatch):
+    value, read = large(kind), []
+
+    class Counting:
+        def __init__(self):
+            self.update = lambda data: read.append(len(data))
+
+    monkeypatch.setattr("tape_jupyter.flow.fingerprints.hasher", Counting)
+    assert fingerprint(value, globals(), seconds=0).vast
+    assert sum(read) < 3 << 20
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_tables_are_equal_where_their_values_are(kind):
+    value = large(kind)
+    before = fingerprint(value, globals(), seconds=30).digest
+    assert before == fingerprint(value.copy(), globals(), seconds=30).digest
+    changed = value.copy()
+    if isinstance(value, np.ndarray):
+        changed[(-1,) * value.ndim] = changed[(0,) * value.ndim]
+    else:
+        changed.iloc[-1:] = changed.iloc[:1].to_numpy() * 2
+    assert before != fingerprint(changed, globals(), seconds=30).digest
+
+
+def test_another_label_of_a_long_index_is_a_change():
+    days = pd.date_range("2020-01-01", periods=20_000, freq="s")
+    moved = pd.DatetimeIndex([*days[:-1], days[-1] + pd.Timedelta("1s")])
+    assert digest(pd.Series(1, index=days)) != digest(pd.Series(1, index=moved))
+    pairs = pd.MultiIndex.from_product([range(200), range(100)])
+    assert digest(pd.Series(1, index=pairs)) != digest(pd.Series(1, index=pairs[::-1]))

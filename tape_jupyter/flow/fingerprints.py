@@ -14,6 +14,7 @@ import decimal
 import functools
 import gc
 import io
+import itertools
 import logging
 import pathlib
 import pickle
@@ -23,7 +24,7 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +37,18 @@ SECONDS = 0.05
 """How much of the processor's time one value may take; then it is opaque."""
 FOREIGN_NODES = 400
 """Objects looked at below one object of a library: an SDK's client holds thousands."""
-NODES, BYTES = 1_000, 1 << 20
+NODES, BYTES = 2_000, 1 << 20
 """What is always looked at, however slow the machine is just now."""
+PIECE, MEGABYTE = 4_096, 1 << 20
+"""Items of a box, and bytes of a text or buffer, that are looked at between two looks at the clock."""
 DEPTH = 150
 
 _ATOMS = frozenset(
     {type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice}
 )
 _ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
+_PICKLED = _ATOMS - {range, slice, type(Ellipsis), type(NotImplemented)}
+_SORTED = ({str}, {int}, {bytes})
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _SKIPPED = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__",
@@ -155,6 +160,19 @@ def _atom(value: Any) -> str:
     return h.hexdigest()
 
 
+def _pieces(value: Any, kind: type) -> Iterator[Any]:
+    """A box in pieces of its own kind; a deque in lists."""
+    if len(value) <= PIECE:
+        yield list(value) if kind is collections.deque else value
+    elif kind in (list, tuple):
+        yield from (value[start : start + PIECE] for start in range(0, len(value), PIECE))
+    else:
+        items = iter(value.items() if kind is dict else value)
+        made = dict if kind is dict else list
+        while piece := made(itertools.islice(items, PIECE)):
+            yield piece
+
+
 class _Walk:
     def __init__(self, namespace: Mapping[str, Any] | None, deadline: float) -> None:
         self.hash = hasher()
@@ -176,10 +194,9 @@ class _Walk:
 
     def buffer(self, data: Any) -> None:
         """A large buffer, in pieces, so that the deadline holds."""
-        view = memoryview(data).cast("B")
-        self.weight += len(view)
-        for start in range(0, len(view), 8 << 20):
-            self.hash.update(view[start : start + (8 << 20)])
+        self.weight += tables.size_of(data)
+        for piece in tables.pieces(data, MEGABYTE):
+            self.hash.update(piece)
             self.tick()
 
     def tick(self) -> None:
@@ -189,17 +206,15 @@ class _Walk:
     # ---------------------------------------------------------------- one object
     def go(self, value: Any, depth: int, *, foreign: bool) -> None:
         kind = type(value)
+        self._count += 1
+        if not self._count & 63:
+            self.tick()
         if kind in _ATOMS:
-            self.hash.update(f"{kind.__name__}\1".encode())
-            self.hash.update(value if kind is bytes else str(value).encode("utf-8", "surrogatepass"))
-            self.hash.update(b"\0")
+            self._atom(value, kind)
             return
         if identity(value) in self._seen:
             self.say(f"@{self._seen[identity(value)]}")
             return
-        self._count += 1
-        if not self._count & 63:
-            self.tick()
         if depth > DEPTH:
             raise _Vast
         if kind is not tuple and kind is not frozenset:
@@ -210,14 +225,27 @@ class _Walk:
         else:
             self._object(value, kind, depth + 1, foreign=foreign)
 
+    def _atom(self, value: Any, kind: type) -> None:
+        self.hash.update(f"{kind.__name__}\1".encode())
+        if kind is bytes:
+            self.buffer(value)
+        elif kind is str and len(value) > MEGABYTE:
+            for start in range(0, len(value), MEGABYTE):
+                self.buffer(value[start : start + MEGABYTE].encode("utf-8", "surrogatepass"))
+        else:
+            self.hash.update(str(value).encode("utf-8", "surrogatepass"))
+        self.hash.update(b"\0")
+
     def _container(self, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901 - one kind a branch
         if kind is not tuple and kind is not frozenset:
             self.ids.add(identity(value))
         if kind in _ATOM_BOXES and self._plain(value, kind):
             return
-        self.say(f"[{kind.__name__}{len(value)}")
+        base = next(each for each in _CONTAINERS if isinstance(value, each))
+        size = base.__len__(value)
+        self.say(f"[{kind.__name__}{size}")
         if isinstance(value, dict):
-            for key, each in list(dict.items(value)):
+            for key, each in dict.items(value) if size > PIECE else list(dict.items(value)):
                 if type(key) is str and key == "__builtins__":  # of a namespace that exec() was given
                     continue
                 self.go(key, depth, foreign=foreign)
@@ -225,8 +253,7 @@ class _Walk:
         elif isinstance(value, set | frozenset):
             self._unordered(value, depth, foreign=foreign)
         else:
-            base = next(b for b in (list, tuple, collections.deque) if isinstance(value, b))
-            for each in list(base.__iter__(value)):
+            for each in base.__iter__(value) if size > PIECE else list(base.__iter__(value)):
                 self.go(each, depth, foreign=foreign)
             if isinstance(value, collections.deque):
                 self.say(str(value.maxlen))
@@ -237,25 +264,33 @@ class _Walk:
             self._attributes(value, kind, depth, foreign=foreign)
 
     def _plain(self, value: Any, kind: type) -> bool:
-        """Hashes a box of atoms at once, in C."""
+        """Hashes a box of atoms in C, a piece at a time. What it hashed before it met something else does no harm."""
         if kind in (set, frozenset):
-            return False
-        inner = set(map(type, value))
-        if kind is dict:
-            inner |= set(map(type, value.values()))
-        if not inner <= _ATOMS or range in inner or slice in inner or type(Ellipsis) in inner:
-            return False
-        data = _pickled(list(value) if kind is collections.deque else value)
+            inner = set(map(type, value)) if len(value) <= PIECE else set()
+            if inner not in _SORTED:
+                return False
+            value = sorted(value)
         self.say(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
-        self.weight += len(data)
-        self.hash.update(data)
+        for piece in _pieces(value, kind):
+            inner = set(map(type, piece))
+            sizes = map(sys.getsizeof, piece)
+            if kind is dict:
+                inner.update(map(type, piece.values()))
+                sizes = itertools.chain(sizes, map(sys.getsizeof, piece.values()))
+            if not inner <= _PICKLED or max(sizes, default=0) > MEGABYTE:
+                return False
+            data = _pickled(piece)
+            self.weight += len(data)
+            self._count += len(piece) >> 4  # a sixteenth of the work of another object
+            self.hash.update(data)
+            self.tick()
         return True
 
     def _unordered(self, value: Iterable[Any], depth: int, *, foreign: bool) -> None:
         base: Any = frozenset if isinstance(value, frozenset) else set
         parts = []
         whole = self.hash
-        for each in list(base.__iter__(value)):
+        for each in base.__iter__(value):
             self.hash = hasher()
             self.go(each, depth, foreign=foreign)
             parts.append(self.hash.hexdigest())
@@ -450,11 +485,26 @@ class _Walk:
         self.ids.update(table.ids)
         self.kinds.add(module)
         self.say(table.head)
+        self._held.append(table)
+        self._columns(table, depth)
+
+    def _columns(self, table: tables.Table, depth: int) -> None:
         for buffer in table.buffers:
             self.buffer(buffer)
         for each in table.values:
-            self.go(each, depth, foreign=False)
-        self._held.append(table)
+            if isinstance(each, tables.Table):
+                self.say(each.head)
+                self._columns(each, depth)
+            elif isinstance(each, tables.Objects):
+                self._objects(each, depth)
+            else:
+                self.go(each, depth, foreign=False)
+
+    def _objects(self, objects: tables.Objects, depth: int) -> None:
+        for piece in objects.pieces(PIECE):
+            if not self._plain(piece, tuple):
+                for each in piece:
+                    self.go(each, depth, foreign=False)
 
     def _class(self, value: type, depth: int, *, whole: bool = False) -> None:
         module = value.__module__ if isinstance(value.__module__, str) else ""

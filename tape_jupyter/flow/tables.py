@@ -6,7 +6,8 @@ The libraries are looked at only where their values are there: nothing is import
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tape_jupyter.flow.bindings import identity
@@ -16,11 +17,49 @@ from tape_jupyter.flow.bindings import identity
 class Table:
     head: str
     buffers: tuple[Any, ...] = ()
-    """Read-only views of bytes."""
+    """What has bytes, and arrays that are no one piece of memory: read by `pieces`."""
     values: tuple[Any, ...] = ()
-    """Python values that are to be looked at one by one; in tuples, since a list made here is shared with nobody."""
+    """Python values that are to be looked at one by one, in tuples, since a list made here is shared with nobody; or
+    Objects, or tables of them.
+    """
     ids: frozenset[int] = frozenset()
     """Objects whose memory it shares: views of one array have one owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The Python values in an array."""
+
+    array: Any
+
+    def pieces(self, size: int) -> Iterator[tuple[Any, ...]]:
+        """`size` at a time: whoever stops early has not paid for the rest."""
+        for start in range(0, self.array.size, size):
+            yield tuple(self.array.flat[start : start + size].tolist())
+
+
+def size_of(buffer: Any) -> int:
+    """Bytes of one of the buffers of a table."""
+    return int(buffer.nbytes) if hasattr(buffer, "nbytes") else memoryview(buffer).nbytes
+
+
+def pieces(buffer: Any, size: int) -> Iterator[memoryview]:
+    """The bytes of one of the buffers of a table, about `size` at a time: the whole is never copied."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(buffer, numpy.ndarray):
+        view = memoryview(buffer).cast("B")
+        yield from (view[start : start + size] for start in range(0, len(view), size))
+    elif buffer.flags.c_contiguous:
+        yield from pieces(memoryview(buffer.reshape(-1).view(numpy.uint8)), size) if buffer.size else ()
+    else:
+        row = buffer.nbytes // max(1, len(buffer))
+        if row > size and buffer.ndim > 1:
+            for each in buffer:
+                yield from pieces(each, size)
+            return
+        step = max(1, size // max(1, row))
+        for start in range(0, len(buffer), step):
+            yield from pieces(numpy.ascontiguousarray(buffer[start : start + step]), size)
 
 
 def look(module: str, value: Any) -> Table | None:
@@ -71,9 +110,9 @@ def _array(value: Any) -> Table:
         base = getattr(base, "base", None)
     head = f"array {value.dtype.str} {value.shape} {value.dtype.names}"
     if value.dtype.hasobject:
-        return Table(head, (), tuple(value.ravel().tolist()), frozenset(owners))
-    plain = value if value.flags.c_contiguous else numpy.ascontiguousarray(value)
-    return Table(head, (plain.reshape(-1).view(numpy.uint8),) if plain.size else (), (), frozenset(owners))
+        return Table(head, (), (Objects(value),), frozenset(owners))
+    plain = value.reshape(-1).view(numpy.uint8) if value.flags.c_contiguous and value.size else value
+    return Table(head, (plain,) if value.size else (), (), frozenset(owners))
 
 
 def _pandas(value: Any) -> Table | None:
@@ -96,7 +135,17 @@ def _labels(index: Any) -> tuple[Any, ...]:
     """An index costs nothing where it only counts."""
     if type(index).__name__ == "RangeIndex":
         return (index.start, index.stop, index.step, tuple(index.names))
-    return (tuple(index.names), tuple(index.tolist()))
+    if len(index) <= _FEW:
+        return (tuple(index.names), tuple(index.tolist()))
+    levels = getattr(index, "levels", None)
+    if levels is None:
+        return (tuple(index.names), replace(_column(index._values), ids=frozenset()))  # noqa: SLF001 - past its class
+    codes = (replace(_array(sys.modules["numpy"].asarray(each)), ids=frozenset()) for each in index.codes)
+    return (tuple(index.names), *(label for level in levels for label in _labels(level)), *codes)
+
+
+_FEW = 10_000
+"""Labels that are looked at one by one; more of them as the index has them."""
 
 
 def _column(values: Any) -> Table:
@@ -123,7 +172,7 @@ def _joined(head: str, columns: list[Table], values: tuple[Any, ...]) -> Table:
     return Table(
         " ".join([head, *(c.head for c in columns)]),
         tuple(b for c in columns for b in c.buffers),
-        (*values, *(c.values for c in columns if c.values)),
+        (*values, *(each for c in columns for each in c.values)),
         frozenset().union(*(c.ids for c in columns)) if columns else frozenset(),
     )
 
