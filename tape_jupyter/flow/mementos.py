@@ -154,11 +154,14 @@ class _Walk:
     def _list(self, what: list[Any]) -> Iterable[Any]:
         held = list(what)
         self.memento.puts.append(lambda: list.__setitem__(what, slice(None), held))
+        if type(what) is list and _ATOMS.issuperset(map(type, held)):
+            return ()
         return [*held, *self._attributes(what)]
 
     def _dict(self, what: dict[Any, Any]) -> Iterable[Any]:
         kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
         held = list(kind.items(what))
+        plain = type(what) is dict and _ATOMS.issuperset(map(type, itertools.chain.from_iterable(held)))
 
         def put() -> None:
             if list(map(_identity, kind.items(what))) != list(map(_identity, held)):
@@ -167,6 +170,8 @@ class _Walk:
                     kind.__setitem__(what, key, value)
 
         self.memento.puts.append(put)
+        if plain:
+            return ()
         factory = getattr(what, "default_factory", None)
         return [*(v for _, v in held), *(k for k, _ in held), factory, *self._attributes(what)]
 

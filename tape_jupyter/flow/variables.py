@@ -147,41 +147,38 @@ class Variables:
     # ---------------------------------------------------------------- looking again
     def refresh(self, reached: set[str], seconds: float) -> Look:
         """Look again at what was reached, what is new or was bound anew, and at other values while a little time is
-        left. `seconds` is what one value may take.
+        left. `seconds` is what all of them may take; each gets LEAST, whatever the others took.
         """
         new = self._new_modules()
         look = Look(dict(new), set(new), {})
         try:
+            until = time.thread_time() + seconds
             bound, gone = self._bindings.look()
             bound = {name: each for name, each in bound.items() if isinstance(name, str) and not is_shells(name)}
-            self._gone(look, gone)
+            elsewhere = {each: self.value(each) for each in self.elsewhere}
+            self._gone(look, (*gone, *(each for each, value in elsewhere.items() if value is MISSING)))
             self.ever.update(bound)
-            for name, value in bound.items():
-                self._again(look, name, value, seconds)
-            self._reached(look, reached, seconds)
-            self._others(look, seconds)
+            bound |= {r: v for r, v in elsewhere.items() if v is not MISSING and self._ids.get(r) != identity(v)}
+            bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
+            for each in sorted(bound, key=self._dear):
+                self._again(look, each, bound[each], until)
+            self._others(look)
         except BaseException:
             self.forget()  # interrupted midway: nothing may pass for known that was not looked at
             raise
         return look
 
-    def _gone(self, look: Look, names: Iterable[Any]) -> None:
-        missing = [each for each in self.elsewhere if self.value(each) is MISSING]
-        for each in (*names, *missing):
+    def _dear(self, resource: str) -> float:
+        return self.prints[resource].seconds if resource in self.prints else 0.0
+
+    def _gone(self, look: Look, resources: Iterable[Any]) -> None:
+        for each in resources:
             if each in self.prints:
                 look.before[each] = self.prints[each]
                 look.rebound.add(each)
                 self._drop(each)
 
-    def _reached(self, look: Look, reached: set[str], seconds: float) -> None:
-        """Globals of modules are asked for each, for whether they were bound anew."""
-        for each in (*reached, *(self.elsewhere - reached)):
-            if each in look.before or (value := self.value(each)) is MISSING:
-                continue
-            if each in reached or self._ids.get(each) != identity(value):
-                self._again(look, each, value, seconds)
-
-    def _others(self, look: Look, seconds: float) -> None:
+    def _others(self, look: Look) -> None:
         """Nothing says that these were reached: each in turn, the dear ones when enough was saved for them."""
         self._purse = min(self._purse + SPARE, LEAST)
         began = time.thread_time()
@@ -192,17 +189,20 @@ class Variables:
             each = next(iter(self._changeable))
             self._changeable.move_to_end(each)
             if each not in look.before and self.prints[each].seconds <= max(self._purse - spent, SPARE):
-                self._again(look, each, self.value(each), seconds)
+                self._again(look, each, self.value(each), 0.0)
         self._purse = max(0.0, self._purse - (time.thread_time() - began))
 
-    def _again(self, look: Look, resource: str, value: Any, seconds: float) -> None:
+    def _again(self, look: Look, resource: str, value: Any, until: float) -> None:
+        if resource in look.before:
+            return
         look.before[resource] = self.prints.get(resource)
         look.looked[resource] = self._looked.get(resource, self.now)
         anew = self._ids.get(resource) != identity(value)
         if anew:
             look.rebound.add(resource)
-        if anew or type(value) not in _STILL:
-            self._take(resource, value, seconds)
+        if type(value) in _STILL and not anew:
+            return
+        self._take(resource, value, min(SECONDS, max(LEAST, until - time.thread_time())))
 
     def _new_modules(self) -> dict[str, Print | None]:
         """The user's modules that were imported since: all their globals are new."""
