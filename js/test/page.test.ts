@@ -85,3 +85,15 @@ test("a block that is still on its way is waited for", async () => {
   await expect(late).rejects.toThrow("Open it in the notebook");
   Reflect.deleteProperty(document, "readyState");
 });
+
+test("what was asked and answered is searched block by block, in small letters, each text where it was first said", async () => {
+  const client = page();
+  const said = (id: string, ...texts: string[]): object => ({ ...known(id), texts: texts.map((text) => [0, 0, text]) });
+  document.getElementById("tape-details-0")?.remove();
+  write("tape-details-0", [said("r2/a", '"Where is my \\"Order\\"?"', "On its way", "raw", "raw"), said("r3/a", "thanks", "Gladly", "", "")]);
+  const found = async (words: string): Promise<string[]> => (await client.ask<{ spans: string[]; next: number | null }>("find", { words, from: 0 })).spans;
+  expect(await found("order WAY")).toEqual(["r2/a"]);
+  expect(await found('"order"')).toEqual(["r2/a"]);
+  expect(await found("raw")).toEqual([]);
+  expect(await client.ask("find", { words: "gladly", from: 0 })).toEqual({ spans: ["r3/a"], next: null, total: 7 });
+});

@@ -13,6 +13,7 @@ from tape_jupyter.notebook.words import SESSION_MODES, parse_line
 from tape_jupyter.spans import details
 from tape_jupyter.spans.pages import LIMIT, Spans
 from tape_jupyter.spans.parts import RAW_PAGE, text
+from tape_jupyter.spans.search import search
 from tape_jupyter.spans.tree import Node
 
 SCRIPTS = ("editor", "cards")
@@ -63,6 +64,13 @@ def diff(viewer: Viewer, message: Message) -> Message:
 def candidates(viewer: Viewer, message: Message) -> Message:
     shown, node = _found(viewer, word(message, "span"))
     return {"spans": details.candidates(shown, node)}
+
+
+@answers("find")
+def find(viewer: Viewer, message: Message) -> Message:
+    """Calls whose bodies hold words, a stretch of rows at a time."""
+    words, start, shown = word(message, "words"), number(message, "from", 0), viewer.spans
+    return {"spans": [], "next": None, "total": 0} if shown is None else search(shown, words, start)
 
 
 @answers("source")

@@ -7,6 +7,7 @@
     prices.py   what calls cost, for thousands at once
     pages.py    rows as columns, page by page
     details.py  one span in full; parts.py its sections, turns.py its conversation
+    search.py   calls by words of their bodies
     frame.py    rows as a pandas frame
 
 Pure over a book that is open for reading: nothing is written, patched or decided. Texts come from recordings and are

@@ -1,9 +1,9 @@
-import type { Diff, Model, Page, Raw, Session, State } from "../view/protocol.ts";
+import type { Diff, Found, Model, Page, Raw, Session, State } from "../view/protocol.ts";
 import { Blocks, unfolded, type Folded, type Known } from "./blocks.ts";
 
 /** What the first block of a page holds; `tape_jupyter/page.py` writes them. */
 interface Head { state: Partial<State>; session: Session }
-interface Asked { id: string; about: string; span?: string; other?: string; side?: "request" | "reply"; from?: number; size?: number }
+interface Asked { id: string; about: string; span?: string; other?: string; words?: string; side?: "request" | "reply"; from?: number; size?: number }
 interface Message { type: "answer"; id: string; answer?: unknown; error?: string }
 
 /** Rows a block of details, and blocks that are kept. */
@@ -62,6 +62,7 @@ export class PageDoor implements Model {
       case "detail": return (await this.#span(span)).detail;
       case "raw": return cut((await this.#span(span)).raw[asked.side ?? "reply"], asked.from ?? 0, asked.size ?? Infinity);
       case "candidates": return { spans: await this.#others(span) };
+      case "find": return this.#find(asked.words ?? "", asked.from ?? 0);
       case "diff": return this.#diff(span, other);
       default: throw new Error("A saved page cannot do that. Open the notebook.");
     }
@@ -108,6 +109,19 @@ export class PageDoor implements Model {
     const all = this.#pages.flatMap(({ id, kind, name, from }) => id.map((one, at) => ({ id: one, kind: kind[at], name: name[at] ?? "", row: from + at })));
     return all.filter((one) => one.kind === all[row]?.kind && one.id !== span)
       .sort((a, b) => Math.abs(a.row - row) - Math.abs(b.row - row)).slice(0, CANDIDATES).map(({ id, name }) => ({ id, name }));
+  }
+
+  /** Calls of one block that hold all words. What a call repeats of the one before it is found there. */
+  async #find(words: string, from: number): Promise<Found> {
+    const { total } = await this.#spans(0);
+    const wanted = words.toLowerCase().split(/\s+/).map((word) => [word, JSON.stringify(word).slice(1, -1)]);
+    const block = (await this.#blocks.packed<Folded[]>(`tape-details-${Math.floor(from / BLOCK)}`)) ?? [];
+    const spans = block.filter(({ texts: [asked, said] }) => {
+      const text = `${asked?.[2] ?? ""}\n${said?.[2] ?? ""}`.toLowerCase();
+      return wanted.every((ways) => ways.some((word) => text.includes(word)));
+    }).map(({ detail }) => detail.id);
+    const next = (Math.floor(from / BLOCK) + 1) * BLOCK;
+    return { spans, next: next < total ? next : null, total };
   }
 
   async #diff(span: string, other: string): Promise<Diff> {

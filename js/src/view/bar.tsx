@@ -27,7 +27,7 @@ export function Bar({ desk, look, work, slot, narrow }: { desk: Desk; look: Look
     {desk.able.step && <StepButton desk={desk} work={work} slot={slot} />}
     {session && session.cassettes.length > 1 && <Cassettes desk={desk} session={session} />}
     {session && <TakeMenu work={work} session={session} able={desk.able} />}
-    <Search desk={desk} look={look} />
+    <Search desk={desk} look={look} work={work} />
   </div>;
 }
 
@@ -51,12 +51,13 @@ function Cassettes({ desk, session }: { desk: Desk; session: Session }) {
   </select>;
 }
 
-function Search({ desk, look }: { desk: Desk; look: Look }) {
+function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const { filter } = look;
   return <span class="search">
-    <input type="search" data-search placeholder="search  /" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
+    <input type="search" data-search placeholder="search  /" title="Enter: in requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
       onInput={(event) => desk.filter({ words: event.currentTarget.value })}
       onKeyDown={(event) => {
+        if (event.key === "Enter") void work.cards().then(({ find }) => find(desk));
         if (event.key !== "Escape" || !filter.words) return;
         event.stopPropagation();
         desk.filter({ words: "" });

@@ -22,6 +22,9 @@ export interface Look {
   editing: "reply" | "fault" | null;
   /** Calls at which a stepped cell stands. */
   stops: ReadonlySet<string>;
+  /** Calls in whose bodies the words of the filter stand; while they are looked for, how far that is. */
+  found: ReadonlySet<string>;
+  finding: string;
   /** Counts changes of the rows. */
   rows: number;
 }
@@ -29,6 +32,7 @@ export interface Look {
 /** Longer runs begin with the time of the rows on show: all of it would make slivers of the bars. */
 const FOLLOW_FROM = 150;
 const DETAILS_KEPT = 40;
+const NONE: ReadonlySet<string> = new Set();
 const NOTHING_ABLE: Able = { modes: false, override: false, rerun: false, step: false, cells: false };
 
 /** One mounted view: its state, and what can be done to it. Components draw `look` and call these methods. */
@@ -53,7 +57,7 @@ export class Desk {
     const span = (model.get("span") as string | null | undefined) ?? null;
     this.look = {
       session: null, error: null, running: null, filter: EVERYTHING, folded: new Set(), active: span, open: span, tab: "",
-      zoom: "all", editing: null, stops: new Set(), rows: 0,
+      zoom: "all", editing: null, stops: new Set(), found: NONE, finding: "", rows: 0,
     };
     this.client.on<Changed>("changed", (changed) => void this.#hear(changed));
     this.client.on<{ cell: string; source?: string }>("focus", ({ cell, source }) => this.focusCell(cell, source ?? ""));
@@ -65,8 +69,8 @@ export class Desk {
 
   /** One mark a row, as `matches` gives it. */
   get keep(): Uint8Array | null {
-    const { filter, rows } = this.look;
-    return this.#derived.keep([filter, rows], () => matches(this.spans, filter));
+    const { filter, rows, found } = this.look;
+    return this.#derived.keep([filter, rows, found], () => matches(this.spans, filter, found));
   }
 
   get visible(): Uint32Array {
@@ -162,7 +166,8 @@ export class Desk {
   /** A filter that finds something shows it, folded or not. */
   filter(change: Partial<Filter>): void {
     const filter = { ...this.look.filter, ...change };
-    this.set({ filter, ...(asks(filter) ? { folded: new Set<string>() } : {}) });
+    const anew = change.words === undefined ? {} : { found: NONE, finding: "" };
+    this.set({ filter, ...anew, ...(asks(filter) ? { folded: new Set<string>() } : {}) });
   }
 
   /** A cell was clicked: show its spans only. A cell without any changes nothing. */

@@ -22,15 +22,18 @@ export function asks(filter: Filter): boolean {
   return Boolean(filter.words.trim() || filter.kinds.size || filter.notes.size || filter.errors || filter.cell);
 }
 
-/** One mark a row: HIT, ABOVE or 0; null when nothing is asked. One pass, from the last row up. */
-export function matches(spans: Spans, filter: Filter): Uint8Array | null {
+/**
+ * One mark a row: HIT, ABOVE or 0; null when nothing is asked. One pass, from the last row up. `found` are calls that
+ * have the words in their bodies.
+ */
+export function matches(spans: Spans, filter: Filter, found?: ReadonlySet<string>): Uint8Array | null {
   if (!asks(filter)) return null;
   const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
   const keep = new Uint8Array(spans.count);
   const below: boolean[] = [];
   for (let row = spans.count - 1; row >= 0; row--) {
     const depth = spans.depth[row] ?? 0;
-    const hit = matchesRow(spans, row, filter) && words.every((word) => spans.lower(row).includes(word));
+    const hit = matchesRow(spans, row, filter) && (words.every((word) => spans.lower(row).includes(word)) || found?.has(spans.id[row] ?? ""));
     keep[row] = hit ? HIT : below[depth + 1] ? ABOVE : 0;
     below[depth + 1] = false;
     if (keep[row]) below[depth] = true;

@@ -16,6 +16,7 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
   return <footer class="sums">
     <span>{text}</span>
     {loading && <span role="status">{exact(spans.count)} of {exact(spans.total)} spans…</span>}
+    {look.finding && <span role="status">{look.finding}</span>}
     {session.notes.length > 0 && <Notes notes={session.notes} />}
   </footer>;
 }

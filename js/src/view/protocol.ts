@@ -129,6 +129,8 @@ export interface Section { text: string; json: boolean; whole: boolean }
 export interface Raw { text: string; hex: boolean; from: number; total: number }
 // about: "diff" {span, other: span id | "base"} -> {parts}; about: "candidates" {span} -> {spans: {id, name}[]}
 export interface Diff { left: string; right: string; left_name: string; right_name: string }
+// about: "find" {words, from: row}: calls in whose bodies all words stand, a stretch of rows at a time
+export interface Found { spans: string[]; next: number | null; total: number }
 // about: "source" {cell} -> {text}; tell "focus" {cell} (a cell was clicked), tell "changed" {revision, total, running}
 // about: "select" {span}: the person clicked a span; the door shows its cell. about: "mode" {mode} -> Session
 // about: "open" {take, cassette?} -> Session; about: "editor" -> {script} (the editor's module text; widget door only)

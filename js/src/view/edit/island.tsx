@@ -38,6 +38,8 @@ export interface CardsModule {
   /** What the button beside Step opens. */
   drawStepStart: (place: HTMLElement, props: StartProps) => void;
   newStepper: (desk: Desk) => Stepper;
+  /** Look for the words of the filter in bodies, too. */
+  find: (desk: Desk) => Promise<void>;
   clear: (place: HTMLElement) => void;
 }
 

@@ -1,6 +1,7 @@
 /** The bundle of the cards: see ../island.tsx. */
 import { render, type ComponentChild } from "preact";
 import { Detail } from "../../detail.tsx";
+import { find as findIn } from "../../find.ts";
 import detailCss from "../../detail.css";
 import type { CardsModule } from "../island.tsx";
 import { Stepper } from "../../step/stepper.ts";
@@ -16,7 +17,7 @@ import { Takes } from "./takes.tsx";
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(detailCss + css + stepCss);
 
-export const { drawCards, drawDetail, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, clear }: CardsModule = {
+export const { drawCards, drawDetail, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, find, clear }: CardsModule = {
   drawCards: (place, props) => draw(place, <Front {...props} />),
   drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
   drawTakes: (place, props) => draw(place, <Takes {...props} />),
@@ -24,6 +25,7 @@ export const { drawCards, drawDetail, drawTakes, drawStepBar, drawStop, drawStep
   drawStop: (place, props) => draw(place, <StopPane {...props} />),
   drawStepStart: (place, props) => draw(place, <StepStart {...props} />),
   newStepper: (desk) => new Stepper(desk),
+  find: findIn,
   clear: (place) => render(null, place),
 };
 

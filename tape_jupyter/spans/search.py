@@ -1,0 +1,59 @@
+"""Store room: calls in whose request or reply words stand: looked for in the text of their records, stretch by stretch.
+
+A conversation that is told by reference to an earlier call is found where it was first said. Long texts that lie in
+files of their own (assets/) are not looked into.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from tape_jupyter.book import Book
+from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.spans.pages import Spans
+
+PATIENCE = 0.05
+"""Seconds of one stretch."""
+
+_AT_LEAST = 50
+
+
+def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> dict[str, Any]:
+    """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time allows."""
+    wanted = [_spellings(word) for word in words.lower().split()]
+    nodes, found, row = spans.nodes, [], start
+    until = time.perf_counter() + patience
+    for row in range(start, len(nodes)):
+        told = nodes[row].told
+        if told is not None and told.entry is not None:
+            text = _text(told.entry)
+            if all(any(word in text for word in spellings) for spellings in wanted):
+                found.append(nodes[row].id)
+        if row - start >= _AT_LEAST and time.perf_counter() > until:
+            break
+    done = row + 1 >= len(nodes)
+    return {"spans": found, "next": None if done else row + 1, "total": len(nodes)}
+
+
+def _spellings(word: str) -> set[str]:
+    """A word as it is, and as it stands within quotes."""
+    return {word, json.dumps(word, ensure_ascii=False)[1:-1]}
+
+
+def _text(entry: Entry) -> str:
+    """What was asked and answered, in small letters; of an overridden call the new answer."""
+    if isinstance(entry, Overridden):
+        return _part(entry, "\nresponse:") + _part(entry.recorded, "\nrequest:", "\nresponse:")
+    return _part(entry, "\nrequest:")
+
+
+def _part(entry: Entry, begin: str, end: str = "") -> str:
+    book = entry.book
+    if not isinstance(book, Book):
+        return ""
+    pieces = [book.raw(*place) for place in ((entry.offset, entry.length), *entry.more)]
+    text = b"".join(pieces).decode("utf-8", "replace")
+    stop = text.find(end) if end else -1
+    return text[max(0, text.find(begin)) : stop if stop >= 0 else len(text)].lower()
