@@ -35,7 +35,7 @@ def test_status_tells_mode_notebook_and_cassettes(shell, capsys):
 def test_help_shows_both_usages(shell, capsys):
     shell.run_line_magic("tape", "help")
     said = capsys.readouterr().out
-    assert "%%tape record|replay|once|new_episodes [NAME]" in said
+    assert "%%tape record|replay|once|new_episodes|step [NAME]" in said
     assert "%tape record|replay|once|new_episodes|live|off [NAME]" in said
 
 

@@ -439,17 +439,24 @@ class Stepper:
         }  # fmt: skip
 
     def _file(self, name: str) -> str:
-        return self._cell_of(name) or name
+        return self._cell_of(name)[0] or name
 
-    def _cell_of(self, name: str) -> str:
-        """Such as "cell [3]", for the file name that IPython gave that cell's code; "" for any other."""
+    def _cell_of(self, name: str) -> tuple[str, str]:
+        """Such as "cell [3]", for the file name that IPython gave that cell's code, and the cell's id."""
         from IPython import get_ipython
 
         shell: Any = get_ipython()
-        if shell is None:
-            return ""
-        label = getattr(shell.compile, "_filename_map", {}).get(name)
-        return f"cell [{label}]" if label is not None else ""
+        number = getattr(shell.compile, "_filename_map", {}).get(name) if shell is not None else None
+        return ("", "") if number is None else (f"cell [{number}]", self._cell_id(number))
+
+    def _cell_id(self, number: int) -> str:
+        """As the front end has it, else the first digits of the source's hash."""
+        ask = self.cell.ask if self.cell is not None else None
+        if ask is not None and ask.count == number:
+            return ask.cell_id or source_hash(ask.source)[:12]
+        history = self.deck.tracker.history if self.deck.tracker is not None else ()
+        entry = next((each for each in reversed(list(history)) if each.number == number), None)
+        return "" if entry is None else entry.cell or source_hash(entry.source)[:12]
 
     def frames(self, strand: str) -> list[Record]:
         """protocol.ts' StepFrame[]. Raises TapeUsageError where that strand does not wait."""

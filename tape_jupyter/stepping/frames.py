@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.flow.modules import is_users
+from tape_jupyter.flow.modules import is_installed, is_users
 from tape_jupyter.secrets import names_a_secret
 
 AROUND = 5
@@ -38,8 +38,9 @@ Scrub = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame of the user's. `cell` is "cell [3]" where the code is a cell's, `left_out` counts the frames between
-    this one and the next inner one that is shown.
+    """A frame of the user's. `file` is a path, or "cell [3]" where the code is a cell's; `cell` is that cell's id.
+
+    `left_out` counts the frames between this one and the next inner one that is shown.
     """
 
     index: int
@@ -61,7 +62,7 @@ def is_theirs(frame: types.FrameType) -> bool:
     name = frame.f_code.co_filename
     if frame.f_globals.get("__name__") == "__main__" and _is_cell(name):
         return True
-    return not name.startswith(_NOT_THEIRS) and not name.startswith("<tape")
+    return not name.startswith(_NOT_THEIRS) and not is_installed(name)
 
 
 def _is_cell(name: str) -> bool:
@@ -86,19 +87,23 @@ def walk(innermost: types.FrameType | None) -> Walked:
     return found
 
 
-def stack(walked: Walked, cell_of: Callable[[str], str] = lambda _: "") -> list[Frame]:
-    """The user's frames as they are told. `cell_of` names the cell whose code has that file name."""
+CellOf = Callable[[str], tuple[str, str]]
+"""The cell whose code has that file name: "cell [3]" and its id; two empty texts where it is no cell's."""
+
+
+def stack(walked: Walked, cell_of: CellOf = lambda _: ("", "")) -> list[Frame]:
+    """The user's frames as they are told."""
     return [_told(index, frame, left_out, cell_of) for index, (frame, left_out) in enumerate(walked)]
 
 
-def _told(index: int, frame: types.FrameType, left_out: int, cell_of: Callable[[str], str]) -> Frame:
+def _told(index: int, frame: types.FrameType, left_out: int, cell_of: CellOf) -> Frame:
     code = frame.f_code
     lines = linecache.getlines(code.co_filename, frame.f_globals)
     line = frame.f_lineno or code.co_firstlineno
     first = max(1, line - AROUND)
     source = tuple(each.rstrip("\n")[:_WIDE] for each in lines[first - 1 : line + AROUND])
-    cell = cell_of(code.co_filename) if _is_cell(code.co_filename) else ""
-    shown = cell or code.co_filename
+    label, cell = cell_of(code.co_filename) if _is_cell(code.co_filename) else ("", "")
+    shown = label or code.co_filename
     name = "" if code.co_name in ("<module>", "<cell>") or code.co_name.startswith("<cell line") else code.co_qualname
     return Frame(index, shown, cell, name, line, first, source, left_out)
 
