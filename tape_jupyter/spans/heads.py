@@ -91,28 +91,25 @@ def read(entries: Sequence[Entry]) -> Iterator[Told]:
         held.sort(key=lambda entry: entry.offset)
         book = held[0].book
         if isinstance(book, Book):
-            yield from map(_told, held, _starts(book, held))
+            yield from _of_file(book, held)
 
 
-def _starts(book: Book, entries: Sequence[Entry]) -> Iterator[tuple[str, int, bool]]:
-    """Where each record begins in a stretch of its file, which lie in ascending order; and whether that is ASCII.
+def _of_file(book: Book, entries: Sequence[Entry]) -> Iterator[Told]:
+    """The heads of a file's calls, which lie in ascending order, from stretches of it.
 
-    The stretch is a character a byte: a head that is not ASCII is read by the strict reader.
+    A stretch is a character a byte: a head that is not ASCII is read by the strict reader.
     """
     begin, text, plain = 0, "", True
     for entry in entries:
-        size = min(entry.length, HEAD)
-        if not (begin <= entry.offset and entry.offset + size <= begin + len(text)):
-            begin, data = entry.offset, book.raw(entry.offset, max(_BLOCK, size))
+        at, size = entry.offset - begin, min(entry.length, HEAD)
+        if at < 0 or at + size > len(text):
+            begin, at, data = entry.offset, 0, book.raw(entry.offset, max(_BLOCK, size))
             text, plain = data.decode("latin-1"), data.isascii()
-        yield text, entry.offset - begin, plain
+        found = None if type(entry) is Overridden else _HEAD.match(text, at)
+        yield _slowly(entry) if found is None or not (plain or found[0].isascii()) else _quickly(entry, found)
 
 
-def _told(entry: Entry, start: tuple[str, int, bool]) -> Told:
-    text, at, plain = start
-    found = None if type(entry) is Overridden else _HEAD.match(text, at)
-    if found is None or not (plain or found[0].isascii()):
-        return _slowly(entry)
+def _quickly(entry: Entry, found: re.Match[str]) -> Told:
     kind, name, parent, span, when, length, failed, _, diverged, kit, method, asked = found.groups("")
     facts = _facts(kit) if kit else _NOTHING
     return Told(

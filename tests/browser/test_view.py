@@ -3,11 +3,10 @@
 The page is written here without the policy that `tape show --html` gives it: what is proved is the view, not the policy.
 """
 
-import json
-
 import pytest
 from playwright.sync_api import expect
 
+from tape_jupyter.page_blocks import folded, packed, plain
 from tests.browser.payloads import HOSTILE
 from tests.notebook import ROOT
 
@@ -47,10 +46,6 @@ def detail(each, text):
     }  # fmt: skip
 
 
-def block(name, value):
-    return f'<script type="application/json" id="{name}">{json.dumps(value).replace("<", chr(92) + "u003c")}</script>'
-
-
 def write(path, spans, texts, title="churn.ipynb"):
     """A page of these spans; `texts` fill each one's detail."""
     totals = {
@@ -77,12 +72,13 @@ def write(path, spans, texts, title="churn.ipynb"):
     }
     rows = {name: [each[name] for each in spans] for name in COLUMNS}
     ids = list(known)
+    spans_in_full = list(known.values())
     blocks = [
-        block("tape-state", {"state": {"title": title}, "session": session}),
-        block("tape-rows", {"revision": 1, "from": 0, "total": len(spans), **rows}),
+        plain("tape-state", {"state": {"title": title}, "session": session}),
+        plain("tape-rows", {"revision": 1, "from": 0, "total": len(spans), **rows}),
         *(
-            block(f"tape-details-{at // 200}", {id: known[id] for id in ids[at : at + 200]})
-            for at in range(0, len(ids), 200)
+            packed(f"tape-details-{at // 200}", folded(spans_in_full[at : at + 200]))
+            for at in range(0, len(spans_in_full), 200)
         ),
     ]
     side, script = ((STATIC / name).read_text() for name in ("page-side.js", "page.js"))
