@@ -28,9 +28,9 @@ export function stepKey(key: string, desk: Desk, slot: Slot): (() => void) | und
 /** Begins to step; beside it, how. */
 export function StepButton({ desk, work, slot }: { desk: Desk; work: Work; slot: Slot }) {
   const on = useStepper(slot)?.on ?? false;
-  const says = desk.able.cells ? "Run the selected cell, and stop before each call  ." : "Step the next cell that runs  .";
+  const [label, says] = desk.able.cells ? ["Step the selected cell", "Run it, and stop before each call  ."] : ["Step the next cell", "The next cell that runs stops before each call  ."];
   return <span class="modes">
-    <button class="mode-step" aria-pressed={on} title={says} onClick={() => { if (!on) slot.begin(); }}>Step</button>
+    <button class="mode-step" aria-label={label} aria-pressed={on} title={says} onClick={() => { if (!on) slot.begin(); }}>Step</button>
     <Menu label="How to step" word="" off={on}>{(close) =>
       <Island work={work} draw={(cards, place) => cards.drawStepStart(place, { cells: desk.able.cells, onBegin: (how) => slot.begin(how), onClose: close })} />}</Menu>
   </span>;
