@@ -427,3 +427,32 @@ def test_a_task_that_is_cancelled_at_its_gate_holds_nobody_up():
         return waiting.cancelled()
 
     assert asyncio.run(main())
+
+
+def test_what_waits_when_a_person_is_asked_waits_on_and_what_comes_later_goes():
+    clock, told = TapeClock(Base.now(), sleeps=True), []
+
+    def put(name, when):
+        far = time.monotonic() + 3600
+        clock.put(when, far, lambda: None, bool, lambda _left: told.append(name), FakeLoop())
+
+    put("before", 10**9)
+    clock.hold()
+    assert clock._schedule.first() is None
+    put("meanwhile", 2 * 10**9)
+    assert clock._schedule.first().when == 2 * 10**9
+    clock.hold()
+    limits = [due.limit for due, _ in clock._held]
+    clock.go_on()
+    clock.go_on()
+    assert clock._schedule.first().when == 10**9 and clock._schedule.first().limit >= limits[0]
+    clock.hold()
+    clock.close()
+    assert sorted(told) == ["before", "meanwhile"]
+
+
+class FakeLoop:
+    """A loop that runs at once what it is handed from another thread."""
+
+    def call_soon_threadsafe(self, call, *args, context):
+        context.run(call, *args)

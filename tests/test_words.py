@@ -88,3 +88,22 @@ def test_a_mode_is_known_or_the_nearest_is_named():
 )
 def test_cells_that_only_set_up_are_not_taped_by_the_session(source, quiet):
     assert is_quiet(source) is quiet
+
+
+def test_step_takes_breakpoints_a_take_and_may_record():
+    word = parse_line("step demo --break tool=look* --break 'nth == 3' --take mine --record")
+    assert (word.mode, word.name, word.options["take"], word.options["record"]) == ("step", "demo", "mine", True)
+    assert word.options["breaks"] == ("tool=look*", "nth == 3")
+    assert "breaks" not in parse_line("replay").options
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("replay --break tool", "goes with step"), ("record --record", "goes with step"), ("step --break nope", "no breakpoint"),
+        ("step --live llm", "at each stop"), ("step --on-divergence live", "stops at a call that is not on the tape"),
+    ],
+)  # fmt: skip
+def test_step_takes_nothing_else(line, said):
+    with pytest.raises(TapeUsageError, match=said):
+        parse_line(line)

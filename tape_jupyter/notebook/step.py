@@ -398,6 +398,8 @@ class Stepper:
                 return
             self._send_away()
             self.machine.end(note)
+            if self.cell is not None and not self.stopping:
+                self.cell.stepping = None  # a call that comes too late is refused as in any other cell
         self.tell()
 
     # ------------------------------------------------------------ what is shown

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.errors import SteppedAway
+from tape_jupyter.errors import SteppedAway, TapeError
 from tape_jupyter.notebook.step import Stepper
 from tape_jupyter.notebook.taped import Cell, CellAsk, current_task
 from tape_jupyter.stepping.before import Before, reached
@@ -53,7 +53,7 @@ class Passes:
         self._before = Before(self.shell, tracker.variables, reached(transformed, tracker.variables))
         self._stand_over("run_ast_nodes", self._run)
         self._stand_over("showtraceback", self._showtraceback)
-        self._undo.append(_hearing_interrupts(self.stepper))
+        self._undo += [_hearing_interrupts(self.stepper), _quiet_threads()]
         self.stepper.begin(self.cell)
 
     def finish(self) -> None:
@@ -86,7 +86,11 @@ class Passes:
             await self._linger()
             if self.stepper.rewinding is None:
                 return self._stopped(result)
-            self._again(result)
+            try:
+                self._again(result)
+            except TapeError as error:  # the cassette cannot be read any more, say
+                self._note(f"the cell could not be run again: {error}")
+                return self._stopped(result)
 
     def _showtraceback(self, *args: Any, **kwargs: Any) -> Any:
         """What code raises that is being left is nobody's error; an interrupt is shown."""
@@ -200,6 +204,23 @@ def _tasks() -> set[Any]:
         return set(asyncio.all_tasks())
     except RuntimeError:
         return set()
+
+
+def _quiet_threads() -> Callable[[], None]:
+    """A thread that is sent away dies without a word; gives what undoes it."""
+    before = threading.excepthook
+
+    def heard(told: Any) -> None:
+        if not issubclass(told.exc_type, SteppedAway):
+            before(told)
+
+    threading.excepthook = heard
+
+    def undo() -> None:
+        if threading.excepthook is heard:
+            threading.excepthook = before
+
+    return undo
 
 
 def _hearing_interrupts(stepper: Stepper) -> Callable[[], None]:

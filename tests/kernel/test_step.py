@@ -298,3 +298,77 @@ def test_without_a_page_it_asks_at_a_prompt(kernel):
     ran = kernel.collect(asked)
     assert ran.ok, ran.traceback
     assert "stopped before call 2" in ran.stdout or "stopped before call 1" in ran.stdout
+
+
+POST = """import httpx
+def post(text):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": text}]}
+    return httpx.post("URL/v1/messages", json=body).json()["content"][0]["text"]
+def tool(city):
+    return "sunny in " + city"""
+
+
+def test_a_request_is_changed_before_money_is_spent_and_replays_as_the_program_asks(page, kernel, provider):
+    assert kernel.execute(POST.replace("URL", provider.url)).ok
+    source = "print(post('a long question'))\nprint(tool('Rome'))"
+    page.run(f"%%tape step two --record --tools tool\n{source}")
+    call = page.stop_at()["strands"][0]["call"]
+    assert "request" in call["can"] and call["reply"] is None
+    page.do("request", text=call["request_edit"].replace("a long question", "short"))
+    page.until(lambda: "short" in page.states[-1]["strands"][0]["call"]["request"]["text"])
+    call = page.moved("over")["strands"][0]["call"]
+    assert provider.requests[-1].json["messages"][0]["content"] == "short"
+    assert (call["kind"], call["title"], call["would"]) == ("tool", 'tool(city="Rome")', "live")
+    page.do("request", text='{"city": "Oslo"}')
+    page.do("over")
+    ran = page.end()
+    assert ran.ok and "'short'" in ran.stdout and "sunny in Oslo" in ran.stdout
+    again = kernel.execute(f"%%tape replay two --tools tool\n{source}")
+    assert again.stdout == ran.stdout, again.traceback
+
+
+def test_a_timeout_around_a_call_does_not_run_out_while_a_person_thinks(page, kernel, provider):
+    assert kernel.execute(AASK.replace("URL", provider.url)).ok
+    source = "import asyncio\nx = await asyncio.wait_for(aask('one'), 0.05)\nprint('in time')"
+    assert kernel.execute(f"%%tape record\n{source.replace('0.05', '30')}").ok
+    page.run(f"%%tape step\n{source}")
+    strand = page.stop_at()["strands"][0]["strand"]
+    for _ in range(20):
+        page.ask("step.frames", strand=strand)
+    page.do("continue")
+    assert page.end().stdout == "in time\n"
+
+
+def test_threads_that_are_sent_away_say_nothing(page, kernel):
+    assert kernel.execute(f"%%tape record\n{THREADS}").ok
+    page.run(f"%%tape step\n{THREADS}")
+    page.until(lambda: page.states and len(page.states[-1]["strands"]) == 2)
+    page.do("stop")
+    ran = page.end()
+    assert ran.status == "error" and "Exception in thread" not in ran.stream("stderr")
+
+
+def test_the_button_steps_a_cell_whatever_its_line_says(page, kernel):
+    page.ask("step.arm", cell="c-1", breaks=["nth=2"], record=False, take="mine")
+    assert kernel.execute("1 + 1", "c-0").ok
+    page.run(f"%%tape replay\n{THREE}", "c-1")
+    state = page.stop_at()
+    assert (titles(state), state["cell"], state["breaks"]) == ([":2"], "c-1", ["nth=2"])
+    page.moved("answer", text="other", accept=True)
+    assert page.states[-1]["take"] == "mine"
+    page.do("stop")
+    page.end()
+    assert kernel.execute(f"%%tape replay\n{THREE}", "c-1").ok
+
+
+def test_under_a_session_that_replays_the_cell_is_replayed_without_stopping(tmp_path, provider):
+    notebook(tmp_path / "nb.ipynb", LOAD)
+    where = {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}
+    with Kernel(tmp_path, where) as kernel:
+        for code in (LOAD, ASK.replace("URL", provider.url), f"%%tape record\n{THREE}"):
+            assert kernel.execute(code).ok
+    with Kernel(tmp_path, {**where, "TAPE_MODE": "replay"}) as kernel:
+        for code in (LOAD, ASK.replace("URL", provider.url), f"%%tape step\n{THREE}"):
+            ran = kernel.execute(code)
+            assert ran.ok, ran.traceback
+        assert "TAPE_MODE=replay wins" in ran.summary
