@@ -21,7 +21,7 @@ from pathlib import Path
 
 def predict(case):
     """By cell, the reasons of those that are downstream of the edited one, which is left out; and our own errors."""
-    from tape_jupyter.flow.downstream import downstream
+    from tape_jupyter.flow.plan import plan
     from tape_jupyter.flow.tracker import Tracker
 
     shell = _shell()
@@ -36,7 +36,8 @@ def predict(case):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             shell.run_cell(source, store_history=True)
     entries = [i for i, h in enumerate(case["history"]) if h["cell"] == case["edit"]]
-    found = downstream(tracker.history, {i: tracker.lines.get(i) for i in entries})
+    planned = plan(tracker.history, {i: tracker.lines.get(i) for i in entries})
+    found = {cell.entry: cell.reasons for cell in planned.cells if cell.role != "restores"}
     reasons = defaultdict(list)
     for index, why in found.items():
         reasons[case["history"][index]["cell"]] += why

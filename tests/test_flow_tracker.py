@@ -133,7 +133,7 @@ def test_the_line_of_a_call_is_known(run):
     tracker = run.tracker
     run.shell.user_ns["call"] = tracker.calling
     run("a = 1\nb = 2\ncall()\nc = 3")
-    assert tracker.lines == {0: 3}
+    assert tracker.lines == {0: (3,)}
 
 
 def test_uninstalled_it_hears_nothing(run):

@@ -11,59 +11,100 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step, covers, name_of
+from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, REPLY, Entry, History, Step, covers, name_of
 
 HOLDS = "holds the changed reply"
 
 
-def downstream(history: History, changed: Iterable[int] | Mapping[int, int | None]) -> dict[int, tuple[str, ...]]:
+Lines = Mapping[int, tuple[int, ...] | None]
+"""By entry, the lines at which it made its taped calls; None: they are not known."""
+
+
+def downstream(history: History, changed: Iterable[int] | Lines) -> dict[int, tuple[str, ...]]:
     """By index, the reasons of each entry that depends on the replies that `changed` entries hold, these included.
 
-    A mapping tells the line at which the changed call was made, where that is known: what the entry did before it is
-    as it was.
+    A mapping tells the lines at which the changed call may have been made, where they are known: what the entry did
+    before them is as it was.
     """
+    return {index: reasons for index, (reasons, _) in traced(history, changed).items()}
+
+
+def traced(history: History, changed: Iterable[int] | Lines) -> dict[int, tuple[tuple[str, ...], frozenset[str]]]:
+    """As downstream(), with all that may differ after each of these entries."""
     lines = changed if isinstance(changed, Mapping) else dict.fromkeys(changed)
     taints = Taints()
-    found: dict[int, tuple[str, ...]] = {}
+    found: dict[int, tuple[tuple[str, ...], frozenset[str]]] = {}
     for entry in history:
         reasons = walk(entry, taints, lines)
         if reasons:
-            found[entry.index] = tuple(reasons)
+            found[entry.index] = tuple(reasons), frozenset(taints)
     return found
 
 
-def walk(entry: Entry, taints: Taints, lines: Mapping[int, int | None]) -> list[str]:
+def walk(entry: Entry, taints: Taints, lines: Lines) -> list[str]:
     """Take `taints` past one entry. Returns why it depends on them; nothing where it does not."""
     holds = entry.index in lines
-    line = lines.get(entry.index)
+    at = lines.get(entry.index)
     reasons = [HOLDS] if holds else []
     stopped = False
     for step in entry.steps:
         hits = taints.hits(step)
-        at_call = holds and (line is None or step.line <= line <= max(step.end, step.line))
+        at_call = holds and (at is None or any(step.line <= line <= max(step.end, step.line) for line in at))
         if not (hits or at_call or stopped):
             for written in step.strong:
                 taints.clear(written)
             continue
         if not holds:
             reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
-        if at_call or stopped or any(read not in step.amends for read, _, _ in hits):
-            for written in step.strong | step.weak:
-                taints.add(written, entry)
-        else:
-            for written in step.strong:
-                taints.clear(written)
-        stopped = stopped or not _goes_on(step, hits)
+        _leave(step, taints, hits, entry, at_call=at_call, stopped=stopped)
+        stopped = stopped or not _goes_on(step, taints, hits, at_call=at_call)
     return reasons
 
 
-def _goes_on(step: Step, hits: list[tuple[str, str, Entry]]) -> bool:
+_Hits = list[tuple[str, str, "Entry"]]
+
+
+def _leave(step: Step, taints: Taints, hits: _Hits, entry: Entry, *, at_call: bool, stopped: bool) -> None:
+    """What a step that depends on the change leaves: some of what it writes may not depend on it."""
+    all_of_it = stopped or (at_call and not _asks(step)) or any(not _is_name(read) for read, _, _ in hits)
+    amends = not at_call and not stopped and all(read in step.amends for read, _, _ in hits)
+    tainted = {
+        written
+        for written in step.strong | step.weak
+        if all_of_it
+        or ((needs := step.needs.get(written)) is None and not amends)
+        or (needs is not None and ((at_call and REPLY in needs) or taints.reach(needs)))
+    }
+    if all_of_it and amends:
+        tainted = set()
+    for written in step.strong - tainted:
+        taints.clear(written)
+    for written in tainted:
+        taints.add(written, entry)
+
+
+def _goes_on(step: Step, taints: Taints, hits: _Hits, *, at_call: bool) -> bool:
     """Whether what follows a tainted step is reached all the same. To add to a box of which another part differs does
     not raise.
     """
+    if step.raises is not None and all(_is_name(read) for read, _, _ in hits) and (_asks(step) or not at_call):
+        return not (at_call and REPLY in step.raises) and not taints.reach(step.raises)
     if all(read in step.amends and written != read for read, written, _ in hits):
         return step.calm_call
     return step.calm
+
+
+def _asks(step: Step) -> bool:
+    """Whether it is known where in it a call is made: what it writes may depend on that."""
+    return REPLY in (step.raises or ()) or any(REPLY in needs for needs in step.needs.values())
+
+
+def _is_name(read: str) -> bool:
+    """Whether it is a variable of the notebook or of a module of the user's."""
+    return read != EVERYTHING and (name_of(read) is not None or read.partition(":")[0] not in _WORLD)
+
+
+_WORLD = frozenset({"file", "ambient", "library", "output"})
 
 
 class Taints:
@@ -128,6 +169,12 @@ class Taints:
                 found.append((read, written, self._by[written]))
         return found
 
+    def reach(self, needs: Iterable[str]) -> bool:
+        """Whether something that a thing depends on may differ."""
+        if not self._by:
+            return False
+        return any(need in self._by or any(covers(w, need) for w in self._candidates(need)) for need in needs)
+
     def _candidates(self, read: str) -> list[str]:
         if read == EVERYTHING:
             return sorted(self._names) or (sorted(self._roots.get(EVERYTHING, ())))
@@ -161,7 +208,8 @@ def _reason(read: str, via: str, who: str) -> str:
     kind, colon, rest = read.partition(":")
     if not colon or name_of(read) is not None:
         return f"{by_way}reads `{read}`, set by {who}"
-    shown = {"file": rest.rpartition("/")[2] or rest, "ambient": AMBIENT_SAID.get(rest, rest)}.get(kind, rest)
+    ambient = AMBIENT_SAID.get(rest.partition("[")[0], rest)
+    shown = {"file": rest.rpartition("/")[2] or rest, "ambient": ambient}.get(kind, rest)
     return by_way + _KINDS.get(kind, "reads `{it}` of {kind}, set by {who}").format(it=shown, kind=kind, who=who)
 
 

@@ -5,6 +5,7 @@ since keeps the entry of what really ran. What a cell reads and writes are *reso
 
     mood                  a name of the notebook
     memo['a']  agent.log  a part of one: a key of a plain dict, an attribute of a plain object
+    log[*]                some element of one, nobody knows which
     helpers:STATE         a global of a module of the user's
     file:/tmp/out.csv     a file; file:* any file (a subprocess ran)
     ambient:cwd           state of the process that has no name (AMBIENT in ambient.py)
@@ -26,6 +27,9 @@ Outcome = Literal["ok", "error", "cancelled", "running"]
 EVERYTHING = "*"
 FILES = "file:*"
 OUTPUTS = "output:*"
+ELEMENT = "[*]"
+REPLY = ":reply"
+"""Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -43,10 +47,20 @@ def covers(written: str, read: str) -> bool:
         return True
     if EVERYTHING in (written, read):
         return name_of(read if written == EVERYTHING else written) is not None or written == read
+    if written.endswith(ELEMENT) or read.endswith(ELEMENT):
+        return _element(written, read)
     if _part(written, read) or _part(read, written):
         return True
     kind, colon, rest = written.partition(":")
     return bool(colon) and read.startswith(f"{kind}:") and "*" in (rest, read.removeprefix(f"{kind}:"))
+
+
+def _element(written: str, read: str) -> bool:
+    """`log[*]`, some element of it: it is not how many there are, nor of which class it is."""
+    one, other = written.removesuffix(ELEMENT), read.removesuffix(ELEMENT)
+    if one == other or _part(other, one):
+        return True
+    return _part(one, other) and (other[len(one)] == "[" or read.endswith(ELEMENT))
 
 
 def _part(whole: str, part: str) -> bool:
@@ -72,6 +86,10 @@ class Step:
     """It raises for no other reply that it asks for: `r = ask("hi")`."""
     amends: frozenset[str] = frozenset()
     """Of `reads`, names of which it binds a part and reads nothing: it depends on them, what it writes does not."""
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What some of the things it writes depend on, among `reads` and REPLY; the others depend on all (outcomes.py)."""
+    raises: frozenset[str] | None = None
+    """What it depends on whether it comes to its end; None: see `calm`."""
 
 
 @dataclass(frozen=True, slots=True)

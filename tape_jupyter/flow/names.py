@@ -84,6 +84,8 @@ class Statement:
     """It opens a file for writing, on some way through it."""
     shown: bool = False
     """It is the last expression of its cell: the shell shows and keeps its value."""
+    node: ast.stmt | None = field(default=None, compare=False, repr=False)
+    """Its syntax tree; None where it was made of a magic's text."""
 
     @property
     def touches(self) -> tuple[Touch, ...]:
@@ -242,6 +244,7 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
                 yield replace(
                     each, line=line, end=end, code=code_, uses=used.joined(each.uses), always=frozenset(),
                     nested=frozenset(), defines=frozenset(), shown=shown, sets="", calm=False, calm_call=False,
+                    node=None,
                 )  # fmt: skip
         return
     nodes = list(ast.walk(node))
@@ -257,7 +260,7 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         line, end, found, used, always, inside - defines, defines, frozenset(_texts(nodes)),
         frozenset(_bound_first(node)), frozenset(_caught(nodes) if ast.ExceptHandler in kinds else ()),
         _sets(node), calls == 0, calls is not None and calls <= 1,
-        not kinds.isdisjoint(_REPEATING), _writes_files(nodes), shown,
+        not kinds.isdisjoint(_REPEATING), _writes_files(nodes), shown, node,
     )  # fmt: skip
 
 

@@ -50,3 +50,5 @@ class Draft:
     weak: set[str] = field(default_factory=set)
     via: dict[str, str] = field(default_factory=dict)
     codes: set[tuple[str, types.CodeType]] = field(default_factory=set)
+    needs: dict[str, frozenset[str]] = field(default_factory=dict)
+    raises: frozenset[str] | None = None

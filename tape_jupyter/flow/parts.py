@@ -9,6 +9,7 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from tape_jupyter.flow.bindings import identity
@@ -73,6 +74,11 @@ def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branc
         return MISSING
     if not _plain(kind, name):
         return MISSING
+    if (slot := _slot(kind, name)) is not None:
+        try:
+            return slot.__get__(value, kind)
+        except AttributeError:
+            return MISSING
     try:
         inside = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -85,11 +91,22 @@ def _plain(kind: type, name: str) -> bool:
     for base in kind.__mro__:
         if base is object:
             continue
-        if "__getattribute__" in base.__dict__ or "__setattr__" in base.__dict__:
+        if "__getattribute__" in base.__dict__ or ("__setattr__" in base.__dict__ and not _is_a_models(base, kind)):
             return False
-        if name in base.__dict__ and hasattr(type(base.__dict__[name]), "__set__"):
+        held = base.__dict__.get(name)
+        if hasattr(type(held), "__set__") and type(held) is not types.MemberDescriptorType:
             return False
     return True
+
+
+def _is_a_models(base: type, kind: type) -> bool:
+    """Pydantic's own way to bind an attribute, where it only binds it."""
+    return base.__module__ == "pydantic.main" and not getattr(kind, "model_config", {}).get("validate_assignment")
+
+
+def _slot(kind: type, name: str) -> types.MemberDescriptorType | None:
+    found = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
+    return found if type(found) is types.MemberDescriptorType and not name.startswith("__") else None
 
 
 def _item(value: Any, key: Any) -> Any:
@@ -107,8 +124,20 @@ def _is_frame(value: Any) -> bool:
     return pandas is not None and type(value) is getattr(pandas, "DataFrame", None)
 
 
-def read(name: str, used: Uses, variables: Variables) -> set[str]:
-    """What a statement reads of a name: its parts, where the text says which and they are plain; else all of it."""
+def is_frame(value: Any) -> bool:
+    """Whether it is a pandas frame with rows: a column of it is a part of it."""
+    return _is_frame(value) and len(value) > 0
+
+
+def is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) is getattr(numpy, "ndarray", None)
+
+
+def read(name: str, used: Uses, variables: Variables, *, moved: bool = False) -> set[str]:
+    """What a statement reads of a name: its parts, where the text says which and they are plain; else all of it.
+    `moved`: the cell changed its value, so that what was last in a list may be no more.
+    """
     own = [path for root, path in (*used.parts, *used.counted) if root == name]
     value = variables.value(name)
     if name in used.bare or not own or isinstance(value, types.ModuleType):
@@ -116,10 +145,10 @@ def read(name: str, used: Uses, variables: Variables) -> set[str]:
         if is_module_of_users(value) and name not in used.bare:
             found |= {r for p in own if (r := variables.resource(value.__name__, first(p))) is not None}
         return found
-    return {_longest(name, path, value) for path in own}
+    return {_longest(name, path, value, moved=moved) for path in own}
 
 
-def _longest(name: str, path: str, value: Any) -> str:
+def _longest(name: str, path: str, value: Any, *, moved: bool) -> str:
     """As far down a path as looking it up is plain."""
     reached = name
     for kind, key in steps(path):
@@ -129,6 +158,8 @@ def _longest(name: str, path: str, value: Any) -> str:
         if kind == "attr" and isinstance(value, type) and key in _TOLD:
             return f"{reached}.{key}"
         if kind == "item" and type(value) is list and isinstance(key, int) and key < 0:
+            if moved:
+                return reached
             key += len(value)  # noqa: PLW2901 - results[-1] is the part that it is now
         value = attribute(value, key) if kind == "attr" else _item(value, key)
         if value is MISSING:
@@ -155,7 +186,7 @@ def written(name: str, used: Uses, variables: Variables) -> set[str]:
             if type(target) not in _BUILTIN or touch.path == name or not _is_only_there(steps(touch.path), value):
                 return set()
             found.add(touch.path)
-        elif _stores(touch.path, value) and _is_only_there(steps(touch.path)[:-1], value):
+        elif stores(touch.path, value) and _is_only_there(steps(touch.path)[:-1], value):
             found.add(touch.path)
         else:
             return set()
@@ -194,6 +225,11 @@ def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
     return not met or _is_each_met_once(value, met)
 
 
+def is_only_there(path: str, value: Any) -> bool:
+    """Whether the objects on a path into a value are at no other place of it."""
+    return _is_only_there(steps(path), value)
+
+
 _MANY = 5_000
 """Objects that are looked at; in more of them anything may be twice."""
 
@@ -228,6 +264,11 @@ def _held_in(value: Any) -> Iterator[Any]:
         yield from type.__dict__["__dict__"].__get__(value).values()
     if not isinstance(value, type | types.ModuleType) and type(inside := _inside(value)) is dict:
         yield from inside.values()
+    for base in type(value).__mro__ if "__slots__" in type(value).__dict__ else ():
+        for name in base.__dict__:
+            if (slot := _slot(base, name)) is not None:
+                with suppress(AttributeError):
+                    yield slot.__get__(value, type(value))
 
 
 def _inside(value: Any) -> Any:
@@ -243,7 +284,7 @@ def value_at(path: str, value: Any) -> Any:
     return value
 
 
-def _stores(path: str, value: Any) -> bool:
+def stores(path: str, value: Any) -> bool:
     """Whether a store at the end of a path changes that part and nothing else."""
     way = steps(path)
     if not way:
@@ -251,6 +292,8 @@ def _stores(path: str, value: Any) -> bool:
     for kind, key in way[:-1]:
         value = attribute(value, key) if kind == "attr" else _item(value, key)
     kind, key = way[-1]
+    if isinstance(value, types.ModuleType):
+        return False
     if kind == "item" and _is_frame(value):
         return isinstance(key, str) and len(value) > 0
     if kind == "item":
@@ -258,5 +301,6 @@ def _stores(path: str, value: Any) -> bool:
             type(value) is list and isinstance(key, int) and 0 <= key < len(value)
         )
     return value is not MISSING and (
-        isinstance(value, type) or (hasattr(value, "__dict__") and _plain(type(value), key))
+        isinstance(value, type)
+        or (_plain(type(value), key) and (hasattr(value, "__dict__") or _slot(type(value), key) is not None))
     )

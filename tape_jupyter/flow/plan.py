@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from tape_jupyter.flow.downstream import downstream
+from tape_jupyter.flow.downstream import Lines, traced
 from tape_jupyter.flow.history import EVERYTHING, Entry, History
-from tape_jupyter.flow.versions import BEGINNING, Versions
+from tape_jupyter.flow.versions import BEGINNING, Versions, thing_of
 from tape_jupyter.spans.cells import title_of
 
 Role = Literal["changed", "downstream", "restores"]
@@ -47,8 +47,8 @@ class Plan:
     maybe_live: int = 0
     seconds: float | None = None
     take: str = ""
-    lines: Mapping[int, int | None] = field(default_factory=dict)
-    """The changed entries, with the line of the changed call where it is known."""
+    lines: Lines = field(default_factory=dict)
+    """The changed entries, with the lines of their calls where they are known."""
 
     @property
     def entries(self) -> list[int]:
@@ -76,9 +76,11 @@ class _Draft:
     roles: dict[int, Role] = field(default_factory=dict)
     hermetic: list[str] = field(default_factory=list)
     todo: list[int] = field(default_factory=list)
+    differs: dict[int, set[str]] = field(default_factory=dict)
+    """By entry, the things that may differ after it; nothing is known of an entry that is not here."""
 
     def add(self, index: int, role: Role, reason: str) -> None:
-        if index not in self.roles:
+        if index not in self.roles or (role == "downstream" and self.roles[index] == "restores"):
             self.roles[index] = role
             self.todo.append(index)
         said = self.reasons.setdefault(index, [])
@@ -88,7 +90,7 @@ class _Draft:
 
 def plan(
     history: History,
-    changed: Iterable[int] | Mapping[int, int | None],
+    changed: Iterable[int] | Lines,
     *,
     learned: Mapping[int, str] | Iterable[int] = (),
     calls: Mapping[str, int] | None = None,
@@ -97,14 +99,15 @@ def plan(
 ) -> Plan:
     """What to run again when the replies held by the entries `changed` differ.
 
-    A mapping tells the line of an entry at which the changed call was made: what it did before that is as it was.
+    A mapping tells the lines of an entry at which its calls were made: what it did before them is as it was.
     `live`: in the kernel that ran them, so that values must be put back; False: what depends on it, and no more.
     `learned`: entries that a proof found to depend on it, with the reason where it is a mapping. `calls` counts the
     recorded calls of each taped run, for `from_tape`.
     """
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    for index, reasons in downstream(history, lines).items():
+    for index, (reasons, tainted) in traced(history, lines).items():
+        draft.differs[index] = {EVERYTHING} if EVERYTHING in tainted else {t for r in tainted if (t := thing_of(r))}
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
     adopted = (
@@ -149,8 +152,20 @@ def _repeat_changes(draft: _Draft, entry: Entry) -> None:
     for thing in draft.versions.of(entry.index):
         index = draft.versions.next(thing, entry.index)  # who comes after that is added for it in turn
         if index is not None and not draft.versions.makes(thing, index):
-            depends = draft.roles[entry.index] != "restores" and ":" not in thing  # what it leaves differs, too
+            depends = draft.roles[entry.index] != "restores" and _differs(draft, entry.index, thing)
             draft.add(index, "downstream" if depends else "restores", f"changes {_named(thing)} after {entry.title}")
+            if depends and index in draft.differs:
+                draft.differs[index].add(thing)
+            elif depends:
+                draft.differs[index] = {thing}
+
+
+def _differs(draft: _Draft, index: int, thing: str) -> bool:
+    """Whether a thing may differ after an entry: then who changes it next leaves it otherwise, too."""
+    if ":" in thing and not thing.startswith("ambient:"):
+        return False
+    known = draft.differs.get(index)
+    return known is None or thing in known or EVERYTHING in known
 
 
 def _named(thing: str) -> str:
@@ -158,7 +173,7 @@ def _named(thing: str) -> str:
     return rest if kind == "file" else rest if colon else f"`{thing}`"
 
 
-def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Mapping[int, int | None]) -> Plan:
+def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Lines) -> Plan:
     cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(

@@ -121,7 +121,7 @@ class Rerun:
             self._new -= self._versions.of(index)
         return False
 
-    def _lines(self, index: int) -> dict[int, int | None]:
+    def _lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
         return {index: self.plan.lines[index]} if index in self.plan.lines else {}
 
     # ------------------------------------------------------------- before a cell

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import types
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import Any
 
 from tape_jupyter.flow import parts
 from tape_jupyter.flow.effects import MUTATORS, code_changes, may_change
-from tape_jupyter.flow.history import EVERYTHING, Step, name_of
+from tape_jupyter.flow.history import ELEMENT, EVERYTHING, Step, name_of
 from tape_jupyter.flow.names import Statement, cell_names, names_of, transform, words_in
 from tape_jupyter.flow.observed import Draft, Seen
+from tape_jupyter.flow.outcomes import outcome
 from tape_jupyter.flow.surroundings import Surroundings
+from tape_jupyter.flow.terms import Told, root_of
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, Variables, is_module_of_users, is_shells
 
@@ -52,6 +55,7 @@ def build(seen: Seen) -> Built:
         surroundings.add(each)
     for each in drafts:
         _narrow(seen, each)
+    _tell(seen, drafts, changed)
     steps = tuple(_step(seen, each) for each in drafts)
     return Built(steps, frozenset(changed), frozenset(opaque), frozenset(claimed))
 
@@ -142,7 +146,7 @@ def _reads(seen: Seen, draft: Draft) -> None:
         whole |= _magic_reads(magic.name, magic.line, magic.body)
     for name in whole - _bound_inside(draft):
         if (resource := seen.variables.resource("", name)) is not None:
-            draft.reads |= parts.read(resource, used, seen.variables)
+            draft.reads |= parts.read(resource, used, seen.variables, moved=_moved(seen, resource))
         elif is_shells(name):
             draft.reads |= _results(name, seen)
     draft.reads |= {n for n in used.exists if not is_shells(n)}
@@ -153,6 +157,12 @@ def _reads(seen: Seen, draft: Draft) -> None:
         _code_reads(seen, draft, place, each)
     if _reads_everything(seen, draft):
         draft.reads.add(EVERYTHING)
+
+
+def _moved(seen: Seen, name: str) -> bool:
+    """Whether the cell changed its value: `log[-1]` may have been another element then."""
+    was, now = seen.before.get(name), seen.variables.prints.get(name)
+    return name in seen.before and (was is None or now is None or was.digest != now.digest or now.opaque)
 
 
 def _code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
@@ -382,6 +392,113 @@ def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:
     return {element} if element else set()
 
 
+_AT_ONCE = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+def _tell(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+    """What each thing that is written depends on, where all that ran is understood (outcomes.py)."""
+    if seen.background or seen.leaves_background or seen.failed_at is not None:
+        return
+    bound = frozenset().union(*(d.statement.code.stores | d.statement.code.deletes for d in drafts)) | seen.rebound
+    appends: Counter[str] = Counter()
+    understood = []
+    for draft in drafts:
+        used = draft.statement.uses
+        node = draft.statement.node
+        if node is None or used.dynamic or used.magics or not (draft.codes or used.called or used.touches):
+            continue
+        told = outcome(node, seen.variables, bound, frozenset(changed))
+        ran = {code for _, code in draft.codes if code.co_name not in _AT_ONCE and code.co_filename != "<string>"}
+        if told is None or not ran <= told.codes:
+            continue
+        _take_told(seen, draft, told, changed)
+        appends.update(told.appends)
+        understood.append(draft)
+    for path in (p for p, count in appends.items() if count == 1):
+        _number(seen, path, drafts)
+
+
+def _number(seen: Seen, path: str, drafts: list[Draft]) -> None:
+    """The one element that a cell adds to a list, where nobody else in it changes that."""
+    some, root = f"{path}{ELEMENT}", root_of(path)
+    box = parts.value_at(path, seen.variables.value(root)) if path != root else seen.variables.value(root)
+    writers = [d for d in drafts if any(root_of(w) == root for w in d.weak | d.strong)]
+    if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
+        return
+    draft, one = writers[0], f"{path}[{len(box) - 1}]"
+    if any(root_of(w) == root and w not in (some, path) for w in draft.weak):
+        return
+    draft.weak = (draft.weak - {some}) | {one}
+    draft.needs[one] = draft.needs.pop(some)
+
+
+def _take_told(seen: Seen, draft: Draft, told: Told, changed: set[str]) -> None:
+    prints = seen.variables.prints
+    written: dict[str, frozenset[str]] = {}
+    for path, deps in told.writes.items():
+        root = root_of(path)
+        if isinstance(seen.variables.value(root), types.ModuleType):
+            continue  # a library's state: surroundings.py
+        held = _holders(seen, path, root)
+        others = {each for each in held if each != root}
+        exact = root not in held
+        if path.endswith(ELEMENT) and parts.is_array(seen.variables.value(root)):
+            exact = True
+            others = {
+                f"{n}{ELEMENT}" if parts.is_array(seen.variables.value(n)) else n
+                for n in seen.variables.sharing([root]) - {root}
+            }
+        for each in {path if exact else root, *others}:
+            written[each] = written.get(each, frozenset()) | deps
+    roots = {root_of(path) for path in written}
+    for name in [n for n in draft.weak if n in prints]:
+        opaque = prints[name].opaque
+        if name in written or name in told.binds or opaque:
+            continue
+        if name in roots or name not in changed:
+            draft.weak.discard(name)
+    parts_of = {w for w in draft.weak if (root := root_of(w)) in roots and root != w and root in prints}
+    draft.weak -= parts_of - written.keys()
+    draft.weak |= {path for path in written if root_of(path) not in draft.strong}
+    draft.needs = {
+        each: written.get(each, frozenset()) | told.binds.get(each, frozenset()) for each in written.keys() | told.binds
+    }
+    draft.raises = told.raises
+    _read_told(seen, draft, told)
+
+
+def _holders(seen: Seen, path: str, root: str) -> set[str]:
+    """Names that hold the object of which a part is written; the root itself where it may hold it at two places."""
+    value = seen.variables.value(root)
+    way = path.removesuffix(ELEMENT)
+    if path == root or value is MISSING:
+        return seen.variables.sharing([root]) | {root}
+    target = parts.value_at(way, value) if path != way else parts.target(way, value)
+    if target is MISSING:
+        return seen.variables.sharing([root]) | {root}
+    found = seen.variables.holding(target)
+    only = parts.is_only_there(way if path != way else way[: _last(way)], value)
+    return (found - {root}) | (set() if only else {root})
+
+
+def _last(path: str) -> int:
+    """Where the last step of a path begins."""
+    return max(path.rfind("."), path.rfind("["))
+
+
+def _read_told(seen: Seen, draft: Draft, told: Told) -> None:
+    """Names whose parts alone are read."""
+    by_root: dict[str, set[str]] = {}
+    for each in told.reads | told.raises:
+        by_root.setdefault(root_of(each), set()).add(each)
+    for name in [n for n in draft.reads if n in seen.variables.prints]:
+        if _is_data(seen.variables.value(name)) and not isinstance(seen.variables.value(name), type):
+            found = by_root.get(name, set())
+            if found and name not in found:
+                draft.reads.discard(name)
+                draft.reads |= found
+
+
 def _step(seen: Seen, draft: Draft) -> Step:
     statement = draft.statement
     unsure = statement.uses.dynamic & {"exec"}
@@ -391,7 +508,7 @@ def _step(seen: Seen, draft: Draft) -> Step:
         statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
         frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
         statement.calm_call,
-        frozenset(_amends(seen, draft)),
+        frozenset(_amends(seen, draft)), draft.needs, draft.raises,
     )  # fmt: skip
 
 

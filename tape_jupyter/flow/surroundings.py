@@ -14,6 +14,7 @@ from tape_jupyter.flow.folders import may_write
 from tape_jupyter.flow.modules import MACHINERY, bag
 from tape_jupyter.flow.names import names_of, texts_of
 from tape_jupyter.flow.observed import Draft, Seen
+from tape_jupyter.flow.settings import ENVIRONMENT, PANDAS, options_read, options_set, variables_of
 from tape_jupyter.flow.uses import Touch
 from tape_jupyter.flow.variables import MISSING, is_library, is_module_of_users
 
@@ -46,6 +47,8 @@ _QUIET = bag(
     "concurrent pandas numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types"
 )
 """Libraries whose calls for their effect alone change no state of their own that is not looked at elsewhere."""
+_OPTIONED = bag("pandas numpy warnings")
+"""Libraries whose settings are looked at after each cell."""
 _SETS = re.compile(
     r"(un)?register|set|add_|install|patch|enable|disable|use|filter|reset|clear|init|configure|push|mount"
 )
@@ -66,6 +69,12 @@ _PURE = bag(
     "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat "
     "codeop bdb linecache tokenize distutils_hack tapereplies"
 )
+
+_OF_TABLES = bag(
+    "pandas numpy dateutil pytz os posix nt pathlib mmap bz2 lzma gzip zipfile tarfile warnings abc sys platform "
+    "urllib zstandard zipimport importlib pyarrow"
+)
+"""With those of _PURE, the packages whose code runs where pandas reads or writes a file."""
 
 
 class Surroundings:
@@ -140,9 +149,22 @@ class Surroundings:
         if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
             draft.weak.add("file:*")
         looks = bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
+        looks = looks and not self._looks_where_it_opens(words)
         if looks and drafts_by and not self._only_says(draft):
             draft.reads.add("file:*")
         self._processes(draft, words)
+
+    def _looks_where_it_opens(self, words: set[str]) -> bool:
+        """Whether only a library of tables asked whether files are there: those that it then opened."""
+        touched = self.seen.touched
+        return (
+            self._reached_whole
+            and self.seen.failed_at is None
+            and bool(touched.read or touched.written)
+            and not words & _LOOKERS
+            and "pandas" in self.seen.ran.packages
+            and not self._impure() - _OF_TABLES
+        )
 
     @staticmethod
     def _only_says(draft: Draft) -> bool:
@@ -266,15 +288,18 @@ class Surroundings:
 
     @staticmethod
     def _for_effect(touch: Touch, package: str) -> bool:
-        if touch.kept or touch.what in _SAYING:
+        if touch.kept or touch.what in _SAYING or (package in _OPTIONED and touch.what in SETTING[package]):
             return False
         return package not in _QUIET or _SETS.match(touch.what) is not None
 
     # ---------------------------------------------------------------- ambient state
     def _ambient(self, draft: Draft) -> None:
-        if not self._acts(draft) and not draft.statement.uses.touches:
+        shows = draft.statement.shown and self.seen.shown
+        if not self._acts(draft) and not draft.statement.uses.touches and not shows:
             return
         draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
+        if PANDAS in draft.reads and self.seen.ran.whole and self._reached_whole and not shows:
+            draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
         words = self._words(draft)
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
         for part in self.seen.ambient:
@@ -289,8 +314,32 @@ class Surroundings:
         for part, setting in SETTING.items():
             if words & setting and f"ambient:{part}" not in draft.strong and self._plausible(part, draft):
                 draft.weak.add(f"ambient:{part}")
+        if PANDAS in draft.weak and not draft.statement.uses.magics:
+            ran = (text for _, code in draft.codes for text in texts_of(code))
+            draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *ran))}
         if "environ" in words and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
+        self._environment(draft)
+
+    def _impure(self) -> set[str]:
+        """Packages that ran and may look at anything."""
+        ran = {p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")}
+        return ran - _PURE
+
+    def _environment(self, draft: Draft) -> None:
+        """The variables that it is about, where it is about these alone."""
+        packages = self._impure() - {"os", "posix", "nt", "importlib"}
+        inner = any({"environ", "getenv", "environb"} & names_of(code).words for _, code in draft.codes)
+        if packages or inner or not self._reached_whole or draft.statement.uses.magics:
+            return
+        told = variables_of(draft.statement.node, self.seen.variables.value)
+        if told is None:
+            return
+        reads, writes = told
+        if ENVIRONMENT in draft.reads:
+            draft.reads = draft.reads - {ENVIRONMENT} | reads
+        if ENVIRONMENT in draft.weak and writes:
+            draft.weak = draft.weak - {ENVIRONMENT} | writes
 
     def _plausible(self, part: str, draft: Draft) -> bool:
         """`random` and `sample` are common words: their library must be at hand."""
@@ -306,7 +355,8 @@ class Surroundings:
         if draft.statement.code.imports or "importlib" in packages:
             found.add("path")
         for part, owners in _READERS.items():
-            if packages & owners:
+            drew = part != "matplotlib" or not ran.whole or bool(ran.packages & {"matplotlib", "seaborn"})
+            if packages & owners and drew:
                 found.add(part)
         if not self._acts(draft):
             return found

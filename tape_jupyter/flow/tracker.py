@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 KEPT = 64 << 20
 """Bytes of one value beyond which it is not kept by reference: people who delete it want the memory."""
-LEAST = 0.004
-"""Seconds that looking at one value may take, however short the cell was; else a 25th of the cell."""
+LEAST, SHARE = 0.004, 1 / 30
+"""Seconds that looking at a cell's values may take, however short the cell was; else this share of the cell."""
 
 
 @dataclass(slots=True)
@@ -72,8 +72,8 @@ class Tracker:
         """The ambient state after the last cell, which is that before the next one; None where it has to be taken."""
         self.failures: list[str] = []
         """Tracebacks of our own errors."""
-        self.lines: dict[int, int] = {}
-        """By entry, the line at which its first taped call was made (`calling`)."""
+        self.lines: dict[int, tuple[int, ...] | None] = {}
+        """By entry, the lines at which taped calls were made (`calling`); None where some was made elsewhere."""
 
     def install(self) -> None:
         self._threads = _alive()
@@ -111,14 +111,19 @@ class Tracker:
 
     def calling(self) -> None:
         """A call is made now: note the line of the running cell that makes it."""
-        if (running := self._open) is None or running.entry.index in self.lines:
+        if (running := self._open) is None:
+            return
+        index = running.entry.index
+        if (known := self.lines.get(index, ())) is None:
             return
         frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the line
         while frame is not None:
             if frame.f_globals is self.shell.user_ns and frame.f_code.co_name in ("<module>", "<cell>"):
-                self.lines[running.entry.index] = frame.f_lineno
+                if frame.f_lineno not in known:
+                    self.lines[index] = (*known, frame.f_lineno)
                 return
             frame = frame.f_back
+        self.lines[index] = None
 
     def forget(self) -> None:
         """Values were changed between cells (a re-run put them back): look at everything again when it is reached."""
@@ -257,7 +262,7 @@ class Tracker:
                 reach |= variables.closure(variables.used_by(place, code))
         reach |= variables.sharing(reach)
         variables.now = entry.index
-        look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds / 25)))
+        look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
         self._looked = look.looked
         rebound = look.rebound | ((variables.elsewhere - known) & look.before.keys())
         alive = _alive() - running.threads

@@ -20,8 +20,10 @@ def thing_of(resource: str) -> str | None:
     if name is not None:
         return name
     kind, _, rest = resource.partition(":")
-    if kind in {"file", "ambient"}:
+    if kind == "file":
         return None if rest == "*" else resource
+    if kind == "ambient":
+        return resource.partition("[")[0]
     variable = None if kind in {"library", "output"} else name_of(rest)
     return None if variable is None else f"{kind}:{variable}"
 

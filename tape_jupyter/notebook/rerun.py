@@ -204,7 +204,9 @@ class Rerunner:
         history = self._history()
         found = set(changed) if changed is not None else self.changed(take)
         name = takes.name_of(take.path) if take.base is not None else ""
-        made = plan(history, found, learned=self.learned - found, calls=_calls(take), take=name)
+        lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
+        at = {index: lines.get(index) for index in found}
+        made = plan(history, at, learned=self.learned - found, calls=_calls(take), take=name)
         return left_out.planned(made, take, history)
 
     def changed(self, take: Cassette) -> set[int]:
