@@ -2,6 +2,7 @@
 
 import time
 
+import ipykernel
 import pytest
 
 from tests.notebook import Kernel
@@ -34,11 +35,13 @@ class Page:
         self.output = next(out for out in ran.outputs if out["output_type"] == "execute_result")["data"]
         self.comm = self.output["application/vnd.jupyter.widget-view+json"]["model_id"]
 
-    def ask(self, about, **body):
-        """Send a question; its answer is among what `heard` gives."""
+    def ask(self, about, beside=None, **body):
+        """Send a question (to a subshell `beside` the cell); its answer is among what `heard` gives."""
         content = {"type": "ask", "id": about, "about": about, **body}
         data = {"method": "custom", "content": content}
         message = self.kernel._client.session.msg("comm_msg", {"comm_id": self.comm, "data": data})
+        if beside is not None:
+            message["header"]["subshell_id"] = beside
         self.kernel._client.shell_channel.send(message)
 
     def heard(self, wanted, timeout=30):
@@ -113,3 +116,30 @@ def test_where_the_view_was_not_built_one_line_says_how_to_get_it(kernel):
     assert (
         ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
     )
+
+
+@pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="a widget's messages wait behind the cell: the prompt asks")
+def test_a_cell_is_stepped_from_the_widget_while_it_blocks_the_kernel(page, kernel):
+    beside = subshell(kernel)
+    page.ask("step")
+    assert page.heard(lambda told: told.get("id") == "step")["answer"] is None
+    kernel.execute("x = 'before'")
+    asked = kernel.send("%%tape step\nx = ask('first')\nprint('over')")
+    page.heard(lambda told: told.get("about") == "step.probe")
+    page.ask("step.here", beside=beside)
+    stopped = page.heard(lambda told: told.get("about") == "step" and told["state"] == "stopped")
+    assert stopped["strands"][0]["call"]["place"] == ":1"
+    page.ask("step.do", do="over", beside=beside)
+    ran = kernel.collect(asked)
+    assert ran.ok and ran.stdout == "over\n", ran.traceback
+
+
+def subshell(kernel):
+    """A thread of the kernel beside the main one, as JupyterLab makes one for each comm."""
+    client = kernel._client
+    message = client.session.msg("create_subshell_request")
+    client.control_channel.send(message)
+    while True:
+        reply = client.get_control_msg(timeout=30)
+        if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+            return reply["content"]["subshell_id"]
