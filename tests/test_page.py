@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+import tracemalloc
 import zlib
 
 import pytest
@@ -164,3 +165,21 @@ def test_tape_show_html_writes_it_and_says_where(tmp_path):
     out = tmp_path / "sub" / "other.html"
     ran = CliRunner().invoke(command, ["show", str(tmp_path / "n.ipynb"), "--html", str(out), "--json"])
     assert json.loads(ran.output) == [{"page": str(out), "notes": []}]
+
+
+def test_what_calls_said_is_not_held_while_a_page_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "BLOCK", 10)
+    peaks = []
+    for calls in (20, 80):
+        tape = Recording(tmp_path / f"n{calls}.tapes" / "main.tape.yaml")
+        tape.run()
+        for number in range(calls):
+            tape.add(*fetched(f"https://h.test/{number}", random.Random(number).randbytes(60_000).hex().encode()))
+        tape.end()
+        cassette = Cassette.open(tape.cassette.path)
+        page.write(cassette, tmp_path / "warm.html")
+        tracemalloc.start()
+        page.write(cassette, tmp_path / "measured.html")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
