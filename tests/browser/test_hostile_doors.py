@@ -1,28 +1,23 @@
 """Text that would run, were it ever markup, in every door of a notebook: sidebar, widget, saved outputs with and without
 a kernel, static summaries, frames. One notebook and one cassette hold all payloads; forged messages come over its line.
 
-Open: the sidebar and the saved outputs without a kernel did not get as far as their last look on a loaded machine.
+Each payload is a row of its own; dense calls hold many at once, in every field, and are opened at every tab.
 """
 
 import json
-import os
-import re
 
 import pytest
 from playwright.sync_api import expect
 
 from tape_jupyter.calls import Reply, Request
 from tests.browser.conftest import fresh_page
-from tests.browser.jupyter import Notebook, write
-from tests.browser.payloads import HOSTILE, TAGS
-from tests.notebook import ROOT
+from tests.browser.jupyter import PANEL, Notebook, write
+from tests.browser.payloads import HOSTILE, VISIT, Watch
+from tests.browser.viewing import output_of, sidebar_of
 from tests.provider import Provider, Scripted
 from tests.spanned import Recording, fetched, tool
-from tests.tapes import ASK
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TAPE_NIGHTLY"), reason="takes minutes: make test-long")
-AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"
-PARTS = 6
+PARTS = 3
 SIZE = len(HOSTILE) // PARTS
 TAPED = range(2, 2 + PARTS)
 VIEW, FRAME, TEXTS = 2 + PARTS, 3 + PARTS, 4 + PARTS
@@ -30,30 +25,42 @@ VIEW, FRAME, TEXTS = 2 + PARTS, 3 + PARTS, 4 + PARTS
 SETUP = """%load_ext tape_jupyter
 import json, urllib3, pandas, tape_jupyter
 HOSTILE, pool = json.load(open("payloads.json")), urllib3.PoolManager()
-def ask(text, number):
-    body = {{"model": text, "system": text, "max_tokens": 9, "messages": [{{"role": "user", "content": text}}]}}
-    headers = {{"content-type": "application/json", "x-hostile": line(text)}}
-    pool.request("POST", f"{url}/{{number}}/v1/messages?{{line(text)}}", body=json.dumps(body), headers=headers, retries=False)
 def line(text):
     return "".join(each for each in text if " " <= each <= "~")
-def play(numbers):
-    for number in numbers:
-        text = HOSTILE[number]
+def fail(given):
+    raise ValueError(given)
+def play(part, texts):
+    body = {{"model": texts[0], "max_tokens": 9, "system": "\\n".join(texts), "messages": [{{"role": "user", "content": text}} for text in texts]}}
+    headers = {{"content-type": "application/json", **{{f"x-{{number}}": line(text) for number, text in enumerate(texts)}}}}
+    url = f"{url}/{{part}}/v1/messages?" + "&".join(map(line, texts))
+    pool.request("POST", url, body=json.dumps(body), headers=headers, retries=False)
+    try:
+        tape_jupyter.tool(name=texts[0])(fail)("\\n".join(texts))
+    except ValueError:
+        pass
+    for text in texts:
         with tape_jupyter.span(text):
-            ask(text, number)
             tape_jupyter.tool(name=text)(lambda given: given)(text)
 """
 TEXTS_OF = """frame = tape_jupyter.open("hostile.tapes/main.tape.yaml").frame()
 pandas.options.display.max_rows = pandas.options.display.max_colwidth = None
-frame[["name", "cell", "error", "url"]].drop_duplicates()"""
+frame[frame["kind"].isin(["model", "http"]) | frame["error"].notna()][["name", "cell", "error", "url"]]"""
+
+
+DONE = f"([path, count]) => {PANEL}.content.model.cells.get(count - 1).executionCount !== null"
 
 
 class Evil(Provider):
     """A provider whose every word is a payload."""
 
     def answer(self, seen):
-        text = HOSTILE[int(seen.path.split("/")[1])]
-        return Scripted(200, [("content-type", "application/json"), ("x-hostile", line(text))], [message(text)])
+        texts = part_of(int(seen.path.split("/")[1]))
+        headers = [("content-type", "application/json"), *((f"x-{at}", line(text)) for at, text in enumerate(texts))]
+        return Scripted(200, headers, [message(*texts)])
+
+
+def part_of(number):
+    return HOSTILE[number * SIZE : (number + 1) * SIZE]
 
 
 def line(text):
@@ -61,49 +68,63 @@ def line(text):
     return "".join(each for each in text if " " <= each <= "~")
 
 
-def message(text):
-    return json.dumps({
-        "id": text, "type": "message", "role": "assistant", "model": text, "stop_reason": text, "stop_sequence": text,
-        "content": [
+def message(*texts):
+    blocks = [
+        block
+        for text in texts
+        for block in (
             {"type": "thinking", "thinking": text, "signature": text}, {"type": "text", "text": text},
             {"type": "tool_use", "id": text, "name": text, "input": {text: text}},
-        ],
-        "usage": {"input_tokens": 3, "output_tokens": 2},
-    }).encode()  # fmt: skip
+            {"type": "image", "source": {"type": "base64", "media_type": text, "data": text}}, {"type": text, text: text},
+        )
+    ]  # fmt: skip
+    told = {"id": texts[0], "type": "message", "role": "assistant", "model": texts[0], "stop_reason": texts[0]}
+    return json.dumps({**told, "content": blocks, "usage": {"input_tokens": 3, "output_tokens": 2}}).encode()
+
+
+def question(*texts):
+    said = [{"role": "user", "content": text} for text in texts]
+    given = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": text, "content": text} for text in texts]}
+    ]
+    body = {
+        "model": texts[0],
+        "system": texts[0],
+        "messages": said + given,
+        "tools": [{"name": text} for text in texts],
+    }
+    address = f"https://api.anthropic.com/v1/messages?{'&'.join(texts)}"
+    return Request("POST", address, headers_of(texts), json.dumps(body).encode())
+
+
+def headers_of(texts):
+    return (("content-type", "application/json"), *((text if text.isascii() else "x", text) for text in texts))
 
 
 def record(path):
-    """A cassette of a run a payload: a reply, a tool that gives and one that raises, a page that was fetched."""
+    """A cassette: dense runs first, then a run a payload: a reply, and a page that was fetched."""
     tape = Recording(path)
+    for at in range(PARTS):
+        texts = part_of(at)
+        tape.run(
+            source=f"d{at:03}",
+            title=texts[0],
+            cell=texts[0],
+            **{f"n{number}": text for number, text in enumerate(texts)},
+        )
+        tape.add(question(*texts), Reply(200, headers_of(texts), (message(*texts),), (0.1,)), span=(texts[0],))
+        tape.add(*tool(texts[0], texts, **dict.fromkeys(texts, texts[0])))
+        tape.add(*tool(f"{texts[0]}!", error=ValueError("\n".join(texts))))
+        tape.add(*fetched("https://h.test/", "\n".join(texts).encode(), headers=(("content-type", "text/html"),)))
+        tape.end()
     for number, text in enumerate(HOSTILE):
         tape.run(source=f"{number:04}", title=text, cell=text)
-        body = {"model": text, "system": text, "messages": [{"role": "user", "content": text}]}
-        headers = (("content-type", "application/json"), ("x-hostile", text))
-        asked = Request("POST", f"https://api.anthropic.com/v1/messages?{text}", headers, json.dumps(body).encode())
-        tape.add(asked, Reply(200, headers, (message(text),), (0.1,)), span=(text,))
+        tape.add(question(text), Reply(200, headers_of([text]), (message(text),), (0.1,)), span=(text,))
         tape.add(*tool(text, text, **{"a": text}))
-        tape.add(*tool(f"{text}!", error=ValueError(text)))
         tape.add(
             *fetched(f"https://h.test/{text}", text.encode(), headers=(("content-type", "text/html"), ("x", text)))
         )
         tape.end()
-
-
-class Watch:
-    """What a page does that no recorded text may have it do."""
-
-    def __init__(self, page, home):
-        self.page, self.home = page, home
-        self.asked, self.boxes, self.said = [], [], []
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("console", lambda line: self.said.append(line) if line.type == "error" else None)
-        page.on("dialog", lambda dialog: (self.boxes.append(dialog.message), dialog.dismiss()))
-
-    def nothing_ran(self):
-        assert [frame.evaluate("globalThis.pwned") for frame in self.page.frames] == [None] * len(self.page.frames)
-        assert self.boxes == []
-        assert [url for url in self.asked if not url.startswith((self.home, "data:", "blob:", "about:"))] == []
-        assert [f"{each.text} {each.location}" for each in self.said if "tape" in f"{each.text} {each.location}"] == []
 
 
 @pytest.fixture(scope="module")
@@ -116,98 +137,59 @@ def hostile(lab, chromium):
         watch = Watch(page, lab.url)
         cells = [SETUP.format(url=provider.url)]
         for part in range(PARTS):
-            texts = HOSTILE[part * SIZE : (part + 1) * SIZE]
-            quoted = "\n".join(f"# {line(text)}" for text in texts)
-            cells.append(f"%%tape record\n{quoted}\nplay(range({part * SIZE}, {(part + 1) * SIZE}))")
+            quoted = "\n".join(f"# {line(text)}" for text in part_of(part))
+            cells.append(f"%%tape record\n{quoted}\nplay({part}, HOSTILE[{part * SIZE}:{(part + 1) * SIZE}])")
         cells += ["%tape view", "%tape frame", TEXTS_OF]
         notebook = Notebook(page, lab, write(folder / "hostile.ipynb", *cells)).open()
         notebook.watch = watch
-        for number in range(1, TEXTS + 1):
-            notebook.run(number)
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.wait_for_function(DONE, arg=[notebook.name, TEXTS])
+        notebook.idle()
         yield notebook
 
 
-def scroll(view):
-    """Draw every row of a list that is longer than its place; how many there are."""
+def visit(view, opened):
+    """Every row of a view is drawn, and its first `opened` ones are opened at every tab; what was seen."""
     tree = view.get_by_role("tree")
     expect(tree.get_by_role("treeitem").first).to_be_visible()
-    return tree.evaluate(
-        """async (tree) => {
-          let place = tree;
-          while (place && place.scrollHeight <= place.clientHeight) place = place.parentElement;
-          const seen = new Set(), look = () => tree.querySelectorAll('[role=treeitem]').forEach(row => seen.add(Number(row.dataset.row)));
-          const painted = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-          look();
-          for (let top = 0; place && top < place.scrollHeight; top += place.clientHeight) {
-            place.scrollTop = top;
-            for (let frames = 0; frames < 300 && Math.max(...seen) < Math.floor(top / 24); frames++) { await painted(); look(); }
-            await painted();
-            look();
-          }
-          if (place) place.scrollTop = 0;
-          await painted();
-          return seen.size;
-        }"""
-    )
+    seen = tree.evaluate(VISIT, opened)
+    assert seen["rows"] == seen["total"] and len(seen["spans"]) == opened, seen
+    told = "\n".join(seen["told"])
+    return seen, sum(text in told or line(text) in told for text in HOSTILE)
 
 
-def walk(view, count, *, opened=False):
-    """Open span after span, a tab each in turn. `opened`: an error among them has opened by itself."""
-    keys, panel = view.page.keyboard, view.get_by_role("tabpanel")
-    if opened:
-        panel.press("Escape")
-    view.get_by_role("treeitem").first.click()
-    for number in range(count):
-        expect(panel).not_to_be_empty()
-        tabs, more = view.get_by_role("tab"), view.get_by_label("More about it")
-        tabs.nth(number % tabs.count()).click()
-        if more.count():  # where the pane is too narrow for all tabs
-            options = more.evaluate("select => [...select.options].map(each => each.value).filter(Boolean)")
-            more.select_option(options[number % len(options)])
-        expect(panel).not_to_be_empty()
-        panel.press("Escape")
-        expect(panel).to_have_count(0)
-        keys.press("ArrowDown")
-        keys.press("Enter")
-
-
-def sidebar_of(notebook):
-    notebook.page.evaluate("() => window.jupyterapp.commands.execute('tape-jupyter:show')")
-    sidebar = notebook.page.locator(".tape-sidebar")
-    expect(sidebar).to_be_visible()
-    return sidebar
+DENSE = 4
+"""Rows of a dense run: its cell, a span, and the calls."""
 
 
 def test_there_are_enough_payloads():
     assert len(set(HOSTILE)) >= 200 and len(HOSTILE) % PARTS == 0
 
 
-def test_nothing_runs_in_the_sidebar(hostile):
-    sidebar = sidebar_of(hostile)
-    assert scroll(sidebar) > 5 * len(HOSTILE)
-    walk(sidebar, 5 * len(TAGS), opened=True)
-    hostile.watch.nothing_ran()
-
-
-def test_nothing_runs_in_the_widget(hostile):
-    view = hostile.cell(VIEW).locator(".tape-view")
+@pytest.mark.parametrize("place", ["sidebar", "widget"])
+def test_nothing_runs_in(hostile, place):
+    view = sidebar_of(hostile) if place == "sidebar" else hostile.cell(VIEW).locator(".tape-view")
     view.scroll_into_view_if_needed()
-    assert scroll(view) > 5 * len(HOSTILE)
-    walk(view, len(TAGS), opened=True)
+    seen, shown = visit(view, (DENSE + 2) * PARTS)
+    assert seen["rows"] > 5 * len(HOSTILE) and shown == len(HOSTILE)
+    assert {"Conversation", "Request", "Reply", "Raw", "Headers", "Timing", "Kit", "Diff"} <= set(seen["tabs"])
     hostile.watch.nothing_ran()
 
 
-def outputs_show(notebook, walked):
-    """All rows of each saved output, and some spans in full."""
+def outputs_show(notebook):
+    """All rows of each saved output, and its dense calls in full; how many payloads were seen, and the tabs."""
+    found, tabs = 0, set()
     for number in TAPED:
-        output = notebook.cell(number).locator(".tape-output")
-        output.scroll_into_view_if_needed()
-        assert scroll(output) > 2 * SIZE
-    walk(output, walked)
+        seen, shown = visit(output_of(notebook, number), DENSE)
+        assert seen["rows"] > 2 * SIZE
+        found += shown
+        tabs |= set(seen["tabs"])
+    return found, tabs
 
 
 def test_nothing_runs_in_saved_outputs_beside_their_kernel(hostile):
-    outputs_show(hostile, 24)
+    shown, tabs = outputs_show(hostile)
+    assert shown >= len(HOSTILE) and {"Source", "Conversation"} <= tabs
     hostile.watch.nothing_ran()
 
 
@@ -233,7 +215,7 @@ def test_nothing_runs_in_saved_outputs_without_a_kernel(hostile, page, lab):
     watch = Watch(page, lab.url)
     copied = Notebook(page, lab, copy).open(kernel=False)
     page.locator(".jp-Dialog .jp-mod-reject").click()  # "No Kernel"
-    outputs_show(copied, 24)
+    assert outputs_show(copied)[0] >= len(HOSTILE)
     watch.nothing_ran()
 
 
@@ -250,7 +232,7 @@ def test_nothing_runs_in_the_static_summaries_of_a_trusted_notebook(hostile, pag
             expect(output).to_be_visible()
             output.evaluate("node => node.querySelectorAll('details').forEach(each => each.open = true)")
             shown += texts_of(output)
-        assert shown >= 3 * 200
+        assert shown >= 2 * 200
         watch.nothing_ran()
 
 
@@ -272,70 +254,19 @@ def test_nothing_runs_in_an_exported_page(hostile, page, tmp_path):
     watch.nothing_ran()
 
 
-# ---------------------------------------------------------------- what axe-core says of the view in its places
-
-
-STORY = (
-    "%load_ext tape_jupyter\n" + ASK.replace("URL", "{url}"),
-    "%%tape record\nmood = ask('Classify: no access to my billing information')\nprint('mood:', mood)",
-    "print('TONE', mood.upper())",
-    "%tape view",
-)
-
-
-@pytest.fixture(scope="module")
-def story(lab, chromium):
-    """A notebook of one recorded reply, a cell that hangs on it, and a widget."""
-    with Provider() as provider, fresh_page(chromium) as page:
-        cells = [each.replace("{url}", provider.url) for each in STORY]
-        notebook = Notebook(page, lab, write(lab.root / "axe" / "churn.ipynb", *cells)).open()
-        page.add_script_tag(path=AXE)
-        for number in range(1, len(STORY) + 1):
-            notebook.run(number)
-        yield notebook
-
-
-SERIOUS = """async () => {
-  const place = document.querySelector('[data-axe]');
-  const { violations } = await axe.run(place);
-  return violations.filter(each => ['serious', 'critical'].includes(each.impact)).map(each => [each.id, each.nodes[0].html, each.nodes[0].failureSummary]);
-}"""
-THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
-
-
-def nothing_serious(view, what):
-    """In the light theme and in the dark one."""
-    page = view.page
-    view.evaluate(
-        "node => { document.querySelector('[data-axe]')?.removeAttribute('data-axe'); node.dataset.axe = ''; }"
-    )
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        page.evaluate(THEME, theme)
-        page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-        assert page.evaluate(SERIOUS) == [], (what, theme)
-
-
-@pytest.mark.parametrize("place", ["sidebar", "widget"])
-def test_axe_finds_nothing_serious_from_the_list_to_the_comparison(story, place):
-    view = sidebar_of(story) if place == "sidebar" else story.cell(len(STORY)).locator(".jp-OutputArea-output").first
-    view.scroll_into_view_if_needed()
-    call = view.get_by_role("treeitem").nth(1)
-    expect(call).to_be_visible()
-    nothing_serious(view, "the list")
-    call.click()
-    expect(view.get_by_role("tabpanel")).not_to_be_empty()
-    nothing_serious(view, "a call")
-    view.get_by_role("button", name="Edit reply").click()
-    view.get_by_label("text", exact=True).fill(f"furious in the {place}")
-    expect(view.locator("ins").first).to_be_visible()
-    nothing_serious(view, "the edit pane")
-    view.get_by_label("as take").fill(f"angry-{place}")
-    view.get_by_role("button", name="Save").click()
-    expect(view.get_by_role("heading", name=re.compile(r"Re-run 2 of \d cells"))).to_be_visible()
-    nothing_serious(view, "the plan")
-    view.get_by_role("button", name="Re-run").click()
-    expect(view.get_by_role("heading", name=re.compile("2 cells ran"))).to_be_visible()
-    nothing_serious(view, "the comparison")
+def test_what_does_run_is_noticed(hostile):
+    """The marks that all of these look for, set on purpose: in the page, and within a view."""
+    places = [hostile.page.locator("body"), hostile.cell(VIEW).locator(".tape-view").first]
+    for place in places:
+        place.evaluate(
+            "(node, html) => { const made = document.createElement('p'); node.append(made); made.innerHTML = html; }",
+            HOSTILE[1],
+        )
+        hostile.page.wait_for_function("globalThis.pwned === 1")
+        with pytest.raises(AssertionError, match="onerror"):
+            hostile.watch.nothing_ran()
+        hostile.watch.forget()
+    hostile.watch.nothing_ran()
 
 
 # ---------------------------------------------------------------- messages that no view of ours sends (HOSTILE.md 76)
@@ -354,7 +285,7 @@ def forged(span):
     return [
         {"about": "eval", "code": "globals()['pwned'] = 1"}, {"about": "__class__"}, {"about": ["detail"]}, {"about": None},
         {"about": "detail", "span": 7}, {"about": "detail", "span": {"__proto__": 1}}, {"about": "raw", "span": span, "side": "both"},
-        {"about": "spans", "from": "0", "limit": -1}, {"about": "mode", "mode": "live; rm -rf"},
+        {"about": "spans", "from": "0", "limit": -1}, {"about": "find", "words": ["x"], "from": 0}, {"about": "mode", "mode": "live; rm -rf"},
         {"about": "edit", "span": "r-none/00000000"}, {"about": "check", "span": span, "edit": {"form": "eval"}},
         {"about": "override", "span": "../../etc/passwd", "edit": edit, "take": "t", "accept": True},
         {"about": "override", "span": span, "edit": [edit], "take": "t", "accept": True},
