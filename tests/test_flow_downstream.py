@@ -2,7 +2,7 @@
 
 The truth of the cases was found by running each history again with another reply and comparing outputs, values, files
 and the state of the process. `hidden_state.json` holds ways in which state hides: in libraries, modules, closures,
-files, tasks, magics. `shared_objects.json` holds objects that are at two places and cells whose neighbours look alike:
+files, tasks, magics; `everyday.json` what notebooks are made of: agents, histories of messages, frames, caches, plots. `shared_objects.json` holds objects that are at two places and cells whose neighbours look alike:
 these are told to depend more often than they do.
 """
 
@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import flow_score
-from tape_jupyter.flow.downstream import HOLDS, Taints, downstream
+from tape_jupyter.flow.downstream import HOLDS, downstream
 from tape_jupyter.flow.history import Entry, History, Step
+from tape_jupyter.flow.taints import Taints
 
 CASES = Path(__file__).parent / "flow_cases"
 pytestmark = pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="each case runs in a forked process")
@@ -24,7 +25,7 @@ def prepared():
     flow_score.prepare()
 
 
-@pytest.mark.parametrize(("file", "precision"), [("public.json", 0.80), ("hidden_state.json", 0.80)])
+@pytest.mark.parametrize(("file", "precision"), [("public.json", 0.85), ("hidden_state.json", 0.85), ("everyday.json", 0.80)])
 def test_no_cell_that_depends_is_missed_and_four_of_five_that_are_told_depend(file, precision):
     rows, failures = flow_score.score(json.loads((CASES / file).read_text()))
     missed = {name: sorted(cells) for name, _, cells, *_ in rows if cells}
@@ -37,7 +38,7 @@ def test_no_cell_is_missed_where_objects_are_at_two_places_though_neighbours_are
     rows, failures = flow_score.score(json.loads((CASES / "shared_objects.json").read_text()))
     assert not failures
     assert not {name: sorted(cells) for name, _, cells, *_ in rows if cells}
-    assert flow_score.sums(rows)[1] >= 0.65
+    assert flow_score.sums(rows)[1] >= 0.72
 
 
 def entry(index, *steps):

@@ -7,11 +7,10 @@ steps may not be reached (it may raise now), so they are tainted too.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
-from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, REPLY, Entry, History, Step, covers, name_of
+from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, REPLY, Entry, History, Step, name_of
+from tape_jupyter.flow.taints import Differing, Taints
 
 HOLDS = "holds the changed reply"
 
@@ -26,19 +25,20 @@ def downstream(history: History, changed: Iterable[int] | Lines) -> dict[int, tu
     A mapping tells the lines at which the changed call may have been made, where they are known: what the entry did
     before them is as it was.
     """
-    return {index: reasons for index, (reasons, _) in traced(history, changed).items()}
+    return traced(history, changed)[0]
 
 
-def traced(history: History, changed: Iterable[int] | Lines) -> dict[int, tuple[tuple[str, ...], frozenset[str]]]:
-    """As downstream(), with all that may differ after each of these entries."""
+def traced(history: History, changed: Iterable[int] | Lines) -> tuple[dict[int, tuple[str, ...]], Differing]:
+    """As downstream(), with what may differ after each of these entries."""
     lines = changed if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    taints = Taints()
-    found: dict[int, tuple[tuple[str, ...], frozenset[str]]] = {}
+    taints, differing = Taints(), Differing()
+    found: dict[int, tuple[str, ...]] = {}
     for entry in history:
         reasons = walk(entry, taints, lines)
         if reasons:
-            found[entry.index] = tuple(reasons), frozenset(taints)
-    return found
+            found[entry.index] = tuple(reasons)
+        differing.passed(entry.index, taints, depends=bool(reasons))
+    return found, differing
 
 
 def walk(entry: Entry, taints: Taints, lines: Lines) -> list[str]:
@@ -105,89 +105,6 @@ def _is_name(read: str) -> bool:
 
 
 _WORLD = frozenset({"file", "ambient", "library", "output"})
-
-
-class Taints:
-    """What may differ in the changed world, and who wrote it."""
-
-    def __init__(self) -> None:
-        self._by: dict[str, Entry] = {}
-        self._roots: dict[str, set[str]] = defaultdict(set)
-        self._names: set[str] = set()
-        self._clean: set[str] = set()
-        """Names bound for certain since "*" was tainted."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._by))
-
-    def __bool__(self) -> bool:
-        return bool(self._by)
-
-    def copy(self) -> Taints:
-        fresh = Taints()
-        for resource, entry in self._by.items():
-            fresh.add(resource, entry)
-        fresh._clean |= self._clean
-        return fresh
-
-    def add(self, resource: str, entry: Entry) -> None:
-        self._by[resource] = entry
-        if resource == EVERYTHING:
-            self._clean.clear()
-        self._clean.discard(resource)
-        root = _root(resource)
-        self._roots[root].add(resource)
-        if name_of(resource) is not None:
-            self._names.add(resource)
-
-    def clear(self, resource: str) -> None:
-        """It was written anew, and so are its parts."""
-        if EVERYTHING in self._by:
-            self._clean.add(resource)
-        root = _root(resource)
-        for each in [
-            t for t in self._roots.get(root, ()) if t == resource or t.startswith((f"{resource}.", f"{resource}["))
-        ]:
-            self._roots[root].discard(each)
-            self._names.discard(each)
-            del self._by[each]
-        if root in self._roots and not self._roots[root]:
-            del self._roots[root]
-
-    def hits(self, step: Step) -> list[tuple[str, str, Entry]]:
-        """(what it reads, what was written, by whom)."""
-        if not self._by:
-            return []
-        wide = EVERYTHING in self._roots
-        near = [
-            r for r in step.reads if (root := _root(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))
-        ]
-        found = []
-        for read in sorted(near):
-            written = read if read in self._by else next((w for w in self._candidates(read) if covers(w, read)), None)
-            if written is not None:
-                found.append((read, written, self._by[written]))
-        return found
-
-    def reach(self, needs: Iterable[str]) -> bool:
-        """Whether something that a thing depends on may differ."""
-        if not self._by:
-            return False
-        return any(need in self._by or any(covers(w, need) for w in self._candidates(need)) for need in needs)
-
-    def _candidates(self, read: str) -> list[str]:
-        if read == EVERYTHING:
-            return sorted(self._names) or (sorted(self._roots.get(EVERYTHING, ())))
-        near = sorted(self._roots.get(_root(read), ()))
-        name = name_of(read)
-        wide = self._roots.get(EVERYTHING, ()) if name is not None and name not in self._clean else ()
-        return [*near, *wide]
-
-
-@lru_cache(65536)
-def _root(resource: str) -> str:
-    """Resources of different roots never cover each other, but for "*"."""
-    return name_of(resource) or resource.partition(":")[0]
 
 
 def said(entry: Entry, step: Step, hits: list[tuple[str, str, Entry]]) -> list[str]:

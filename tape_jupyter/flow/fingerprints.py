@@ -273,7 +273,7 @@ class _Walk:
         self.say(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
         for piece in _pieces(value, kind):
             inner = set(map(type, piece))
-            sizes = map(sys.getsizeof, piece)
+            sizes: Iterable[int] = map(sys.getsizeof, piece)
             if kind is dict:
                 inner.update(map(type, piece.values()))
                 sizes = itertools.chain(sizes, map(sys.getsizeof, piece.values()))

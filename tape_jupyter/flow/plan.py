@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from tape_jupyter.flow.downstream import Lines, traced
 from tape_jupyter.flow.history import EVERYTHING, Entry, History
-from tape_jupyter.flow.versions import BEGINNING, Versions, thing_of
+from tape_jupyter.flow.taints import Differing
+from tape_jupyter.flow.versions import BEGINNING, Versions
 from tape_jupyter.spans.cells import title_of
 
 Role = Literal["changed", "downstream", "restores"]
@@ -76,8 +77,7 @@ class _Draft:
     roles: dict[int, Role] = field(default_factory=dict)
     hermetic: list[str] = field(default_factory=list)
     todo: list[int] = field(default_factory=list)
-    differs: dict[int, set[str]] = field(default_factory=dict)
-    """By entry, the things that may differ after it; nothing is known of an entry that is not here."""
+    differing: Differing = field(default_factory=Differing)
 
     def add(self, index: int, role: Role, reason: str) -> None:
         if index not in self.roles or (role == "downstream" and self.roles[index] == "restores"):
@@ -106,8 +106,8 @@ def plan(
     """
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    for index, (reasons, tainted) in traced(history, lines).items():
-        draft.differs[index] = {EVERYTHING} if EVERYTHING in tainted else {t for r in tainted if (t := thing_of(r))}
+    found, draft.differing = traced(history, lines)
+    for index, reasons in found.items():
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
     adopted = (
@@ -154,18 +154,15 @@ def _repeat_changes(draft: _Draft, entry: Entry) -> None:
         if index is not None and not draft.versions.makes(thing, index):
             depends = draft.roles[entry.index] != "restores" and _differs(draft, entry.index, thing)
             draft.add(index, "downstream" if depends else "restores", f"changes {_named(thing)} after {entry.title}")
-            if depends and index in draft.differs:
-                draft.differs[index].add(thing)
-            elif depends:
-                draft.differs[index] = {thing}
+            if depends:
+                draft.differing.add(index, thing)
 
 
 def _differs(draft: _Draft, index: int, thing: str) -> bool:
     """Whether a thing may differ after an entry: then who changes it next leaves it otherwise, too."""
     if ":" in thing and not thing.startswith("ambient:"):
         return False
-    known = draft.differs.get(index)
-    return known is None or thing in known or EVERYTHING in known
+    return draft.differing.after(index, thing)
 
 
 def _named(thing: str) -> str:

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from tape_jupyter.flow.downstream import Taints, walk
+from tape_jupyter.flow.downstream import walk
 from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
+from tape_jupyter.flow.taints import Taints
 from tape_jupyter.flow.versions import Versions, changed_by, needed_by, thing_of
 
 _EQUAL = "what it depends on came out equal"
@@ -174,11 +175,16 @@ class Rerun:
                 self._taints.clear(thing)
             elif hit or thing not in self._new:
                 self._new.add(thing)
-                self._taint(thing, entry, outcome)
+                if not (hit and self._is_told(thing)):
+                    self._taint(thing, entry, outcome)
         if entry.outputs and entry.outputs == outcome.outputs:
             self._taints.clear(f"output:{entry.number}")
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
             self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+
+    def _is_told(self, thing: str) -> bool:
+        """Whether it is known which parts of it differ."""
+        return any(each == thing or each.startswith((f"{thing}.", f"{thing}[")) for each in self._taints)
 
     def _taint(self, thing: str, entry: Entry, outcome: Entry) -> None:
         """The parts of it that were written, where these are known; else all of it."""

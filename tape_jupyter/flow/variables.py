@@ -26,7 +26,7 @@ SHELLS = re.compile(r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_ex
 """Names that the shell itself keeps in the notebook's namespace."""
 LEAST = 0.002
 """Seconds that are always spent on a value again."""
-SPARE = 0.0001
+SPARE = 0.00005
 """Seconds a cell for values that nothing says were reached; what a cell leaves of them is the next one's."""
 MISSING: Any = object()
 _STILL = (type(None), bool, int, float, complex, str, bytes, types.ModuleType, types.BuiltinFunctionType)
