@@ -24,6 +24,7 @@ from tape_jupyter.takes import Base, Prefix
 __all__ = ["TORN", "WHOLE_CHECK", "Book", "Entry", "Overridden"]
 
 WHOLE_CHECK = 1024 * 1024  # bytes: files up to this size are parsed whole when opened
+_KEPT = 2 * WHOLE_CHECK  # bytes of replies that are kept of such a file: what the check restored need not be made again
 
 
 class Book(Index):
@@ -33,6 +34,8 @@ class Book(Index):
         super().__init__(path, of=of, journal=journal, depth=depth)
         self._histories = Histories(self.place, self.folded_body)
         self._ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._replies)
+        self._kept: dict[int, tuple[Reply, bool]] = {}  # by the offset of the call's record
+        self._room = _KEPT
 
     @classmethod
     def open(cls, path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Self:
@@ -57,6 +60,7 @@ class Book(Index):
     def _forget(self) -> None:
         super()._forget()
         self._ahead.forget()
+        self._kept, self._room = {}, _KEPT
 
     def head(self, entry: Entry) -> dict[str, Any]:
         try:
@@ -91,7 +95,8 @@ class Book(Index):
     def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
         """The reply, byte for byte, and whether it was edited by hand."""
         if self.base is None:
-            return self._ahead.get(entry, self.calls)
+            kept = None if entry.more else self._kept.get(entry.offset)
+            return self._ahead.get(entry, self.calls) if kept is None else kept
         if entry.book is not self:
             return self.base.reply(entry)
         return self._replies([entry])[0]  # few calls are a take's own, and they do not lie in the order of `calls`
@@ -123,7 +128,17 @@ class Book(Index):
                 _require_fit(entry, reply)
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
+        self._keep(entry, reply, edited)
         return reply, edited
+
+    def _keep(self, entry: Entry, reply: Reply | Value, edited: bool) -> None:
+        """Hold on to a reply of a small file: it is read twice at least, by the check and by the replay."""
+        if self.size > WHOLE_CHECK or self.base is not None or entry.more:
+            return
+        if isinstance(reply, Reply) and reply.error is None:
+            size = sum(map(len, reply.chunks)) + 100 * len(reply.chunks) + 500  # with what Python adds to each
+            if size <= self._room:
+                self._kept[entry.offset], self._room = (reply, edited), self._room - size
 
     def section(self, entry: Entry, name: str) -> dict[str, Any]:
         """`request:` or `response:` of a call of this very file as it stands there, its long texts brought back."""
@@ -133,7 +148,7 @@ class Book(Index):
             raise self.at(error, entry.offset) from error
 
     def _section_of(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
-        section = tapetext.top(text, name)
+        section = tapetext.top(text, name, last=name == "response")
         if not isinstance(section, dict):
             raise CassetteError(f"call {entry.id} has no {name}", line=2)
         return self._with_assets(section) if assets.MARK in text else section
@@ -196,7 +211,9 @@ class Book(Index):
         if entry.more:
             self.reply(entry)
         elif not assets.names(response):
-            records.reply_of(response)
+            reply, edited = records.reply_of(response)
+            if isinstance(reply, Reply):
+                self._keep(entry, records.true_length(reply, edited), edited)
 
     def _shape_below(self, name: tuple[str, str]) -> Shape:
         """The shape of a body that a request of this take may refer to."""

@@ -108,19 +108,21 @@ class _Shelf:
 
     def __init__(self, calls: list[Recorded]) -> None:
         self.left = calls[::-1]  # the next one last
-        self.lanes: dict[str, list[Recorded]] | None = None
-        if len(calls) > 1:  # most keys have one call, and there are as many shelves as keys
-            self.lanes = {}
-            for call in self.left:
-                self.lanes.setdefault(call.lineage, []).append(call)
+        self.lanes: dict[str, list[Recorded]] = {}
+        for call in self.left:
+            self.lanes.setdefault(call.lineage, []).append(call)
 
     def take(self, lineage: str, served: set[tuple[str, str]]) -> Recorded | None:
-        for lane in (self.lanes.get(lineage) if self.lanes else None, self.left):
+        for lane in (self.lanes.get(lineage), self.left):
             while lane:
                 call = lane.pop()
                 if (call.run, call.id) not in served:
                     return call
         return None
+
+
+_TAKEN: list[_Shelf] = []
+"""Of a key whose only call was taken: one for all keys, of which there are as many as calls. Never changed."""
 
 
 class Player:
@@ -271,25 +273,29 @@ class Player:
     def _take(self, execution: Execution, key: str, lineage: str) -> Recorded | None:
         shelves = execution.shelves.get(key)
         if shelves is None:
-            shelves = execution.shelves[key] = self._shelves(execution, key)
+            found = execution.matching(key)
+            if len(found) == 1:  # nearly always: then there is nothing to tell apart
+                execution.shelves[key] = _TAKEN
+                return found[0] if self._counts(execution, found[0]) and self.claim(execution, found[0]) else None
+            shelves = execution.shelves[key] = self._shelves(execution, found)
         for shelf in shelves:
             call = shelf.take(lineage, execution.served)
             if call is not None:
-                name = (call.run, call.id)
-                execution.served.add(name)
-                self._served[name] += 1
+                self.claim(execution, call)
                 return call
         return None
 
-    def _shelves(self, execution: Execution, key: str) -> list[_Shelf]:
-        """The recorded calls with that key, nearest runs first; of those further off, the least served first."""
-        found = execution.matching(key)
+    def _counts(self, execution: Execution, call: Recorded) -> bool:
+        """Whether the call is of a run that this execution may be served from."""
+        self.current()
+        return call.run in (self._place if execution.places is None else execution.places)
+
+    def _shelves(self, execution: Execution, found: Sequence[Recorded]) -> list[_Shelf]:
+        """Recorded calls with one key, nearest runs first; of those further off, the least served first."""
         if not found:
             return []
         own = self._own_runs(execution)
         place = self._place if execution.places is None else execution.places
-        if len(found) == 1:  # nearly always
-            return [_Shelf([found[0]])] if found[0].run in place else []
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted((c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)):
             near = own.get(call.run, 2)

@@ -49,7 +49,7 @@ _KEY_ONLY, _PLAIN, _ESCAPES, _BARE, _INT, _FLOAT, _LITERAL, _FLAT, _EMPTY = rang
 Line = tuple[int, int, str | None, int, Any]
 """A line as it is read: its columns before and after the dashes, its key, the kind of its value, the value."""
 
-_SHORT_LINE, _LINES_KEPT = 96, 4096
+_SHORT_LINE, _LINES_KEPT = 72, 4096  # a line with a digest is longer, and the only one of its kind
 _lines: dict[str, Line] = {}
 
 
@@ -77,12 +77,17 @@ class Reader:
         """The names of the top-level keys, in order."""
         return [self.key(found.start(1), found[1]) for found in _TOP_KEY.finditer(self.text, HEAD - 1)]
 
-    def part(self, name: str) -> tuple[int, int] | None:
-        """From where to where the lines of a top-level key run; None if it is absent."""
+    def part(self, name: str, *, last: bool = False) -> tuple[int, int] | None:
+        """From where to where the lines of a top-level key run; None if it is absent.
+
+        `last`: it is known to be a record's last key, and all that follows is read with it.
+        """
         mark = f"\n{name}:"
         start = self.text.find(mark) + 1
         if not start:
             return None
+        if last:
+            return start, len(self.text) - TAIL
         stop = _TOP_LINE.search(self.text, start)
         end = stop.end() if stop else len(self.text)  # there always is one: the closing `...`
         if not (_TOP_KEY.match(self.text, end - 1) or self.text.startswith("...\n", end)):

@@ -200,13 +200,14 @@ def keys(text: str) -> list[str]:
     return Reader(text, 1).names()
 
 
-def top(text: str, name: str, *, first_line: int = 1) -> Any:
-    """The value of one top-level key of a record (`response`); None if it is absent. The rest stays unread.
+def top(text: str, name: str, *, first_line: int = 1, last: bool = False) -> Any:
+    """The value of one top-level key of a record (`request`); None if it is absent. The rest stays unread.
 
     `name` is a bare word. Raises CassetteError as `parse` does for flaws in this part, and if the key is there twice.
+    `last`: it is the last key of a record; what follows all the same is read with it.
     """
     reader = Reader(text, first_line)
-    where = reader.part(name)
+    where = reader.part(name, last=last)
     return None if where is None else reader.read(*where)[name]
 
 

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from tape_jupyter import tapetext
+from tape_jupyter import records, tapetext
 from tape_jupyter.calls import Where
 from tape_jupyter.cassette import WHOLE_CHECK, Cassette
 from tape_jupyter.errors import CassetteError
@@ -86,6 +86,40 @@ def test_an_entry_of_a_file_that_was_edited_meanwhile_is_not_misread(path):
     for entry in entries[1:]:
         with pytest.raises(CassetteError, match="changed while it was in use"):
             entry.reply()
+
+
+def test_what_the_check_of_a_small_file_restored_is_not_made_again(path, monkeypatch):
+    recorder = Recorder(path)
+    for n in range(9):
+        recorder.add(request({"q": n}), reply(f"answer {n}"))
+    tape = Cassette.open(path)
+    made = []
+    restored = records.reply_of
+    monkeypatch.setattr(records, "reply_of", lambda section: made.append(section) or restored(section))
+    for _ in range(2):
+        assert [json.loads(entry.reply().body)["content"] for entry in tape.calls] == [f"answer {n}" for n in range(9)]
+    assert not made
+
+
+def test_what_was_kept_is_forgotten_when_the_file_changes_or_a_reply_goes_on(path):
+    recorder = Recorder(path)
+    first, other = (recorder.add(request({"q": n}), reply(f"answer {n}")) for n in range(2))
+    tape = Cassette.open(path)
+    recorder.tape.append_more(first, reply(" and more"), recorder.secrets)
+    assert tape.refresh()
+    assert tape.calls[0].reply().body == first.reply().body != tape.calls[1].reply().body == other.reply().body
+    path.write_text(path.read_text().replace("answer 1", "ANSWER 1"))
+    assert tape.refresh() and b"ANSWER 1" in tape.calls[1].reply().body and tape.calls[1].edited()
+
+
+def test_of_a_large_file_and_of_large_replies_nothing_is_kept(path, monkeypatch):
+    recorder = Recorder(path)
+    entries = [recorder.add(request({"q": n}), reply("long " * 5_000, chunks=5_000)) for n in range(9)]
+    for size in (WHOLE_CHECK, 0):
+        monkeypatch.setattr("tape_jupyter.book.WHOLE_CHECK", size)
+        tape = Cassette.open(path, check="whole")
+        assert [entry.reply() for entry in tape.calls] == [entry.reply() for entry in entries]
+        assert len(tape._kept) == (size and 3)  # 2 MiB hold three replies of 5,000 chunks
 
 
 @pytest.fixture(scope="module")

@@ -121,6 +121,15 @@ def test_one_part_can_be_read_without_the_others():
     assert head(TEXT, "call") == {}
 
 
+def test_a_last_part_is_read_with_what_follows_it():
+    assert top(TEXT, "response", last=True) == CALL["response"]
+    assert top(TEXT.replace("...\n", "more: 1\n...\n"), "response", last=True) == CALL["response"]
+    for flaw in ("response: 1\n", "more: &x 1\n", "lost its indentation\n"):
+        with pytest.raises(CassetteError) as caught:
+            top(TEXT.replace("...\n", flaw + "...\n"), "response", last=True)
+        assert caught.value.line == TEXT.count("\n")
+
+
 def test_a_flaw_elsewhere_does_not_keep_a_part_from_being_read():
     assert top(TEXT.replace("max_tokens: 200", "max_tokens: &x 200"), "response") == CALL["response"]
 

@@ -16,10 +16,12 @@ PATIENCE = 60.0
 
 def headers(reply: Reply) -> Headers:
     """The recorded headers; of a whole body that was edited, the length is that of the body as it is now."""
-    declared = reply.header("content-length") and not reply.header("transfer-encoding")
+    declared = reply.header("content-length")
     if reply.end != "complete" or not reply.chunks or not declared:
         return reply.headers
     length = str(sum(map(len, reply.chunks)))
+    if declared == length or reply.header("transfer-encoding"):
+        return reply.headers
     return tuple((name, length if name.lower() == "content-length" else value) for name, value in reply.headers)
 
 

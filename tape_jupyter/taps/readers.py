@@ -59,11 +59,14 @@ def read(kind: str) -> int | None:
     """Nanoseconds on the tape's clock of that kind (pins.clock.Kind) for the code that called the caller of this; None
     where its time is real.
     """
-    clock = clock_here()
-    if clock is None or not clock.holds:
+    origin = ORIGIN.get()
+    if origin is None or SENDING.get():
         return None
     module = sys._getframe(2).f_globals.get("__name__")  # noqa: SLF001 - as module_of does, a call less
     if is_plumbing(module):
+        return None
+    clock = getattr(origin.cell, "clock", None)
+    if clock is None or not clock.holds or clock.pid != os.getpid():
         return None
     settle()
     origin = ORIGIN.get()
