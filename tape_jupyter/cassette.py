@@ -190,13 +190,12 @@ class Cassette(Derived):
         self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets, *, scrub: bool
     ) -> tuple[dict[str, Any], Callable[[str], None]]:
         """The record of a call, and what to do once it is committed."""
-        request = records.request_section(call, secrets, head.asked)
-        response = records.response_section(reply, secrets, head.said)
         if scrub:
             head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
+        request = records.request_section(call, secrets, head.asked, digest=not head.exact)  # `exact` is one
+        response = records.response_section(reply, secrets, head.said)
+        if scrub:
             request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
-        if head.exact:
-            request.pop("sha256", None)  # `exact` is the request's digest
         self._prime(head.run)
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:

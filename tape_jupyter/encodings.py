@@ -67,6 +67,8 @@ def decoder(content_encoding: str = "") -> Decoder:
 
 def codings(content_encoding: str) -> tuple[str, ...]:
     """The codings of a content-encoding header in the order they were applied, identity left out."""
+    if not content_encoding:
+        return ()
     names = (name.strip().lower() for name in content_encoding.split(","))
     return tuple(_ALIASES.get(name, name) for name in names if name not in ("", "identity"))
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 
-def imported() -> Iterator[tuple[str, str]]:
+def imported() -> list[tuple[str, str]]:
     """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not wake up."""
-    for name, module in list(sys.modules.items()):
-        if name != "__main__" and (path := _file(module)):
-            yield name, path
+    files = [(name, getattr(module, "__dict__", _NONE).get("__file__")) for name, module in list(sys.modules.items())]
+    return [(name, path) for name, path in files if path and isinstance(path, str) and name != "__main__"]
 
 
-def _file(module: Any) -> str:
-    path = getattr(module, "__dict__", {}).get("__file__")
-    return path if isinstance(path, str) else ""
+_NONE: Mapping[str, Any] = {}
 
 
 def distributions() -> list[str]:
@@ -34,8 +31,9 @@ def distributions() -> list[str]:
 
 def _tops() -> Iterator[tuple[str, str]]:
     """`numpy`, and `google/genai` where the top is a namespace that several distributions share, with a file each."""
-    shared = {name for name, module in list(sys.modules.items()) if "." not in name and not _file(module)}
-    for name, path in imported():
+    files = imported()
+    shared = {name for name in list(sys.modules) if "." not in name}.difference(name for name, _ in files)
+    for name, path in files:
         top, _, rest = name.partition(".")
         if not rest:
             yield top, path

@@ -10,11 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from tape_jupyter.bodies import decode
+from tape_jupyter.bodies.dialects import encoder
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.freezing.effects import frozen_or_type
@@ -117,7 +120,11 @@ def told_by_headers(request: Request) -> list[tuple[str, str]]:
 
 def canonical_url(url: str, secrets: Secrets) -> str:
     """The URL as it counts: without query keys that say nothing, or whose value is held back as a secret."""
-    clean = secrets.scrub_url(url)
+    return _canonical_url(secrets.scrub_url(url))
+
+
+@lru_cache(maxsize=256)
+def _canonical_url(clean: str) -> str:
     try:
         parts = urlsplit(clean)
     except ValueError:  # a record edited by hand; no client sends such a URL
@@ -169,7 +176,7 @@ def json_value(body: bytes) -> Any:
     if body[:1] not in (b"{", b"["):
         return None
     try:
-        return json.loads(body, parse_float=_number)
+        return _decoder.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError):
         return None
 
@@ -179,8 +186,12 @@ def _number(text: str) -> float | int:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+_decoder = json.JSONDecoder(parse_float=_number)
+"""Made once: `json.loads` makes one for each body."""
+
+
+canonical = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
+"""The text of a plain structure that is the same for equal ones."""
 
 
 # ---------------------------------------------------------------- how two calls differ

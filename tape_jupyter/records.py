@@ -121,11 +121,17 @@ def kit_whole(record: Mapping[str, Any], own: Mapping[str, Any], base: Mapping[s
     return {name: told for name, told in kit.items() if told is not None}
 
 
-def request_section(call: Request | FunctionCall, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
-    """`request:` of a record: what was asked, without what may not be kept. `parsed` is its JSON, where it was read."""
+def request_section(
+    call: Request | FunctionCall, secrets: Secrets, parsed: Any = None, *, digest: bool = True
+) -> dict[str, Any]:
+    """`request:` of a record: what was asked, without what may not be kept. `parsed` is its JSON, where it was read.
+
+    `digest`: with the sha256 of its body.
+    """
     if isinstance(call, FunctionCall):
         return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}}
-    body = bodies.fold(call.body, call.header("content-type"), call.header("content-encoding"), parsed)
+    kinds = call.header("content-type"), call.header("content-encoding")
+    body = bodies.fold(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
     return {call.method.lower(): secrets.scrub_url(call.url), **({"headers": headers} if headers else {}), **body}
 
@@ -242,7 +248,10 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
         raise CassetteError(f"status {status!r:.80} is not a number from 100 to 999")
     raw, edited = bodies.restore(section)
     headers = headers_of(section.get("headers"))
-    chunks = tuple(bodies.cut(raw, _reads(section, len(raw)), header(headers, "content-type")))
+    if "reads" in section:
+        chunks = tuple(bodies.cut(raw, _reads(section), header(headers, "content-type")))
+    else:
+        chunks = (raw,) if raw else ()
     waits = _waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
     version, reason = str(section.get("version", "HTTP/1.1")), str(section.get("reason", phrase(status)))
@@ -282,8 +291,8 @@ def headers_of(section: Any) -> Headers:
     return pairs
 
 
-def _reads(section: Mapping[str, Any], length: int) -> list[int]:
-    reads = section.get("reads", [length] if length else [])
+def _reads(section: Mapping[str, Any]) -> list[int]:
+    reads = section["reads"]
     if not isinstance(reads, list) or not all(type(n) is int and n >= 0 for n in reads):
         raise CassetteError("reads is a list of byte counts")
     return reads

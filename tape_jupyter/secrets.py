@@ -177,8 +177,8 @@ class Secrets:
 
     def learn_request(self, request: Request) -> None:
         """The credentials this request carries: auth headers, cookies, query keys, the URL's user part."""
-        named = _CREDENTIALS.intersection(request.named)
-        if any(request.named[name] not in self._seen for name in named) or len(request.named) < len(request.headers):
+        carried = [request.named[name] for name in _CREDENTIALS.intersection(request.named)]
+        if not self._seen.issuperset(carried) or len(request.named) < len(request.headers):
             for key, value in request.headers:
                 name = key.lower()
                 if name in _CREDENTIALS and value not in self._seen:

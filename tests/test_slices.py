@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 
 import pytest
 
@@ -86,6 +87,16 @@ def test_what_looks_alike_and_is_not_the_same_is_stored_anew():
     for other in ({**value, "n": 1.0}, {**value, "n": True}, {"n": 1, "b": 2, "pad": "x" * 200}, {**value, "n": "1"}):
         folded = tape.add({"messages": [other]})
         assert folded["messages"] == [other] and json.dumps(folded["messages"][0]) == json.dumps(other)
+
+
+def test_what_is_the_same_is_found_whatever_objects_it_is_made_of():
+    message = {"role": "user", "content": "ä question " * 20, "parts": [1, 2.5, None, True, "user", "user"]}
+    tape = Tape()
+    tape.add({"messages": [message, "user"]})
+    for _ in range(2):
+        again = json.loads(json.dumps(message))
+        again["parts"][4] = sys.intern("".join(["us", "er"]))
+        assert MARK in tape.add({"messages": [again, "u" + "ser"]})["messages"][0]
 
 
 @pytest.mark.parametrize("body", [[], ["a"], "text", None, 5, {}, {"messages": []}, {"messages": {"a": 1}}])

@@ -47,11 +47,16 @@ _MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, Overflo
 # ---------------------------------------------------------------- bytes to section
 
 
-def fold(raw: bytes, content_type: str = "", content_encoding: str = "", parsed: Any = None) -> Section:
-    """The body section of exact wire bytes; {} for no bytes. `parsed`: their JSON, where the caller has read it."""
+def fold(
+    raw: bytes, content_type: str = "", content_encoding: str = "", parsed: Any = None, *, digest: bool = True
+) -> Section:
+    """The body section of exact wire bytes; {} for no bytes. `parsed`: their JSON, where the caller has read it.
+
+    `digest`: with their sha256, which nobody needs who keeps another digest of them.
+    """
     if not raw:
         return {}
-    section = {"sha256": _digest(raw)}
+    section = {"sha256": _digest(raw)} if digest else {}
     if not codings(content_encoding):
         return section | _folded(raw, content_type, parsed)
     try:
@@ -95,7 +100,7 @@ def _attempts(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]
 
 def _json(text: str, core: str, parsed: Any) -> Iterator[Section]:
     """Sections of a JSON text: of what was parsed already, then read anew, for 1.0 may have become 1 (matching.py)."""
-    start = text.find(core)
+    start = len(text) - len(text.lstrip(_SPACE))
     around = {"head": text[:start], "tail": text[start + len(core) :]}
     reads: tuple[Callable[[], Any], ...] = (functools.partial(load, core),)
     if parsed is not None and ".0" not in core:

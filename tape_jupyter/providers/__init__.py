@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -128,14 +129,19 @@ LIMITS = ("anthropic-ratelimit-", "x-ratelimit", "ratelimit", "retry-after")
 
 def identify(request: Request) -> Wire:
     """What the address tells; an empty `wire` when it is no model's address that we know."""
+    return _at(request.url, request.method)
+
+
+@lru_cache(maxsize=256)
+def _at(address: str, method: str) -> Wire:
     try:
-        url = urlsplit(request.url)
+        url = urlsplit(address)
         provider = "ollama" if url.port == 11434 else _provider(url.hostname or "")
     except ValueError:  # no such port, an unclosed [
         return Wire()
     for pattern, name, api in PATHS:
         found = pattern.search(url.path)
-        if found and request.method == "POST" and not (name == "cohere" and provider not in {"cohere", ""}):
+        if found and method == "POST" and not (name == "cohere" and provider not in {"cohere", ""}):
             return _wire(provider, name, found.groupdict(), api)
     return Wire(provider, host_known=bool(provider))
 
