@@ -26,6 +26,9 @@ import httpx2
 warnings.simplefilter("ignore")
 
 WORDS = "river stone quiet lantern copper meadow signal harbor winter thread amber violet canyon orbit pepper".split()
+PASSED, WORKED = time.perf_counter, time.thread_time
+"""Seconds that passed, and that the processor worked for this thread: the same where nothing else runs and nothing waits.
+"""
 SYSTEM = "You are a careful support agent. Answer in at most two sentences, and never promise a refund. " * 6
 
 
@@ -110,24 +113,31 @@ def ask(asking: anthropic.Anthropic, indexes: range, words: int = 60) -> None:
         asking.messages.create(**question(index, words))
 
 
-def timed(work: Callable[[], Any]) -> float:
-    """Seconds, with the collector held off."""
+def timed(work: Callable[[], Any], clock: Callable[[], float] = PASSED) -> float:
+    """Seconds by that clock, with the collector held off."""
     gc.collect()
     gc.disable()
     try:
-        start = time.perf_counter()
+        start = clock()
         work()
-        return time.perf_counter() - start
+        return clock() - start
     finally:
         gc.enable()
 
 
-def rounds(contestants: dict[str, Callable[[], Any]], count: int = 7) -> dict[str, list[float]]:
-    """Seconds of each contestant in each round, after one round that does not count."""
+def rounds(
+    contestants: dict[str, Callable[[], Any]],
+    count: int = 7,
+    *,
+    before: Callable[[], Any] = lambda: None,
+    clock: Callable[[], float] = PASSED,
+) -> dict[str, list[float]]:
+    """Seconds of each contestant in each round, after one round that does not count. `before` each, untimed."""
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(count + 1):
         for name, work in contestants.items():
-            seconds = timed(work)
+            before()
+            seconds = timed(work, clock)
             if number:
                 taken[name].append(seconds)
     return taken

@@ -5,7 +5,20 @@ from __future__ import annotations
 import itertools
 
 import peers
-from harness import ask, client, floor_client, forget, ratio, record, report, respond, rounds, say, workplace
+from harness import (
+    WORKED,
+    ask,
+    client,
+    floor_client,
+    forget,
+    ratio,
+    record,
+    report,
+    respond,
+    rounds,
+    say,
+    workplace,
+)
 
 import tape_jupyter as tape
 
@@ -16,8 +29,12 @@ def ours(path, count, measured):
     asking, floor = client(), floor_client()
     starts = itertools.cycle(range(0, count, measured))  # of the long cassette another stretch each round
     spread = range(measured)
-    with tape.replaying(path):  # opening is another figure
-        pass
+
+    def opened():
+        """As in a new kernel, before its first call: opening is another figure."""
+        forget(path)
+        with tape.replaying(path):
+            pass
 
     def direct():
         nonlocal spread
@@ -29,7 +46,8 @@ def ours(path, count, measured):
         with tape.replaying(path):
             ask(asking, spread)
 
-    taken = rounds({"floor": direct, "ours": replay})
+    # Nothing waits here, so that the processor's time is all the time; and a busy machine's other work is not counted.
+    taken = rounds({"floor": direct, "ours": replay}, before=opened, clock=WORKED)
     report(
         f"replay per call at {count:,}", f"<= {BAR} x floor", ratio(taken, "ours") <= BAR, ratio=ratio(taken, "ours"),
         floor_ms=round(min(taken["floor"]) / measured * 1e3, 3),
