@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.flow.plan import Plan
@@ -74,8 +74,8 @@ def _say(take: Cassette, entry: Entry, outcome: str) -> None:
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     base = take.by_run.get(entry.run, {})
-    told = {key: base[key] for key in ("cell", "source", "session") if key in base} or {"cell": entry.cell}
-    at = moment(datetime.now(UTC))
-    record = {"mode": "replay", "title": title_of(entry.source), **told, "at": at, "parent": _name(entry)}
+    known: dict[str, Any] = {key: base[key] for key in ("cell", "source", "session") if key in base}
+    told: dict[str, Any] = {"mode": "replay", "cell": entry.cell, **known, "title": title_of(entry.source)}
+    record = {**told, "at": moment(datetime.now(UTC)), "parent": _name(entry)}
     run = take.start_run(record, {}, secrets)
     take.end_run(run, {"outcome": outcome, "calls": 0}, secrets)

@@ -1,5 +1,5 @@
-"""Notebook room: what a view asks of plans and re-runs: plan, rerun, resume, cancel, resolve, adopt. Checks what
-comes from the page and hands it to the Rerunner; what a re-run tells goes to the view that asked for it.
+"""Notebook room: what a view asks of plans and re-runs: plan, rerun, resume, seen, cancel, resolve, adopt. Checks
+what comes from the page and hands it to the Rerunner; what a re-run tells goes to the view that asked for it.
 
 A page's questions come on whatever thread; a re-run is done on the kernel's main thread, while no cell runs.
 """
@@ -56,9 +56,9 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     runner = rerun.of(viewer.cells)
     if runner.parked is not None:
-        _soon(viewer, lambda: runner.cancel(tell=Teller(viewer)))
+        _soon(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
     else:
-        runner.cancel(tell=Teller(viewer))
+        runner.cancel(tell=Teller.of(runner, viewer))
     return {}
 
 
@@ -70,7 +70,7 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("resolve")
     runner = rerun.of(viewer.cells)
     runner.check(divergence, choice, reply)
-    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller(viewer)))
+    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer)))
     return {}
 
 
@@ -86,32 +86,50 @@ def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("resume")
 def resume(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    """What a re-run told last, where the view that asked for it is gone (its page was loaded again, its cell deleted):
-    this view goes on with it. {} where there is none.
+    """What a re-run told last: {about, told}, {} where there is none. From here on this view hears of it too: its page
+    may have been loaded again while a question waited.
     """
     runner = rerun.known(viewer.cells)
     teller = runner.teller if runner is not None else None
-    return teller.turn(viewer) if isinstance(teller, Teller) and teller.viewer.closed else {}
+    return teller.join(viewer) if isinstance(teller, Teller) else {}
+
+
+@answers("seen")
+def seen(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    """A person closed the comparison: no page shows it anew."""
+    runner = rerun.known(viewer.cells)
+    if runner is not None and isinstance(runner.teller, Teller):
+        runner.teller.last = {}
+    return {}
 
 
 class Teller:
-    """Tells a view of a re-run, and the one that comes after it what it did not hear."""
+    """Tells views of a re-run: the one that asked for it, and those that were opened since. `last` is {about, told}."""
 
     def __init__(self, viewer: Viewer) -> None:
-        self.viewer = viewer
-        self._last: dict[str, Any] = {}
+        self.last: dict[str, Any] = {}
+        self._viewers = [viewer]
 
-    def turn(self, viewer: Viewer) -> dict[str, Any]:
-        """From here on tell another view. Gives what was told last: {about, told}."""
-        self.viewer, last = viewer, self._last
-        return last
+    @classmethod
+    def of(cls, runner: Rerunner, viewer: Viewer) -> Teller:
+        """Who hears of the re-run that is on, with a view among them."""
+        teller = runner.teller if isinstance(runner.teller, cls) else cls(viewer)
+        teller.join(viewer)
+        return teller
+
+    def join(self, viewer: Viewer) -> dict[str, Any]:
+        """Gives what the view has missed: {} where it was there."""
+        if viewer in self._viewers:
+            return {}
+        self._viewers = [*(each for each in self._viewers if not each.closed), viewer]
+        return self.last
 
     def __call__(self, about: str, told: dict[str, Any]) -> None:
-        over = about in ("done", "cancelled")
-        self._last = {} if over and not self.viewer.closed else {"about": about, "told": told}
-        self.viewer.tell(about, **told)
-        if over:
-            self.viewer.changed()
+        self.last = {"about": about, "told": told} if about != "cancelled" else {}
+        for viewer in self._viewers:
+            viewer.tell(about, **told)
+            if about in ("done", "cancelled"):
+                viewer.changed()
 
 
 def _soon(viewer: Viewer, do: Callable[[], object]) -> None:

@@ -53,22 +53,36 @@ def chromium(bundle):
         browser.close()
 
 
-def _server(app, tmp_path_factory):
-    from tests.browser.jupyter import serve
+APPS = {"lab": "lab", "notebook7": "notebook"}
 
-    return serve(app, tmp_path_factory.mktemp(app))
+
+@pytest.fixture(scope="session", autouse=True)
+def launches(request, tmp_path_factory):
+    """The servers that the chosen tests need; they come up and go down side by side, while tests that need none run."""
+    from tests.browser.jupyter import Launch
+
+    wanted = {name for item in request.session.items for name in _apps_of(item)}
+    launched = {name: Launch(APPS[name], tmp_path_factory.mktemp(name)) for name in sorted(wanted)}
+    yield launched
+    for launch in launched.values():
+        launch.stop()
+    for launch in launched.values():
+        launch.wait()
+
+
+def _apps_of(item):
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return {name for name in APPS if name in item.fixturenames or name in params}
 
 
 @pytest.fixture(scope="session")
-def lab(chromium, tmp_path_factory):
-    with _server("lab", tmp_path_factory) as server:
-        yield server
+def lab(chromium, launches):
+    return launches["lab"].ready()
 
 
 @pytest.fixture(scope="session")
-def notebook7(chromium, tmp_path_factory):
-    with _server("notebook", tmp_path_factory) as server:
-        yield server
+def notebook7(chromium, launches):
+    return launches["notebook7"].ready()
 
 
 @pytest.fixture(params=["lab", "notebook7"])

@@ -30,13 +30,18 @@ from tests.notebook import ROOT, clean_env
 START_SECONDS = 90
 STOP_SECONDS = 15
 expect.set_options(timeout=30_000)  # eight kernels may start on two cores
-PROMPT = re.compile(r"\[\d+\]")
+_TOKEN = "tests"
 PANEL = (
     "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
 )
 READY = f"""path => {{
   const panel = {PANEL}, session = panel && panel.sessionContext, kernel = session && session.session && session.session.kernel;
   return Boolean(kernel && session.isReady && kernel.status === 'idle' && kernel.connectionStatus === 'connected');
+}}"""
+RAN = f"""({{path, numbers}}) => {{
+  const panel = {PANEL}, cells = panel.content.widgets.filter(({{model}}) => model.type === 'code');
+  const ran = numbers.every(number => cells[number - 1].model.executionState !== 'running' && cells[number - 1].model.executionCount);
+  return ran && panel.sessionContext.session.kernel.status === 'idle';
 }}"""
 IDLE = f"path => {PANEL}.sessionContext.session.kernel.status === 'idle'"
 
@@ -54,6 +59,13 @@ class Server:
         path = notebook.relative_to(self.root).as_posix()
         return f"{self.url}/lab/tree/{path}?reset" if self.app == "lab" else f"{self.url}/notebooks/{path}"
 
+    def start_kernel(self, notebook: str) -> None:
+        """Start a notebook's kernel as its page would; does not wait for it."""
+        asked = {"path": notebook, "name": Path(notebook).name, "type": "notebook", "kernel": {"name": "python3"}}
+        headers = {"Content-Type": "application/json", "X-XSRFToken": _TOKEN, "Cookie": f"_xsrf={_TOKEN}"}
+        request = urllib.request.Request(f"{self.url}/api/sessions", json.dumps(asked).encode(), headers)
+        urllib.request.urlopen(request, timeout=START_SECONDS).close()
+
     @contextmanager
     def without_extension(self) -> Iterator[None]:
         """As it is for people who have not installed the labextension (pages that are opened meanwhile)."""
@@ -68,8 +80,53 @@ class Server:
 
 @contextmanager
 def serve(app: str, where: Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A server with settings of its own, and the labextension of this checkout."""
-    root, config, log = where / "root", where / "config", where / "server.log"
+    """A server that can be used, and is stopped in the end."""
+    launch = Launch(app, where, env)
+    try:
+        yield launch.ready()
+    finally:
+        launch.stop()
+        launch.wait()
+
+
+class Launch:
+    """A server that comes up: with settings of its own, and the labextension of this checkout.
+
+    `ready` waits until it answers; `stop` asks it to end, `wait` waits for that: several do both side by side.
+    """
+
+    def __init__(self, app: str, where: Path, env: Mapping[str, str] | None = None) -> None:
+        self._log = where / "server.log"
+        port = free_port()
+        root, settings, own = _prepare(where)
+        self.server = Server(app, f"http://127.0.0.1:{port}", root, settings)
+        with self._log.open("w") as out:
+            self._process = subprocess.Popen(
+                _command(app, port, root),
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=clean_env(where, {**own, **(env or {})}),
+                start_new_session=True,
+            )
+
+    def ready(self) -> Server:
+        wait_for_server(self.server.url, self._process, self._log)
+        return self.server
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def _prepare(where: Path) -> tuple[Path, Path, dict[str, str]]:
+    """Its root, its settings, and its environment."""
+    root, config = where / "root", where / "config"
     labextensions = where / "jupyter" / "labextensions"
     for folder in (root, config, labextensions):
         folder.mkdir(parents=True)
@@ -83,7 +140,10 @@ def serve(app: str, where: Path, env: Mapping[str, str] | None = None) -> Iterat
         "JUPYTER_PATH": str(where / "jupyter"),
         "JUPYTER_PREFER_ENV_PATH": "1",
     }
-    port = free_port()
+    return root, settings, own
+
+
+def _command(app: str, port: int, root: Path) -> list[str]:
     command = [sys.executable, "-m", "jupyterlab" if app == "lab" else "notebook"]
     command += [
         "--no-browser",
@@ -92,26 +152,7 @@ def serve(app: str, where: Path, env: Mapping[str, str] | None = None) -> Iterat
         "--ServerApp.port_retries=0",
         "--expose-app-in-browser",
     ]
-    command += ["--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}"]
-    with log.open("w") as out:
-        server = subprocess.Popen(
-            command,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=clean_env(where, {**own, **(env or {})}),
-            start_new_session=True,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_for_server(url, server, log)
-        yield Server(app, url, root, settings)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        try:
-            server.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+    return [*command, "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}"]
 
 
 def quiet(settings: Path) -> None:
@@ -162,7 +203,12 @@ class Notebook:
         self.name = path.relative_to(server.root).as_posix()
 
     def open(self, *, kernel: bool = True) -> Notebook:
-        """Open it, and wait until its kernel can be used (the toolbar says idle too early)."""
+        """Open it, and wait until its kernel can be used (the toolbar says idle too early).
+
+        The kernel starts while the page loads, as where a notebook is opened that runs already.
+        """
+        if kernel:
+            self.server.start_kernel(self.name)
         self.page.goto(self.server.address(self.path))
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", state="visible")
         if kernel:
@@ -181,12 +227,13 @@ class Notebook:
         """Click beside the cell's text: the middle of a long line can lie under something else."""
         self.cell(number).locator(".jp-InputPrompt").click()
 
-    def run(self, number: int, *, wait: bool = True) -> None:
-        self.select(number)
-        self.page.keyboard.press("Control+Enter")
+    def run(self, *numbers: int, wait: bool = True) -> None:
+        """Run cells one after another, as they queue up; `wait` for the end of all."""
+        for number in numbers:
+            self.select(number)
+            self.page.keyboard.press("Control+Enter")
         if wait:
-            expect(self.cell(number).locator(".jp-InputPrompt")).to_have_text(PROMPT)
-            self.idle()
+            self.page.wait_for_function(RAN, arg={"path": self.name, "numbers": numbers})
 
     def idle(self) -> None:
         self.page.wait_for_function(IDLE, arg=self.name)

@@ -3,7 +3,16 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import fresh_page
 from tests.browser.viewing import edit, record, sidebar_of, widget_of
+from tests.provider import Provider
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook7"])
+def recorded(request, chromium):
+    """One notebook an application: what is typed changes nothing in it."""
+    with Provider() as provider, fresh_page(chromium) as page:
+        yield record(request.getfixturevalue(request.param), page, provider.url, "editing", "%tape view")
 
 
 def cells_of(notebook):
@@ -26,8 +35,8 @@ def press_all(notebook, field, keys=KEYS):
 
 
 @pytest.mark.parametrize("place", ["sidebar", "widget"])
-def test_keys_typed_in_the_editor_touch_no_cell(server, page, provider, request, place):
-    notebook = record(server, page, provider.url, request.node.name, "%tape view")
+def test_keys_typed_in_the_editor_touch_no_cell(recorded, place):
+    notebook = recorded
     view = sidebar_of(notebook) if place == "sidebar" else widget_of(notebook, 6)
     text = edit(view)
     before = cells_of(notebook)

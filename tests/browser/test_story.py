@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.jupyter import Notebook
-from tests.browser.viewing import edit, output_of, record, sidebar_of, widget_of
+from tests.browser.viewing import edit, output_of, record, shown, sidebar_of, widget_of
 
 PROOF = 60_000  # ms: a fresh kernel starts for it
 WRITTEN = "You wrote 6 words, the last of them 'furious'"
@@ -45,7 +45,7 @@ class Story:
         expect(view.locator("ins")).to_have_text("furious")
         view.get_by_label("as take").fill("angry-customer")
         view.get_by_role("button", name="Save").click()
-        expect(view.get_by_role("heading", name="Re-run 3 of 5 cells")).to_be_visible()
+        shown(view.get_by_role("heading", name="Re-run 3 of 5 cells"))
         plan = view.locator(".tape-plan li")
         expect(plan).to_have_text(
             [
@@ -60,7 +60,7 @@ class Story:
         """Run it: the answer's request is another one now, which waits for a person, and nothing was sent."""
         asked = len(self.provider.requests)
         view.get_by_role("button", name="Re-run", exact=True).click()
-        expect(view.get_by_role("heading", name="Answer: the request has changed")).to_be_visible()
+        shown(view.get_by_role("heading", name="Answer: the request has changed"))
         row = view.get_by_role("row").filter(has_text="messages[0].content")
         expect(row.locator("ins")).to_contain_text("furious")
         expect(row.locator("del")).to_contain_text("negative")
@@ -69,7 +69,7 @@ class Story:
     def go_live(self, view):
         asked = len(self.provider.requests)
         view.get_by_role("button", name="Go live").click()
-        expect(view.get_by_role("heading", name="3 cells ran, 3 changed")).to_be_visible()
+        shown(view.get_by_role("heading", name="3 cells ran, 3 changed"))
         assert len(self.provider.requests) == asked + 1
 
     def write_the_reply(self, view):
@@ -81,15 +81,18 @@ class Story:
             json.dumps({"role": "assistant", "content": [{"type": "text", "text": WRITTEN}], "stop_reason": "end_turn"})
         )
         view.get_by_role("button", name="Give this reply").click()
-        expect(view.get_by_role("heading", name="3 cells ran, 3 changed")).to_be_visible()
+        shown(view.get_by_role("heading", name="3 cells ran, 3 changed"))
 
     def compared(self, view):
-        """Before | after of each cell, and a fresh kernel that comes to the same."""
+        """Before | after of each cell."""
         changes = view.locator(".tape-change").filter(has_text="before")
         expect(changes.first).to_contain_text("before")
         expect(changes.first).to_contain_text("after")
         expect(view.locator(".tape-change", has_text="[2] Classify").locator("ins")).to_contain_text("furious")
-        expect(view.locator(".tape-proof")).to_have_text("proved in a fresh kernel ✓", timeout=PROOF)
+
+    def proved(self, view):
+        """A fresh kernel comes to the same."""
+        shown(view.locator(".tape-proof", has_text="proved in a fresh kernel ✓"), timeout=PROOF)
 
     def changed_in_place(self):
         """Cells 2, 3 and 5 show the new run; the others are as they were, and so is the recording."""
@@ -129,6 +132,7 @@ def test_in_the_sidebar(story, server):
     told.rerun(view)
     told.go_live(view)
     told.compared(view)
+    told.proved(view)
     told.changed_in_place()
     told.reopened_without_a_kernel(".tape-output")
 
@@ -159,6 +163,38 @@ def test_below_the_cell(story):
     told.changed_in_place()
 
 
+@pytest.mark.parametrize("server", ["lab"], indirect=True)
+def test_cancelled_below_the_cell_all_is_as_it_was(story):
+    told = story()
+    view = output_of(told.notebook, 2)
+    told.override(view)
+    told.rerun(view)
+    expect(view.get_by_role("heading", name="Answer: the request has changed")).to_be_focused()
+    assert "Traceback" not in told.notebook.text(3)
+    view.get_by_role("button", name="Cancel the re-run").click()
+    shown(view.get_by_role("button", name="Edit reply"))
+    told.notebook.idle()
+    now = told.cells()
+    assert {n: cell[2] for n, cell in now.items()} == {n: cell[2] for n, cell in told.before.items()}
+    expect(told.notebook.cell(2).locator(".tape-output")).to_have_count(1)
+    assert told.notebook.python("print(runs, mood)").startswith("1 negative")
+
+
+@pytest.mark.parametrize("server", ["lab"], indirect=True)
+def test_a_page_that_is_loaded_again_goes_on_with_the_question(story):
+    told = story()
+    view = sidebar_of(told.notebook)
+    told.override(view)
+    told.rerun(view)
+    told.notebook.save()
+    told.notebook.page.evaluate("() => { window.onbeforeunload = null; }")
+    told.notebook.open()
+    view = sidebar_of(told.notebook)
+    shown(view.get_by_role("heading", name="Answer: the request has changed"))
+    told.go_live(view)
+    expect(told.notebook.output(5).first).to_contain_text(CHANGED)
+
+
 def test_without_the_labextension(story, server):
     with server.without_extension():
         told = story("%tape view")
@@ -167,5 +203,6 @@ def test_without_the_labextension(story, server):
         told.rerun(view)
         told.go_live(view)
         told.compared(view)
+        told.proved(view)
         told.changed_in_place()
         told.reopened_without_a_kernel(".jp-RenderedHTMLCommon")

@@ -30,9 +30,13 @@ def record(server: Server, page, url: str, folder: str, *more: str) -> Notebook:
     """
     path = write(server.root / re.sub(r"\W+", "-", folder) / "churn.ipynb", SETUP.format(url=url), *CELLS, *more)
     notebook = Notebook(page, server, path).open()
-    for number in range(1, 2 + len(CELLS)):
-        notebook.run(number)
+    notebook.run(*range(1, 2 + len(CELLS)))
     return notebook
+
+
+def shown(place: Locator, *, timeout: float | None = None) -> None:
+    """Wait until something is there. `expect` looks ever less often: it would add a second to what takes one."""
+    place.wait_for(timeout=timeout)
 
 
 def sidebar_of(notebook: Notebook) -> Locator:

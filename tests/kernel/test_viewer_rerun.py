@@ -113,7 +113,7 @@ AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
 
 def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, provider):
     _, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
-    assert view.ask("resume")[0]["answer"] == {}, "the view that asked is still there"
+    assert view.ask("resume")[0]["answer"] == {}, "the view that asked has heard it"
     view._aside(f"view.close()\n{AGAIN}")
     resumed = view.ask("resume")[0]["answer"]
     card = {name: said for name, said in told[-1].items() if name not in ("type", "about")}
@@ -133,6 +133,9 @@ def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
     resumed = view.ask("resume")[0]["answer"]
     assert resumed["about"] == "done" and resumed["told"]["ran"] == 3
     assert view.ask("resume")[0]["answer"] == {}, "once"
+    view.ask("seen")
+    view._aside(AGAIN)
+    assert view.ask("resume")[0]["answer"] == {}, "a person has closed it"
 
 
 def test_the_original_is_opened_by_its_take_alone(view):

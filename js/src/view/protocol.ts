@@ -197,7 +197,7 @@ export interface PlanCell {
 
 // about: "rerun" {take, entries, fresh, on_divergence, changed? as planned} -> {started}; about: "cancel" -> {}
 // about: "adopt" {take, cells} -> Plan (the proof named cells that differ); "done" may come again, with the proof's end
-// about: "resume" {} -> {about: "progress" | "diverged" | "done", told} of a re-run whose view is gone, or {}; tell "gone" {text}: the kernel went
+// about: "resume" {} -> {about: "progress" | "diverged" | "done", told} of the newest re-run, or {}; "seen" {} (its end was closed); tell "gone" {text}: the kernel went
 // tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison; "cancelled" {}; "failed" {text}
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
 export interface Divergence {

@@ -124,6 +124,7 @@ export class Work {
   }
 
   dismiss(): void {
+    if (this.#state.phase === "done" || this.#state.phase === "failed") void this.ask("seen").catch(() => undefined);
     this.#go({ phase: "idle" });
   }
 
