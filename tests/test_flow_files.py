@@ -161,7 +161,7 @@ def test_a_database_is_a_file_but_for_one_in_memory(put, tmp_path):
 
 @pytest.mark.parametrize("path", [
     os.__file__, "/proc/self/stat", "/usr/lib/x/y.so", "/etc/hosts", "/dev/null", "/home/ada/.cache/hub/model.bin",
-    "/home/ada/notes.tapes/main.jsonl", f"{sys.prefix}/bin/python",
+    "/home/ada/notes.tapes/main.jsonl", "/home/ada/notes.tapes", "/home/ada/.cache", f"{sys.prefix}/bin/python",
 ])  # fmt: skip
 def test_installed_and_system_files_and_tapes_are_nobodys_result(path):
     assert not is_watched(path)

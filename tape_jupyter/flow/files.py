@@ -97,8 +97,9 @@ def is_watched(path: str) -> bool:
     """Whether a file may be somebody's result."""
     if path.startswith(_SYSTEM) or is_installed(path):
         return False
+    folder = f"{path}/"  # it may be such a folder itself: recording makes one
     return not any(
-        part in path for part in ("/.ipython/", "/.cache/", "/.git/", "/.ipynb_checkpoints/", ".tapes/", "/.ipy/")
+        part in folder for part in ("/.ipython/", "/.cache/", "/.git/", "/.ipynb_checkpoints/", ".tapes/", "/.ipy/")
     )
 
 
