@@ -171,6 +171,17 @@ def test_everything_is_reached_by_keys(page, tmp_path):
     expect(page.get_by_role("treeitem")).to_have_count(6)
 
 
+def test_enter_searches_what_was_said_too(page, tmp_path):
+    page.goto(story(tmp_path / "story.html"))
+    search = page.get_by_role("searchbox", name="Search spans")
+    search.fill("what was SAID at lookup_order")
+    expect(page.get_by_text("No span is like that.")).to_be_visible()
+    search.press("Enter")
+    expect(page.get_by_role("treeitem")).to_have_count(3)  # two calls, and the cell above them
+    search.fill("what was SAID at")
+    expect(page.get_by_text("No span is like that.")).to_be_visible()
+
+
 def test_a_narrow_pane_gives_the_focus_back_to_its_list(page, tmp_path):
     page.set_viewport_size({"width": 320, "height": 700})
     page.goto(story(tmp_path / "story.html"))
