@@ -2,8 +2,9 @@
 
 The truth of the cases was found by running each history again with another reply and comparing outputs, values, files
 and the state of the process. `hidden_state.json` holds ways in which state hides: in libraries, modules, closures,
-files, tasks, magics; `everyday.json` what notebooks are made of: agents, histories of messages, frames, caches, plots. `shared_objects.json` holds objects that are at two places and cells whose neighbours look alike:
-these are told to depend more often than they do.
+files, tasks, magics; `everyday.json` what notebooks are made of: agents, histories of messages, frames, caches, plots.
+`shared_objects.json` holds objects that are at two places and cells whose neighbours look alike: these are told to
+depend more often than they do.
 """
 
 import json
@@ -25,7 +26,9 @@ def prepared():
     flow_score.prepare()
 
 
-@pytest.mark.parametrize(("file", "precision"), [("public.json", 0.85), ("hidden_state.json", 0.85), ("everyday.json", 0.80)])
+@pytest.mark.parametrize(
+    ("file", "precision"), [("public.json", 0.85), ("hidden_state.json", 0.85), ("everyday.json", 0.80)]
+)
 def test_no_cell_that_depends_is_missed_and_four_of_five_that_are_told_depend(file, precision):
     rows, failures = flow_score.score(json.loads((CASES / file).read_text()))
     missed = {name: sorted(cells) for name, _, cells, *_ in rows if cells}
