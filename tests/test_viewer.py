@@ -102,6 +102,7 @@ def test_rows_then_one_span_then_its_bytes(view, tmp_path):
     assert view.ask("detail", span=call)["turns"][1]["parts"] == [{"type": "text", "text": "negative"}]
     assert "negative" in view.ask("raw", span=call, side="reply", **{"from": 0, "size": 1000})["text"]
     assert view.ask("candidates", span=call) == {"spans": []}
+    assert view.ask("find", words="NEGATIVE", **{"from": 0}) == {"spans": [call], "next": None, "total": 3}
     assert view.ask("select", span=call, cell="x") == {} and view.viewer.selected == call
     assert "nothing to compare" in view.ask("diff", span=call, other="base")
     assert "no bytes of its own" in view.ask("raw", span=page["id"][0], side="reply")
@@ -126,6 +127,7 @@ FORGED = [
     {"type": "answer", "id": "1", "about": "session"}, {"type": "ask", "id": "1", "about": ["session"]},
     {"type": "ask", "id": "1", "about": "detail"}, {"type": "ask", "id": "1", "about": "detail", "span": {"a": 1}},
     {"type": "ask", "id": "1", "about": "raw", "span": "x", "side": "both"},
+    {"type": "ask", "id": "1", "about": "find", "words": ["x"], "from": 0},
     {"type": "ask", "id": "1", "about": "spans", "from": -1}, {"type": "ask", "id": "1", "about": "spans", "from": True},
     {"type": "ask", "id": "1", "about": "spans", "from": "0"}, {"type": "ask", "id": "1", "about": "mode", "mode": "rm -rf"},
     {"type": "ask", "id": "1", "about": "spans", "limit": 2**70}, {"type": "ask", "id": "x" * 100_000, "about": "session"},
