@@ -41,8 +41,10 @@ async function does(what: () => void): Promise<void> {
 const tell = (door: FakeDoor, state: StepState): Promise<void> => does(() => door.tell("step", { ...state }));
 const all = (selector: string): HTMLElement[] => [...(el.shadowRoot?.querySelectorAll<HTMLElement>(selector) ?? [])];
 const text = (selector: string): string => all(selector)[0]?.textContent ?? "";
+/** A button's name as it is read out. */
+const read = (node: HTMLElement): string => node.getAttribute("aria-label") ?? [...node.childNodes].filter((child) => !(child instanceof Element && child.getAttribute("aria-hidden"))).map((child) => child.textContent).join("");
 function button(name: string): HTMLElement {
-  const found = all("button").find((node) => (node.getAttribute("aria-label") ?? node.textContent) === name);
+  const found = all("button").find((node) => read(node) === name);
   if (!found) throw new Error(`no "${name}" among: ${all("button").map((node) => node.textContent).join(" | ")}`);
   return found;
 }

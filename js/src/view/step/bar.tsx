@@ -35,7 +35,7 @@ export function StepBar({ desk, stepper }: StepProps) {
 function Does({ command, on, primary, onDo }: { command: Command; on: boolean; primary: boolean; onDo: () => void }) {
   const { word, key, name, says: what, sign } = command;
   // Not `disabled`: the focus would be lost at each step.
-  return <button class={`step-${word}${primary ? " tape-primary" : ""}`} title={`${what}  ${key}`} aria-label={name} aria-keyshortcuts={key} aria-disabled={!on} onClick={() => on && onDo()}>
+  return <button class={`step-${word}${primary ? " tape-primary" : ""}`} title={`${what}  ${key}`} aria-keyshortcuts={key} aria-disabled={!on} onClick={() => on && onDo()}>
     {sign && <span class="step-sign" aria-hidden="true">{sign}</span>}<span>{name}</span><kbd aria-hidden="true">{key}</kbd>
   </button>;
 }
