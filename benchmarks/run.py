@@ -11,7 +11,19 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("replay", "recording", "opening", "size", "memory", "importing", "streaming", "cells", "pins", "viewer", "tracking")
+NAMES = (
+    "replay",
+    "recording",
+    "opening",
+    "size",
+    "memory",
+    "importing",
+    "streaming",
+    "cells",
+    "pins",
+    "viewer",
+    "tracking",
+)
 
 
 def main() -> int:
