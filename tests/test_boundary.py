@@ -104,8 +104,14 @@ def test_an_interrupted_stream_is_refused_in_replay_with_the_way_to_have_it(hang
 def test_an_interrupt_before_the_reply_came_is_played_before_it(provider, path):
     provider.script("/v1/messages", Scripted(0, then="hang"))
     main = threading.main_thread().ident
+
+    def strike():
+        while not provider.requests:
+            threading.Event().wait(0.005)
+        signal.pthread_kill(main, signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt), tape.recording(path):
-        threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+        threading.Thread(target=strike, daemon=True).start()
         ask(provider, "one")
     for options in ({}, {"cut_short": True}):
         refused = KeyboardInterrupt if options else tape.UnmatchedCall
