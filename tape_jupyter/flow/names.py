@@ -24,8 +24,6 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _NEW_LOCALS = 0x2
 """CO_NEWLOCALS: a function's code; a class's or module's has none."""
 _AT_ONCE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_PYTHON_BODY = bag("time timeit capture prun debug tape px snakeviz memit mprun")
-_LINE_PYTHON = frozenset({"time", "timeit", "prun", "memit", "lprun"})
 _KINDS = {
     "LOAD_NAME": "read", "LOAD_GLOBAL": "read", "LOAD_FROM_DICT_OR_GLOBALS": "read", "STORE_GLOBAL": "store",
     "STORE_NAME": "bind", "DELETE_GLOBAL": "delete", "DELETE_NAME": "unbind", "IMPORT_NAME": "import",
@@ -35,7 +33,6 @@ _OPS = {op: _KINDS[name] for name, op in opcode.opmap.items() if name in _KINDS}
 _GLOBAL = opcode.opmap["LOAD_GLOBAL"]
 _STAR = 2
 """The intrinsic that `import *` calls from Python 3.12 on."""
-_OPTIONS = re.compile(r"(?:\s*-{1,2}\w+(?:[= ]\d+)?)*\s*")
 
 
 @dataclass(frozen=True, slots=True)
