@@ -257,6 +257,33 @@ def test_a_tab_that_was_closed_at_a_stop_shows_it_again_and_goes_on_from_there(s
     assert story.notebook.python("print(len(answers))").strip() == "3"
 
 
+def test_the_kernel_is_the_one_that_is_meant(recorded, request):
+    version = recorded.notebook.python("import ipykernel; print(ipykernel.__version__)")
+    assert version.startswith("6.31" if "ipykernel-6" in request.node.name else "7.")
+
+
+def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(lab, provider, chromium):
+    cells = [SETUP.format(url=provider.url), THREE, "%tape view"]
+    path = write(lab.root / "step-widget" / "churn.ipynb", *cells)
+    with lab.without_extension(), fresh_page(chromium) as page:
+        notebook = Notebook(page, lab, path).open()
+        for number in (1, 2, 3):
+            notebook.run(number)
+        view = notebook.cell(3).locator(".tape-view")
+        view.get_by_role("button", name="Step the next cell").click()
+        expect(view.get_by_text("The next cell that you run is stepped.")).to_be_visible()
+        notebook.run(2, wait=False)
+        bar = view.get_by_role("group", name="Step", exact=True)
+        for nth in (1, 2):
+            expect(bar.get_by_role("status")).to_contain_text(f"Stopped before call {nth}")
+            bar.get_by_role("button", name="Step", exact=True).click()
+        expect(bar.get_by_role("status")).to_contain_text("Stopped before call 3")
+        bar.get_by_role("button", name="Continue").click()
+        bar.get_by_role("button", name="Close").click()
+        notebook.idle()
+        assert len(said(notebook, 2)) == 3
+
+
 def test_the_toolbar_steps_the_selected_cell_with_the_sidebar_shut(story):
     story.notebook.select(2)
     story.page.locator(".tape-mode select").select_option("step")
