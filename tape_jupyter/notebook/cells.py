@@ -340,7 +340,11 @@ class Cells:
             planned.cell = cell
         opened = Open(cell, depth, threading.get_ident(), explicit or stepped is not None, notes)
         if stepped is not None:
-            opened.passes = stepped.start(cell, self._transformed or source)
+            try:
+                opened.passes = stepped.start(cell, self._transformed or source)
+            except BaseException as error:
+                self.deck.end(cell, error)
+                raise
         return opened
 
     def passes(self, cell: Cell) -> None:

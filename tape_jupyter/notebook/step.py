@@ -389,6 +389,7 @@ class Stepper:
             self.cell, self.rewinding = cell, None
             cell.stepping = self
             self.machine.begin()
+            self.machine.unwinding = self.stopping
         self.tell()
 
     def end(self, note: str) -> None:

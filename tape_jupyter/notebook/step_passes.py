@@ -40,6 +40,8 @@ class Passes:
         self._undo: list[Callable[[], None]] = []
         self._before: Before | None = None
         self._transformed = ""
+        self._between = False
+        """Between two passes: an interrupt waits until everything is put back."""
         self._threads = set(threading.enumerate())
         self._tasks = _tasks()
 
@@ -53,7 +55,7 @@ class Passes:
         self._before = Before(self.shell, tracker.variables, reached(transformed, tracker.variables))
         self._stand_over("run_ast_nodes", self._run)
         self._stand_over("showtraceback", self._showtraceback)
-        self._undo += [_hearing_interrupts(self.stepper), _quiet_threads()]
+        self._undo += [_hearing_interrupts(self.stepper, lambda: self._between), _quiet_threads()]
         self.stepper.begin(self.cell)
 
     def finish(self) -> None:
@@ -83,7 +85,11 @@ class Passes:
                 self.notes.append(f"the cell ended before it came to {missed} again: what it asks is not the same")
             if not self.stepper.leaving:
                 return failed
-            await self._linger()
+            self._between = True
+            try:
+                await self._linger()
+            except asyncio.CancelledError:  # how an interrupt reaches a cell that awaits
+                self.stepper.interrupt()
             if self.stepper.rewinding is None:
                 return self._stopped(result)
             try:
@@ -91,6 +97,9 @@ class Passes:
             except TapeError as error:  # the cassette cannot be read any more, say
                 self._note(f"the cell could not be run again: {error}")
                 return self._stopped(result)
+            if self.stepper.stopping:  # interrupted meanwhile
+                return self._stopped(result)
+            self._between = False
 
     def _showtraceback(self, *args: Any, **kwargs: Any) -> Any:
         """What code raises that is being left is nobody's error; an interrupt is shown."""
@@ -142,6 +151,8 @@ class Passes:
         self._put_back()
         self.stepper.machine.note = STOPPED
         error = getattr(result, "error_in_exec", None)
+        if self.stepper.interrupted and error is None and result is not None:
+            error = result.error_in_exec = KeyboardInterrupt(STOPPED)
         if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
             print(f"tape step: {STOPPED}", file=sys.stderr)  # noqa: T201 - a note below the cell
             return True
@@ -223,7 +234,7 @@ def _quiet_threads() -> Callable[[], None]:
     return undo
 
 
-def _hearing_interrupts(stepper: Stepper) -> Callable[[], None]:
+def _hearing_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable[[], None]:
     """Send everybody away when the kernel is interrupted: the main thread may wait for one that waits for a person.
 
     Gives what undoes it. Nothing happens where signals cannot be heard (a cell beside the main thread).
@@ -236,7 +247,7 @@ def _hearing_interrupts(stepper: Stepper) -> Callable[[], None]:
 
     def interrupted(number: int, frame: Any) -> Any:
         stepper.interrupt()
-        return before(number, frame)
+        return None if later() else before(number, frame)
 
     signal.signal(signal.SIGINT, interrupted)
 

@@ -125,6 +125,7 @@ def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(
             person.go()
             ran = page.end()
             told = (number, person.said, ran.evalue, ran.traceback[-2000:])
+            assert page.states and page.states[-1]["state"] == "over", told
             after = kernel.execute("print(done if done == 'untouched' and seen == held else 'ran')\n1 + 1")
             assert after.ok and after.result == "2", told
             assert ran.ok or after.stdout == "untouched\n", told
