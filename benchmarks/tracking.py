@@ -132,7 +132,7 @@ def plan(history):
     """The whole plan of a thousand cells and more: what depends on one of them, why, and what must run before it."""
     from tape_jupyter.flow.plan import plan as made
 
-    nearly = {"little depends on": "means = ", "much depends on": "counts["}
+    nearly = {"little depends on": "means = ", "much depends on": "counts['"}
     for what, words in nearly.items():
         index = next(e.index for e in history if words in e.source and e.index > 60)
         costs = []
