@@ -233,7 +233,8 @@ class Notebook:
             self.select(number)
             self.page.keyboard.press("Control+Enter")
         if wait:
-            self.page.wait_for_function(RAN, arg={"path": self.name, "numbers": numbers})
+            told = {"path": self.name, "numbers": numbers}
+            self.page.wait_for_function(RAN, arg=told, timeout=30_000 * len(numbers))
 
     def idle(self) -> None:
         self.page.wait_for_function(IDLE, arg=self.name)
