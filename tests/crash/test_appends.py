@@ -106,12 +106,14 @@ def test_kill_9_at_fifty_random_moments_loses_no_acknowledged_call(tmp_path):
             forking.stdin.write("go\n")
             forking.stdin.flush()
             pid = int(forking.stdout.readline().split()[1])
-            time.sleep(moments.uniform(0, 0.1))
-            os.kill(pid, signal.SIGKILL)
             path = tmp_path / f"{trial}.tape.yaml"
+            told, wanted = path.with_name(f"{trial}.acknowledged"), moments.randrange(25)
+            while wanted and not (told.exists() and told.read_bytes().count(b"\n") >= wanted) and not ended(pid):
+                time.sleep(0.001)
+            time.sleep(moments.uniform(0, 0.01))
+            os.kill(pid, signal.SIGKILL)
             while not ended(pid):
                 pass
-            told = path.with_name(f"{trial}.acknowledged")
             acknowledged = {int(n) for n in told.read_text().splitlines()} if told.exists() else set()
             check(path, acknowledged)
             kept.append(len(acknowledged))
