@@ -28,6 +28,8 @@ MOST_FRAMES = 50
 MOST_VARIABLES = 200
 MOST_TEXT = 2_000
 _WIDE = 300
+_CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")
+"""As ipykernel and IPython name the code of a cell; `ipykernel_launcher.py` is none."""
 
 _LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _NOT_THEIRS = (*(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], *_LIBRARIES)), "<frozen ", "<string>")
@@ -66,7 +68,7 @@ def is_theirs(frame: types.FrameType) -> bool:
 
 
 def _is_cell(name: str) -> bool:
-    return "ipykernel_" in name or name.startswith("<ipython-input-")
+    return _CELL_FILE.search(name) is not None
 
 
 Walked = list[tuple[types.FrameType, int]]
