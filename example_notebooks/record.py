@@ -1,4 +1,4 @@
-"""Records the example notebooks anew from the real model: `python example_notebooks/record.py`, or `make examples`.
+"""Records the example notebooks anew from the real model: `python example_notebooks/record.py [NAME ...]`, or `make examples`.
 
 The recording runs in a folder outside of any repository and with an environment of PATH and HOME alone, so that its
 kit tells nothing of this machine; the kernel's release, which such a run still sees, is taken out by hand. The notebook
@@ -26,7 +26,9 @@ from tape_jupyter.demo.runs import KEYS
 
 HERE = Path(__file__).resolve().parent
 NO_KEY = "a-local-model-asks-for-none"
-RECORD, OVERRIDE = "01_record_and_replay", "02_override_and_rerun"
+RECORD, OVERRIDE, STEP = "01_record_and_replay", "02_override_and_rerun", "03_step_through"
+MOOD = {OVERRIDE: "classify", STEP: "agent"}
+"""The cell that shows what the classifier said."""
 TAKE, TRIES = "angry-customer", 12
 
 
@@ -48,14 +50,14 @@ def record_pipeline(notebook: Path, url: str) -> None:
 
 
 def record_override(notebook: Path, _url: str) -> None:
-    """The pipeline whose classifier takes a complaint for praise, and the take in which it does not."""
+    """A notebook whose classifier takes a complaint for praise, and the take in which it does not."""
     whole = nbformat.read(HERE / notebook.name, as_version=4)
     tapes = notebook.with_suffix(".tapes")
     for _ in range(TRIES):
         shutil.rmtree(tapes, ignore_errors=True)
         notebook.write_text(to_record(whole), encoding="utf-8")
         tape(notebook, "record")
-        if "positive" in texts.said(notebook)["classify"]:
+        if "positive" in texts.said(notebook)[MOOD[notebook.stem]]:
             break
     else:
         raise SystemExit(f"the model was right {TRIES} times")
@@ -117,8 +119,9 @@ def example(name: str, record: Callable[[Path, str], None]) -> None:
 
 
 def main() -> None:
-    for name, record in {RECORD: record_pipeline, OVERRIDE: record_override}.items():
-        example(name, record)
+    chosen = sys.argv[1:] or [RECORD, OVERRIDE, STEP]
+    for name in chosen:
+        example(name, record_pipeline if name == RECORD else record_override)
 
 
 if __name__ == "__main__":
