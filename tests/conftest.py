@@ -3,6 +3,7 @@
 And what many tests begin with: a deck of their own, the path of a cassette, a provider to ask.
 """
 
+import gc
 import sys
 
 import pytest
@@ -15,6 +16,12 @@ def provider():
     """A model's server on this machine, whose answers all differ."""
     with Provider(vary=True) as provider:
         yield provider
+
+
+@pytest.fixture(autouse=True)
+def nobody_times_the_collector():
+    """hypothesis does, wherever it strikes: in the midst of a taped cell, whose reading of the clock that would be."""
+    gc.callbacks[:] = [each for each in gc.callbacks if not getattr(each, "__module__", "").startswith("hypothesis")]
 
 
 @pytest.fixture(autouse=True, scope="module")

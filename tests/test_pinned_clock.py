@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime
-import gc
 import re
 import threading
 import time
@@ -20,15 +19,6 @@ from tape_jupyter.taps import clock as clock_tap
 from tape_jupyter.taps import hooks, readers
 from tests.provider import Provider, Scripted
 from tests.taped_cells import ask, on_tape, taped
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_reads_the_clock():
-    """hypothesis times the garbage collector, whenever that runs."""
-    callbacks = gc.callbacks[:]
-    gc.callbacks.clear()
-    yield
-    gc.callbacks.extend(callbacks)
 
 
 @tape.tool
