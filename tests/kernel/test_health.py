@@ -210,8 +210,10 @@ def test_many_taped_cells_leak_nothing_and_off_puts_everything_back(tmp_path, pr
         same = (
             "[key for key, value in attributes().items() if before.get(key) is not value], sys.meta_path == meta_path"
         )
-        assert kernel.execute(same).result == "([], True)"
+        listening = "_ = before.update({(threading, '_profile_hook'): threading._profile_hook})"  # to the cell that asks: history
+        assert kernel.execute(f"{listening}\n{same}").result == "([], True)"
         assert kernel.execute("%tape record").ok
         assert kernel.execute("%unload_ext tape_jupyter").ok
+        assert kernel.execute("threading._profile_hook is None").result == "True"
         assert kernel.execute(same).result == "([], True)"
         assert kernel.execute("[type(t).__name__ for t in get_ipython().ast_transformers]").result == "[]"
