@@ -107,6 +107,7 @@ def test_a_frame_is_given_to_a_name(kernel):
     assert kernel.execute("%tape frame nothere").ename == "CassetteError"
 
 
+@pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="a widget's messages wait behind the cell: the prompt asks")
 def test_a_cell_is_stepped_from_the_widget_while_it_blocks_the_kernel(page, kernel):
     beside = subshell(kernel)
     page.ask("step")
@@ -142,6 +143,3 @@ def test_where_the_view_was_not_built_one_line_says_how_to_get_it(kernel):
     assert (
         ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
     )
-
-
-@pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="a widget's messages wait behind the cell: the prompt asks")
