@@ -24,7 +24,7 @@ from tests.notebook import ROOT, clean_env, notebook
 
 EXAMPLES = ROOT / "example_notebooks"
 NAME = "01_record_and_replay"
-NAMES = (NAME, "02_override_and_rerun")
+NAMES = (NAME, "02_override_and_rerun", "03_step_through")
 RUNS = int(os.environ.get("TAPE_EXAMPLE_RUNS", "1"))
 STRACE = shutil.which("strace")
 
