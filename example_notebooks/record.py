@@ -1,4 +1,4 @@
-"""Records the example notebooks anew from the real model: `make examples`, or `python example_notebooks/record.py NAME`.
+"""Records the example notebooks from the real model: `make examples`, or `python example_notebooks/record.py NAME`.
 
 The recording runs in a folder outside of any repository and with an environment of PATH and HOME alone, so that its
 kit tells nothing of this machine; the kernel's release, which such a run still sees, is taken out by hand. The notebook

@@ -103,12 +103,24 @@ def is_watched(path: str) -> bool:
     )
 
 
+_watching: list[FileWatch] = []
+_installed: list[bool] = []
+
+
+# Defaults instead of globals: the hook outlives this module when the interpreter shuts down.
+def _hook(
+    event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD, watching: list[FileWatch] = _watching
+) -> None:
+    if event in heard:  # each id() of the user's comes here, too
+        for watch in watching:
+            watch.hear(event, args)
+
+
 class FileWatch:
-    """One audit hook a process, asleep between cells. Hooks cannot be taken away again."""
+    """Hears of files while a cell runs, by one audit hook a process: those cannot be taken away again."""
 
     def __init__(self) -> None:
         self.touched = Touched()
-        self._on = self._hooked = False
         self._inside: set[int] = set()
         """Threads in which we look at a file ourselves."""
         self._kept = 0
@@ -117,15 +129,17 @@ class FileWatch:
         """Folders in which this cell started a process."""
 
     def begin(self) -> None:
-        if not self._hooked:
-            sys.addaudithook(self._hook)
-            self._hooked = True
-        self.touched, self._on = Touched(), True
+        if not _installed:
+            _installed.append(True)
+            sys.addaudithook(_hook)
+        self.touched = Touched()
         self._started.clear()
+        if self not in _watching:
+            _watching.append(self)
 
     def end(self) -> Touched:
-        if self._on:
-            self._on = False
+        if self in _watching:
+            _watching.remove(self)
             for where in sorted(self._started):
                 self._compare(self._folders[where])
         return self.touched
@@ -153,9 +167,8 @@ class FileWatch:
             else:
                 self.touched.before[path] = before
 
-    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if event not in _HEARD or not self._on:  # each id() of the user's comes here, too
-            return
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        """An event of the audit hook's. Raises nothing."""
         if (thread := threading.get_ident()) in self._inside:
             return
         self._inside.add(thread)
