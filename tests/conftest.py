@@ -4,11 +4,14 @@ And what many tests begin with: a deck of their own, the path of a cassette, a p
 """
 
 import gc
+import signal
 import sys
 
 import pytest
 
 from tests.provider import Provider
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it runs in the background ignore it
 
 
 @pytest.fixture
