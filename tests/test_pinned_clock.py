@@ -354,12 +354,12 @@ def race(*waits):
 
 def test_overlapping_calls_keep_their_order_without_a_word_and_others_go_at_once(deck, path):
     with taped(deck, "record", path, "race"):
-        live = race(0.06, 0.02, 0.04)
+        live = race(0.45, 0.05, 0.25)
     with taped(deck, "record", path, "serial"):
         asyncio.run(awork("a", 0.02)), asyncio.run(awork("b", 0.02))
     assert live == [1, 2, 0]
     with taped(deck, "replay", path, "race") as raced:
-        assert race(0.06, 0.02, 0.04) == live
+        assert race(0.45, 0.05, 0.25) == live
     with taped(deck, "replay", path, "serial") as serial:
         asyncio.run(awork("a", 0.02)), asyncio.run(awork("b", 0.02))
         assert serial.cell.clock.now() >= 0.04 * 1e9, "the tape's time moved all the same"

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.flow import fresh
 from tape_jupyter.flow.plan import plan
@@ -15,6 +16,7 @@ class Kernel:
     """A shell whose cells are tracked; `reply` is what `ask()` gives."""
 
     def __init__(self, *cells):
+        InteractiveShell.clear_instance()  # other tests' shell
         self.shell = fresh.shell()
         self.replies = {"q": "a"}
         replies = self.replies
