@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 from tape_jupyter import forks, hosts, sightings
 from tape_jupyter.errors import BlockedConnection
+from tape_jupyter.flow.modules import is_cell
 from tape_jupyter.origin import ORIGIN, PARENT, SENDING
 from tape_jupyter.sightings import Target
 
@@ -326,7 +327,7 @@ def _place(frame: FrameType | None) -> str:
     if frame is None:
         return f"thread {threading.current_thread().name}"
     path, line = frame.f_code.co_filename, frame.f_lineno
-    cell = frame.f_globals.get("__name__") == "__main__" and ("ipykernel_" in path or "<ipython-input" in path)
+    cell = frame.f_globals.get("__name__") == "__main__" and is_cell(path)
     source = linecache.getline(path, line)
     place = f"cell line {line}" if cell else f"{PurePath(path).name}:{line}"
     return f"{place}: {sightings.shortened(source)}" if source.strip() else place

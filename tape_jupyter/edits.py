@@ -176,7 +176,7 @@ def _require_size(text: str) -> None:
 def _require_no_error(problems: Iterable[Mapping[str, str]]) -> None:
     for problem in problems:
         if problem["level"] == "error":
-            raise TapeUsageError(": ".join(part for part in (problem["path"], problem["text"]) if part))
+            raise TapeUsageError(_problem_text(problem))
 
 
 # ---------------------------------------------------------------- messages
@@ -385,6 +385,21 @@ def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
     if edit.get("form") == "value" and isinstance(answer.reply, Value):
         return _no_longer_json(entry, answer.reply)
     return []
+
+
+def accepted(entry: Entry, edit: Edit, *, accept: bool) -> Answer:
+    """What a person's edit makes of a call. Raises TapeUsageError for an error in it, and for a warning that the person
+    did not tick (`accept`).
+    """
+    problems = problems_of(entry, edit)
+    _require_no_error(problems)
+    if problems and not accept:
+        raise TapeUsageError(f"{_problem_text(problems[0])} (tick that it is meant so, to save it)")
+    return made_of(entry, edit)
+
+
+def _problem_text(problem: Mapping[str, str]) -> str:
+    return ": ".join(part for part in (problem["path"], problem["text"]) if part)
 
 
 def warnings(entry: Entry, answer: Answer) -> list[dict[str, str]]:

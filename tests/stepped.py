@@ -18,6 +18,14 @@ def ask(text, **more):
     body = json.dumps({"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": text}]})
     request = urllib.request.Request("URL/v1/messages", body.encode(), {"Content-Type": "application/json"})
     return json.load(urllib.request.urlopen(request))["content"][0]["text"]"""
+THREADS = """import threading
+found = {}
+def work(name):
+    found[name] = [ask(name), ask(name + " again")]
+threads = [threading.Thread(target=work, args=(name,)) for name in ("x", "y")]
+[each.start() for each in threads]
+[each.join() for each in threads]
+done = len(found)"""
 
 
 class Stepper:

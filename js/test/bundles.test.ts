@@ -17,7 +17,7 @@ test.each(DOORS)("$file stays small", async (door) => {
 test("the labextension loads its view when a list is drawn, and little before that", async () => {
   const { container, chunks } = await bundles();
   const size = Object.fromEntries(chunks.map(({ file, text }) => [file.split(".", 1)[0], Buffer.byteLength(text)])) as Record<"door" | "view" | "editor" | "cards" | "saved", number>;
-  expect(Buffer.byteLength(container.text) + size.door).toBeLessThan(30_000); // with the page: kernel line, toolbar, status bar
+  expect(Buffer.byteLength(container.text) + size.door).toBeLessThan(25_000); // with the page: kernel line, toolbar, status bar
   expect(size.view).toBeLessThan(60_000);
   expect(size.editor + size.cards).toBeLessThan(400_000);
 });

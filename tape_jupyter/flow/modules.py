@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 from functools import lru_cache
@@ -36,6 +37,14 @@ def _installed() -> tuple[str, ...]:
 
 
 INSTALLED = _installed()
+
+
+_CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")
+
+
+def is_cell(path: str) -> bool:
+    """Whether ipykernel or IPython named a cell's code so (`ipykernel_launcher.py` is none)."""
+    return _CELL_FILE.search(path) is not None
 
 
 def is_installed(path: str) -> bool:

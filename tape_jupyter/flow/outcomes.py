@@ -593,9 +593,7 @@ class _Reader:
         if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
             self._enter(start, [made, *args], named, frame)
             return made
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            return replace(made, kind=None)
-        if start is object.__init__ and not given:
+        if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (start is object.__init__ and not given):
             return made
         raise Unclear
 
@@ -605,7 +603,7 @@ class _Reader:
         if tree is None or function.__closure__ or self._depth >= DEPTH or hasattr(function, "__wrapped__"):
             raise Unclear
         place = self._place(function)
-        names = self._handed(function, tree, args, named, frame)
+        names = self._handed(function, tree, args, named)
         inner = Frame(place, names, frozenset(shared_names(tree)), control=frame.control)
         self.told.codes.add(function.__code__)
         self._depth += 1
@@ -633,7 +631,7 @@ class _Reader:
 
     def _handed(
         self, function: types.FunctionType, tree: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef,
-        args: Sequence[Value], named: _Named, frame: Frame,
+        args: Sequence[Value], named: _Named,
     ) -> dict[str, Value]:  # fmt: skip
         spec = tree.args
         every = [each.arg for each in (*spec.posonlyargs, *spec.args)]
@@ -647,7 +645,6 @@ class _Reader:
         found |= dict(zip(every, args, strict=False))
         found |= {name: value for name, value in named.items() if name is not None}
         if {*every, *(each.arg for each in spec.kwonlyargs)} != found.keys():
-            self._raise(frame, NOTHING)
             raise Unclear
         return found
 

@@ -150,9 +150,9 @@ class Surroundings:
             draft.weak.add("file:*")
         looks = bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
         looks = looks and not self._looks_where_it_opens(words)
-        if looks and drafts_by and not self._only_says(draft):
+        if looks and drafts_by and not self._only_prints(draft):
             draft.reads.add("file:*")
-        self._processes(draft, words)
+        self._processes(draft)
 
     def _looks_where_it_opens(self, words: set[str]) -> bool:
         """Whether only a library of tables asked whether files are there: those that it then opened."""
@@ -167,7 +167,7 @@ class Surroundings:
         )
 
     @staticmethod
-    def _only_says(draft: Draft) -> bool:
+    def _only_prints(draft: Draft) -> bool:
         """A shell line that only prints: what looked for the shell's program is none of its doing."""
         used = draft.statement.uses
         commands = [m for m in used.magics if m.name in ("system", "getoutput", "sx")]
@@ -178,8 +178,7 @@ class Surroundings:
             and all(m.constant and _only_says(m.line) for m in commands)
         )
 
-    def _processes(self, draft: Draft, words: set[str]) -> None:
-        del words
+    def _processes(self, draft: Draft) -> None:
         if not self.seen.touched.processes or not self._acts(draft):
             return
         commands = [m.line for m in draft.statement.uses.magics if m.name in ("system", "getoutput", "sx")]
@@ -429,17 +428,8 @@ def _dotted(path: str) -> str:
 
 _LOOKING = re.compile(r"[*?\[<|;&`]|\$\(")
 """Signs by which the shell looks at files or runs something else."""
+_PRINTERS = frozenset({"echo", "pwd", "date", "env", "printenv", "printf", "sleep", "true", "whoami"})
 
 
 def _only_says(command: str) -> bool:
-    return not _LOOKING.search(command) and command.strip().partition(" ")[0] in (
-        "echo",
-        "pwd",
-        "date",
-        "env",
-        "printenv",
-        "printf",
-        "sleep",
-        "true",
-        "whoami",
-    )
+    return not _LOOKING.search(command) and command.strip().partition(" ")[0] in _PRINTERS

@@ -135,11 +135,8 @@ class Boundary:
             return UNSENT if cell.replaying else Passing()
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
-        if cell.stepping is not None:
-            answered = partial(self._http_answered, cell, origin, request, kind, matched)
-            return self._crossing(cell, origin, matched.match, request, kind, answered)
-        decided = self._decide(cell, origin, matched.match, request, kind)
-        return self._http_answered(cell, origin, request, kind, matched, decided)
+        answered = partial(self._http_answered, cell, origin, request, kind, matched)
+        return self._settled(cell, origin, matched.match, request, kind, answered)
 
     def _http_answered(
         self,
@@ -190,11 +187,8 @@ class Boundary:
         match = match_key(call, self.desk.secrets)
         if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, match):
             return Play(answers.unrecorded(call, self.desk.secrets))
-        if cell.stepping is not None:
-            answered = partial(self._function_answered, cell, origin, call, match, arguments)
-            return self._crossing(cell, origin, match, call, call.kind, answered)
-        decided = self._decide(cell, origin, match, call, call.kind)
-        return self._function_answered(cell, origin, call, match, arguments, decided)
+        answered = partial(self._function_answered, cell, origin, call, match, arguments)
+        return self._settled(cell, origin, match, call, call.kind, answered)
 
     def _function_answered(
         self,
@@ -222,7 +216,7 @@ class Boundary:
         capture.instead = sent
         return capture
 
-    def _crossing(
+    def _settled(
         self,
         cell: Cell,
         origin: Origin | None,
@@ -230,9 +224,12 @@ class Boundary:
         call: Request | FunctionCall,
         kind: HostClass,
         answered: Callable[..., Play | Capture],
-    ) -> Crossing:
-        """The call of a stepped cell: what is decided of it waits for a person."""
+    ) -> Play | Capture | Crossing:
+        """What is decided of the call, done; in a stepped cell it waits for a person. Raises UnmatchedCall."""
         lineage = origin.lineage if origin is not None else ""
+        decided = self._decided(cell, lineage, match, call, kind)
+        if cell.stepping is None:
+            return answered(self._accepted(cell, match, lineage, call, decided))
 
         def settle(decided: Settled | Written, sent: Request | FunctionCall | None = None) -> Play | Capture:
             try:
@@ -242,7 +239,6 @@ class Boundary:
             except Exception as error:
                 return _failed(cell, call, error)
 
-        decided = self._decided(cell, lineage, match, call, kind)
         return Crossing(cell, call, kind, match, lineage, decided, settle)
 
     def _written(
@@ -260,14 +256,8 @@ class Boundary:
         held.keep(call, reply, "")
         return Play(reply)
 
-    def _decide(
-        self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass
-    ) -> Recorded | GoLive | Frozen | Stub:
-        """The recorded call to play, or what to do instead. Raises UnmatchedCall."""
-        lineage = origin.lineage if origin is not None else ""
-        return self._accepted(cell, match, lineage, call, self._decided(cell, lineage, match, call, kind))
-
     def _decided(self, cell: Cell, lineage: str, match: str, call: Request | FunctionCall, kind: HostClass) -> Settled:
+        """The recorded call to play, or what to do instead."""
         site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
         decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed, site=site)
         if isinstance(decided, Diverged):
@@ -279,7 +269,7 @@ class Boundary:
     def _accepted(
         self, cell: Cell, match: str, lineage: str, call: Request | FunctionCall, decided: Settled
     ) -> Recorded | GoLive | Frozen | Stub:
-        """The same, taken note of. Raises UnmatchedCall for a refusal."""
+        """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
                 cell.divergences.append(diverged(cell, call, match, lineage, self.desk.secrets))

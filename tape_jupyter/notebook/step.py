@@ -303,11 +303,9 @@ class Stepper:
         if entry is None:
             self._write(waiter, str(message.get("text", "")))
             return
-        edit = self._edit_of(word, entry, message)
-        problems = edits.problems_of(entry, edit)
-        _require_accepted(problems, accept=message.get("accept") is True)
+        answer = edits.accepted(entry, self._edit_of(word, entry, message), accept=message.get("accept") is True)
         book = self._book()
-        take = book.put(entry, edits.made_of(entry, edit))
+        take = book.put(entry, answer)
         self.edits += 1
         self.options["take"] = takes.name_of(take.path)
         self.deck.changed()
@@ -507,13 +505,6 @@ def _through_httpx(frame: types.FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _require_accepted(problems: list[dict[str, str]], *, accept: bool) -> None:
-    errors = [each for each in problems if each["level"] == "error"]
-    for each in errors or ([] if accept else problems):
-        said = ": ".join(part for part in (each["path"], each["text"]) if part)
-        raise TapeUsageError(said if errors else f"{said} (tick that it is meant so, to save it)")
 
 
 def _who() -> str:

@@ -53,8 +53,8 @@ class Passes:
         tracker = self.cells.deck.tracker
         assert tracker is not None
         self._before = Before(self.shell, tracker.variables, reached(transformed, tracker.variables))
-        self._stand_over("run_ast_nodes", self._run)
-        self._stand_over("showtraceback", self._showtraceback)
+        self._original_run = self._stand_over("run_ast_nodes", self._run)
+        self._original_showtraceback = self._stand_over("showtraceback", self._showtraceback)
         self._undo += [_hearing_interrupts(self.stepper, lambda: self._between), _quiet_threads()]
         self.stepper.begin(self.cell)
 
@@ -67,20 +67,24 @@ class Passes:
             self._before.end()
         self.stepper.end(self.stepper.machine.note if self.stepper.stopping else "the cell ran to its end")
 
-    def _stand_over(self, name: str, ours: Any) -> None:
-        """Shadow a method of the shell on its instance; another's shadow comes back afterwards."""
-        held = vars(self.shell)
-        was = held.get(name, _ABSENT)
-        self._undo.append(lambda: held.pop(name, None) and None if was is _ABSENT else held.update({name: was}))
-        setattr(self, f"_original_{name}", getattr(self.shell, name))
+    def _stand_over(self, name: str, ours: Any) -> Any:
+        """Shadow a method of the shell on its instance; another's shadow comes back afterwards. Gives what it was."""
+        held, original = vars(self.shell), getattr(self.shell, name)
+
+        def undo() -> None:
+            held.pop(name, None)
+            held.update(was)
+
+        was = {name: held[name]} if name in held else {}
+        self._undo.append(undo)
         held[name] = ours
+        return original
 
     async def _run(self, nodelist: Any, cell_name: str, *args: Any, **kwargs: Any) -> Any:
         """`run_ast_nodes`, again and again."""
         result = kwargs.get("result") or (args[2] if len(args) > 2 else None)
         while True:
-            original = getattr(self, "_original_run_ast_nodes")  # noqa: B009 - set by name above
-            failed = await original(copy.deepcopy(nodelist), cell_name, *args, **kwargs)
+            failed = await self._original_run(copy.deepcopy(nodelist), cell_name, *args, **kwargs)
             if not self.stepper.leaving and (missed := self.stepper.machine.missed()):
                 self.notes.append(f"the cell ended before it came to {missed} again: what it asks is not the same")
             if not self.stepper.leaving:
@@ -105,7 +109,7 @@ class Passes:
         """What code raises that is being left is nobody's error; an interrupt is shown."""
         if self.stepper.leaving and not issubclass(sys.exc_info()[0] or BaseException, KeyboardInterrupt):
             return None
-        return getattr(self, "_original_showtraceback")(*args, **kwargs)  # noqa: B009 - set by name above
+        return self._original_showtraceback(*args, **kwargs)
 
     # ------------------------------------------------------------ between two passes
 
@@ -197,9 +201,6 @@ class Passes:
         mine = [each for each in threading.enumerate() if each not in self._threads and each.name[:5] != "tape "]
         others = [each for each in mine if each is not threading.current_thread()]
         return [each for each in others if _runs_theirs(frames.get(each.ident or 0))]
-
-
-_ABSENT: Any = object()
 
 
 def _runs_theirs(frame: Any) -> bool:

@@ -14,8 +14,6 @@ from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook.viewer import Forged, Message, Viewer, answers
 
-Problems = list[dict[str, str]]
-
 _FORMS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "message": {"message": str},
     "fields": {"fields": list},
@@ -42,12 +40,10 @@ def check(viewer: Viewer, message: Message) -> Message:
 def override(viewer: Viewer, message: Message) -> Message:
     """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
     entry, edit, name = _entry(viewer, message), edit_of(message), _word(message, "take")
-    problems = edits.problems_of(entry, edit)
-    _require_accepted(problems, accept=message.get("accept") is True)
+    answer = edits.accepted(entry, edit, accept=message.get("accept") is True)
     book = viewer.book
     if book is None:
         raise Forged("override")
-    answer = edits.made_of(entry, edit)
     take = book.put(entry, answer, _goal(viewer, name))
     made = takes.name_of(take.path)
     session = viewer.open(takes.stem(take.root), made)
@@ -130,13 +126,6 @@ def _above(root: Path, name: str) -> str:
     path = takes.path_of(root, name)
     base = takes.base_file(path) if path.exists() else None
     return takes.name_of(base) if base is not None and base != root else ""
-
-
-def _require_accepted(problems: Problems, *, accept: bool) -> None:
-    errors = [problem for problem in problems if problem["level"] == "error"]
-    for problem in errors or ([] if accept else problems):
-        said = ": ".join(part for part in (problem["path"], problem["text"]) if part)
-        raise TapeUsageError(said if errors else f"{said} (tick that it is meant so, to save it)")
 
 
 def _free_name(viewer: Viewer, entry: Entry) -> str:

@@ -20,8 +20,6 @@ from tape_jupyter.flow.restore import Shell, put_file
 from tape_jupyter.flow.steps import mentioned
 from tape_jupyter.flow.variables import Variables
 
-_watch = FileWatch()
-"""Of this process: an audit hook cannot be taken away again."""
 _PASSING = frozenset({"_i", "_ii", "_iii", "_ih", "_dh", "In"})
 
 
@@ -49,7 +47,8 @@ class Before:
             elif ":" in name or name in self._names:
                 self._held[name] = remember(value)
         self._ambient = ambient.take()
-        _watch.begin()
+        self._watch = FileWatch()
+        self._watch.begin()
 
     @property
     def lost(self) -> list[str]:
@@ -67,7 +66,7 @@ class Before:
             if name in sys.modules and (change := ambient.module_changes(name, was)) is not None:
                 ambient.put(f"{ambient.MODULE}{name}", change.before)
         self.put_ambient()
-        _watch.begin()
+        self._watch.begin()
         return files
 
     def put_ambient(self) -> None:
@@ -78,7 +77,7 @@ class Before:
 
     def end(self) -> None:
         """It is not needed any more."""
-        _watch.end()
+        self._watch.end()
 
     def _put_names(self) -> None:
         now = self._shell.user_ns
@@ -94,7 +93,7 @@ class Before:
 
     def _put_files(self) -> list[str]:
         lost = []
-        for path, change in sorted(_watch.end().changes().items(), reverse=True):
+        for path, change in sorted(self._watch.end().changes().items(), reverse=True):
             if change.known:
                 put_file(path, change.before)
             else:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.flow.modules import is_installed, is_users
+from tape_jupyter.flow.modules import is_cell, is_installed, is_users
 from tape_jupyter.secrets import names_a_secret
 
 AROUND = 5
@@ -28,8 +28,6 @@ MOST_FRAMES = 50
 MOST_VARIABLES = 200
 MOST_TEXT = 2_000
 _WIDE = 300
-_CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")
-"""As ipykernel and IPython name the code of a cell; `ipykernel_launcher.py` is none."""
 
 _LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _NOT_THEIRS = (*(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], *_LIBRARIES)), "<frozen ", "<string>")
@@ -62,13 +60,9 @@ class Frame:
 def is_theirs(frame: types.FrameType) -> bool:
     """Whether the frame is a cell's or of a module of the user's."""
     name = frame.f_code.co_filename
-    if frame.f_globals.get("__name__") == "__main__" and _is_cell(name):
+    if frame.f_globals.get("__name__") == "__main__" and is_cell(name):
         return True
     return not name.startswith(_NOT_THEIRS) and not is_installed(name)
-
-
-def _is_cell(name: str) -> bool:
-    return _CELL_FILE.search(name) is not None
 
 
 Walked = list[tuple[types.FrameType, int]]
@@ -104,7 +98,7 @@ def _told(index: int, frame: types.FrameType, left_out: int, cell_of: CellOf) ->
     line = frame.f_lineno or code.co_firstlineno
     first = max(1, line - AROUND)
     source = tuple(each.rstrip("\n")[:_WIDE] for each in lines[first - 1 : line + AROUND])
-    label, cell = cell_of(code.co_filename) if _is_cell(code.co_filename) else ("", "")
+    label, cell = cell_of(code.co_filename) if is_cell(code.co_filename) else ("", "")
     shown = label or code.co_filename
     name = "" if code.co_name in ("<module>", "<cell>") or code.co_name.startswith("<cell line") else code.co_qualname
     return Frame(index, shown, cell, name, line, first, source, left_out)

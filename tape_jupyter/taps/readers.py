@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from tape_jupyter.origin import ORIGIN, SENDING
+from tape_jupyter.origin import ORIGIN, SENDING, Origin
 from tape_jupyter.taps.lineage import settle
 
 PLUMBING = frozenset({
@@ -43,10 +43,13 @@ def is_plumbing(module: Any) -> bool:
 def clock_here() -> Any | None:
     """The clock (pins.clock.TapeClock) of the taped cell that this code belongs to; None where time is real."""
     origin = ORIGIN.get()
-    if origin is None or SENDING.get():
-        return None
+    return None if origin is None or SENDING.get() or (clock := _clock_of(origin)) is None or clock.closed else clock
+
+
+def _clock_of(origin: Origin) -> Any | None:
+    """The clock of the origin's cell; None in a child process, whose time is real."""
     clock = getattr(origin.cell, "clock", None)
-    return None if clock is None or clock.closed or clock.pid != os.getpid() else clock
+    return None if clock is None or clock.pid != os.getpid() else clock
 
 
 def module_of(depth: int) -> Any:
@@ -65,8 +68,8 @@ def read(kind: str) -> int | None:
     module = sys._getframe(2).f_globals.get("__name__")  # noqa: SLF001 - as module_of does, a call less
     if is_plumbing(module):
         return None
-    clock = getattr(origin.cell, "clock", None)
-    if clock is None or not clock.holds or clock.pid != os.getpid():
+    clock = _clock_of(origin)
+    if clock is None or not clock.holds:
         return None
     settle()
     origin = ORIGIN.get()

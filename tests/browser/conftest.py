@@ -72,7 +72,7 @@ def launches(request, tmp_path_factory):
 
 def _apps_of(item):
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return {name for name in APPS if name in item.fixturenames or name in params}
+    return APPS.keys() & {*item.fixturenames, *(each for each in params if isinstance(each, str))}
 
 
 @pytest.fixture(scope="session")

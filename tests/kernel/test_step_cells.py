@@ -6,7 +6,7 @@ import pytest
 
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
-from tests.stepped import ASK, LOAD, Refused, Stepper
+from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
 
 THREE = 'a = ask("one")\nprint("a", a)\nb = ask("two " + a)\nprint("b", b)\nc = ask("three " + b)\nprint("c", c)'
 
@@ -183,19 +183,12 @@ def test_tasks_wait_side_by_side_and_one_is_stepped_alone(page, kernel, provider
     assert page.end().stdout == "2\n"
 
 
-THREADS = """import threading
-found = {}
-def work(name):
-    found[name] = [ask(name), ask(name + " again")]
-threads = [threading.Thread(target=work, args=(name,)) for name in ("x", "y")]
-[each.start() for each in threads]
-[each.join() for each in threads]
-print(sorted(found))"""
+SHOWN_THREADS = f"{THREADS}\nprint(sorted(found))"
 
 
 def test_threads_wait_side_by_side_also_while_the_cell_waits_for_them(page, kernel):
-    assert kernel.execute(f"%%tape record\n{THREADS}").ok
-    page.run(f"%%tape step\n{THREADS}")
+    assert kernel.execute(f"%%tape record\n{SHOWN_THREADS}").ok
+    page.run(f"%%tape step\n{SHOWN_THREADS}")
     page.until(lambda: page.states and len(page.states[-1]["strands"]) == 2)
     places = titles(page.states[-1])
     names = [each["name"] for each in page.states[-1]["strands"]]
@@ -210,7 +203,7 @@ def test_threads_wait_side_by_side_also_while_the_cell_waits_for_them(page, kern
     assert page.end().stdout == "['x', 'y']\n"
 
 
-@pytest.mark.parametrize("source", [THREE, f"{THREADS}", ASYNC], ids=["plain", "threads", "async"])
+@pytest.mark.parametrize("source", [THREE, SHOWN_THREADS, ASYNC], ids=["plain", "threads", "async"])
 def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(page, kernel, provider, source, base):
     assert kernel.execute(AASK.replace("URL", provider.url)).ok
     assert kernel.execute(f"%%tape record\n{source}").ok
@@ -340,8 +333,8 @@ def test_a_timeout_around_a_call_does_not_run_out_while_a_person_thinks(page, ke
 
 
 def test_threads_that_are_sent_away_say_nothing(page, kernel):
-    assert kernel.execute(f"%%tape record\n{THREADS}").ok
-    page.run(f"%%tape step\n{THREADS}")
+    assert kernel.execute(f"%%tape record\n{SHOWN_THREADS}").ok
+    page.run(f"%%tape step\n{SHOWN_THREADS}")
     page.until(lambda: page.states and len(page.states[-1]["strands"]) == 2)
     page.do("stop")
     ran = page.end()

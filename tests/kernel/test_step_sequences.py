@@ -8,7 +8,7 @@ import pytest
 
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
-from tests.stepped import ASK, LOAD, Refused, Stepper
+from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
 
 SEQUENCES = 200 if os.environ.get("TAPE_NIGHTLY") else 12
 MOST = 8
@@ -19,14 +19,6 @@ log = []
 for word in ("one", "two", "three", "four"):
     log.append(ask(word + str(len(log))))
 done = len(log)"""
-THREADS = """import threading
-found = {}
-def work(name):
-    found[name] = [ask(name), ask(name + " again")]
-threads = [threading.Thread(target=work, args=(name,)) for name in ("x", "y")]
-[each.start() for each in threads]
-[each.join() for each in threads]
-done = len(found)"""
 POOL = """from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(2) as pool:
     found = list(pool.map(ask, ["p", "q", "r"]))

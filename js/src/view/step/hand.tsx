@@ -1,5 +1,6 @@
 /** What a person writes in a call's place: its reply, or the request that goes out. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { wrongJson } from "../edit/cards/json.ts";
 import { Code, free, Text, useFocusBack } from "../edit/cards/parts.tsx";
 import { Alert, escape, useDoing, useName } from "../edit/small.tsx";
 import type { Work } from "../edit/work.ts";
@@ -11,7 +12,7 @@ interface WriteProps { work: Work; stepper: Stepper; call: StepCall; what: "hand
 export function Write({ work, stepper, call, what, onClose }: WriteProps) {
   const value = call.kind === "tool" || call.kind === "retrieval";
   const { label, does, before, json } = what === "request"
-    ? { label: value ? "Arguments as JSON" : "The request's body", does: "Change the request", before: call.request_edit ?? "", json: isJson(call.request_edit ?? "") }
+    ? { label: value ? "Arguments as JSON" : "The request's body", does: "Change the request", before: call.request_edit ?? "", json: wrongJson(call.request_edit ?? "") === "" }
     : { label: value ? "The value it returns, as JSON" : "The text of the reply", does: "Answer with this", before: "", json: value };
   const [text, set] = useState(before);
   const { busy, wrong, go } = useDoing();
@@ -22,7 +23,7 @@ export function Write({ work, stepper, call, what, onClose }: WriteProps) {
     const field = place.current?.querySelector<HTMLElement>("textarea");
     if (field && free(field)) field.focus({ preventScroll: true });
   }, []);
-  const bad = json && !isJson(text);
+  const bad = json && wrongJson(text) !== "";
   const able = !busy && !bad && (what === "hand" || text !== before);
   const give = (): void => go(() => stepper.do(what === "request" ? "request" : "answer", { text }));
   return <form ref={place} class="tape-edit" aria-label={label} onKeyDown={(event) => escape(event, onClose)} onSubmit={(event) => { event.preventDefault(); if (able) give(); }}>
@@ -40,13 +41,4 @@ export function Write({ work, stepper, call, what, onClose }: WriteProps) {
       </div>
     </footer>
   </form>;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Divergence, Progress, Section } from "../../protocol.ts";
 import { Alert, Runs, useDoing, useLate, useName } from "../small.tsx";
+import { wrongJson } from "./json.ts";
 import { Card, Code } from "./parts.tsx";
 import { words } from "../words.ts";
 import type { Work } from "../work.ts";
@@ -43,7 +44,7 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
     <Alert text={wrong} />
     <div class="tape-actions">{reply === null
       ? choices.map((choice, at) => <button key={choice} class={at === 0 ? "tape-primary" : ""} disabled={busy} onClick={() => (choice === "write" ? write(start.text) : choose(choice))}>{labels[choice]}</button>)
-      : <><button class="tape-primary" disabled={busy || (start.json && !parses(reply))} onClick={() => choose("write", reply)}>Give this reply</button>
+      : <><button class="tape-primary" disabled={busy || (start.json && wrongJson(reply) !== "")} onClick={() => choose("write", reply)}>Give this reply</button>
         <button onClick={() => write(null)}>Back</button></>}
       <button onClick={() => go(() => work.cancel())}>Cancel the re-run</button>
     </div>
@@ -52,7 +53,7 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
 
 function Write({ work, start, value, onType }: { work: Work; start: { text: string; json: boolean }; value: string; onType: (text: string) => void }) {
   const id = useName();
-  const wrong = start.json && !parses(value);
+  const wrong = start.json && wrongJson(value) !== "";
   return <div class="tape-field">
     <span class="tape-label" id={id}>The reply</span>
     <Code work={work} value={value} recorded={start.text || null} json={start.json} label="The reply" invalid={wrong} onChange={onType} />
@@ -62,13 +63,4 @@ function Write({ work, start, value, onType }: { work: Work; start: { text: stri
 
 function Whole({ name, section }: { name: string; section: Section }) {
   return <details><summary>{name}</summary><pre class="tape-code">{section.text}{section.whole ? "" : "\n…"}</pre></details>;
-}
-
-function parses(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
