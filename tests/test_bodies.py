@@ -461,7 +461,9 @@ def test_a_bomb_is_kept_as_bytes_and_said_to_be_too_large():
 
 
 @pytest.mark.parametrize(
-    "wire", [b'{"a":1}', b"\x1f\x8b\x08garbage", gzip.compress(b"x" * 100)[:8], gzip.compress(b"")]
+    "wire",
+    [b'{"a":1}', b"\x1f\x8b\x08garbage", gzip.compress(b"x" * 100)[:8], gzip.compress(b"")],
+    ids=["json", "garbage", "a head alone", "nothing"],
 )
 def test_a_body_that_is_not_in_the_encoding_its_header_names_is_kept(wire):
     assert "encoding" not in kept(wire, "application/json", "gzip")
