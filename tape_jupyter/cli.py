@@ -5,31 +5,23 @@ Exit codes: 0 all is well; 1 something differs, was missed, raised or is wrong; 
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tape_jupyter import __version__
-from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter import __version__, cli_bundle
+from tape_jupyter.cli_words import EXAMPLES, MARKS, Progress, Words, as_json, handled, json_text, notebook
+from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
     from tape_jupyter.cassette import Cassette
     from tape_jupyter.headless import CellRun
     from tape_jupyter.shuffling import Try
 
-P = ParamSpec("P")
-Words = tuple[str, ...]
-EXAMPLES = "\b\nExamples:\n"
-MARKS = {
-    "ok": ("green", "ok"), "same": ("green", "same"), "differs": ("red", "differs"), "missed": ("red", "missed"),
-    "failed": ("red", "failed"), "not run": ("yellow", "not run"),
-}  # fmt: skip
 FAULTS = ("rate_limit", "overloaded", "server_error", "reset", "timeout", "truncated")
 GRADES = {"ok": ("green", "ok"), "note": ("yellow", "note"), "wrong": ("red", "wrong")}
 
@@ -53,31 +45,8 @@ def tape() -> None:
     """Record the LLM and tool calls of a notebook once, replay them for ever."""
 
 
-def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
-    """A command whose result is the exit code; errors that a person can mend are one message and code 2."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
-        try:
-            code = command(*args, **kwargs) or 0
-        except TapeError as error:
-            click.echo(f"tape: {error}", err=True)
-            code = 2
-        except KeyboardInterrupt:
-            click.echo("tape: interrupted", err=True)
-            code = 130
-        except BrokenPipeError:  # `tape calls ... | head`
-            sys.stderr.close()
-            code = 0
-        sys.exit(code)
-
-    return run
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 of_name = click.option("-n", "--name", help="Only this cassette of the notebook (as in %%tape record NAME).")
 where = click.argument("where", type=click.Path(path_type=Path), metavar="CASSETTE|NB")
-notebook = click.argument("notebook", type=click.Path(path_type=Path), metavar="NB")
 cell_timeout = click.option("--timeout", type=float, metavar="SECONDS", help="For each cell; none by default.")
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
 of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
@@ -213,7 +182,7 @@ def rerun(
         done = rerunning.rerun(
             notebook, root, take, progress.starting, progress.told, env=options, output=output, timeout=timeout
         )
-    click.echo(_json({"notebook": str(notebook), **done.record()}) if as_json else done.comparison.text())
+    click.echo(json_text({"notebook": str(notebook), **done.record()}) if as_json else done.comparison.text())
     if output is not None and not as_json:
         click.echo(f"outputs: {output}")
     return int(not done.good)
@@ -240,9 +209,9 @@ def show(where: Path, call: str | None, name: str | None, html: str | None, *, a
         _pages(tapes, Path(html) if html else None, as_json=as_json)
     elif call is not None:
         entry = listing.find(tapes, call)
-        click.echo(_json(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry)))
+        click.echo(json_text(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry)))
     elif as_json:
-        click.echo(_json([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes]))
+        click.echo(json_text([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes]))
     else:
         click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
 
@@ -254,7 +223,7 @@ def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
     with Progress(quiet=as_json, first="reading the cassette") as progress:
         written = [page.write(tape_, out, progress.spans) for tape_ in (tapes[:1] if out is not None else tapes)]
     if as_json:
-        click.echo(_json([{"page": str(path), "notes": notes} for path, notes in written]))
+        click.echo(json_text([{"page": str(path), "notes": notes} for path, notes in written]))
         return
     for path, notes in written:
         click.echo("\n".join([str(path), *(f"  ! {note}" for note in notes)]))
@@ -271,7 +240,7 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
 
     tapes = [_open(path) for path in listing.cassettes_of(where, name)]
     if as_json:
-        click.echo(_json([{"cassette": str(tape.path), **call} for tape in tapes for call in listing.calls(tape)]))
+        click.echo(json_text([{"cassette": str(tape.path), **call} for tape in tapes for call in listing.calls(tape)]))
         return
     for tape_ in tapes:
         if len(tapes) > 1:
@@ -293,7 +262,7 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     from tape_jupyter import gap_page, gap_report
 
     made = gap_report.report_of(gap_report.below(where, name))
-    click.echo(_json(made.record())) if as_json else gap_page.print_it(made, whole=whole)
+    click.echo(json_text(made.record())) if as_json else gap_page.print_it(made, whole=whole)
     return 2 if made.broken else 0
 
 
@@ -314,7 +283,7 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 
     done = [(path, prune.prune(path, dry=dry_run)) for path in listing.cassettes_of(where, name)]
     if as_json:
-        click.echo(_json([{"cassette": str(path), **asdict(each)} for path, each in done]))
+        click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
         return
     for path, each in done:
         verb = "would drop" if dry_run else "dropped"
@@ -346,7 +315,7 @@ def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> No
     from tape_jupyter import listing, override_words
 
     done = override_words.override(listing.cassettes_of(where, name)[0], said)
-    click.echo(_json(done.record()) if as_json else done.text())
+    click.echo(json_text(done.record()) if as_json else done.text())
 
 
 @tape.command(
@@ -368,10 +337,10 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
     found = listing.cassettes_of(where, name)
     if words:
         told, differences = take_words.act(found[0], words)
-        click.echo(_json([each.record() for each in differences]) if as_json and words[0] == "diff" else told)
+        click.echo(json_text([each.record() for each in differences]) if as_json and words[0] == "diff" else told)
         return int(bool(differences))
     if as_json:
-        click.echo(_json([{"cassette": str(path), "takes": take_words.listed(path)} for path in found]))
+        click.echo(json_text([{"cassette": str(path), "takes": take_words.listed(path)} for path in found]))
         return 0
     for path in found:
         if len(found) > 1:
@@ -398,11 +367,15 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     one, other = _open(path), _open(beside) if beside else take_words.named(path, b)
     if as_json:
         found = differences.diff(one, other)
-        click.echo(_json(take_words.records(one, other, found)))
+        click.echo(json_text(take_words.records(one, other, found)))
     else:
         told, found = take_words.compared(one, other)
         click.echo(told)
     return int(bool(found))
+
+
+for command in cli_bundle.COMMANDS:
+    tape.add_command(command)
 
 
 @tape.command(epilog=f"{EXAMPLES}  tape doctor\n  tape doctor churn.ipynb")
@@ -449,50 +422,6 @@ def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
     return lambda each: None if quiet else click.echo("\n".join(shuffling.lines(each)))
 
 
-class Progress:
-    """Tells how a run gets on, on stderr: a line for each cell that is done, and a moving one while it runs."""
-
-    def __init__(self, *, quiet: bool = False, first: str = "starting a kernel") -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False, markup=False)
-        self._status = self._console.status(first)
-        self._quiet = quiet
-        self._count = 0
-
-    def __enter__(self) -> Self:
-        if not self._quiet:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._status.stop()
-
-    def starting(self, number: int, count: int, title: str) -> None:
-        from rich.text import Text
-
-        self._count = count
-        self._status.update(Text(f"cell {number} of {count}: {title}"))
-
-    def spans(self, done: int, total: int) -> None:
-        self._status.update(f"{done:,} of {total:,} spans")
-
-    def told(self, run: CellRun) -> None:
-        if self._quiet:
-            return
-        from rich.text import Text
-
-        colour, word = MARKS[run.status]
-        line = Text(f"[{run.number}/{self._count}] ").append(f"{word:8}", colour)
-        self._console.print(line.append(f"{run.seconds:6.1f} s  {run.title}"), soft_wrap=True)
-        for said in run.said:
-            self._console.print(Text(f"    {said}", _diff_colour(said)), soft_wrap=True)
-
-
-def _diff_colour(line: str) -> str:
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-
-
 def _report(path: Path, mode: str, runs: list[CellRun]) -> dict[str, Any]:
     return {"notebook": str(path), "mode": mode, "ok": not _code(runs), "cells": [run.record() for run in runs]}
 
@@ -526,10 +455,6 @@ def _open(path: Path) -> Cassette:
     from tape_jupyter.cassette import Cassette
 
     return Cassette.open(path)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, default=repr)
 
 
 def main() -> None:

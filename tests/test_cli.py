@@ -39,6 +39,9 @@ COMMANDS = [
     "override",
     "takes",
     "diff",
+    "export",
+    "verify",
+    "open",
     "doctor",
     "demo",
 ]
@@ -47,7 +50,7 @@ COMMANDS = [
 def test_help_names_every_command_and_shows_examples():
     said = run("--help").output
     assert [line.split()[0] for line in said.split("Commands:\n")[1].splitlines() if line.startswith("  ")][
-        :12
+        : len(COMMANDS)
     ] == COMMANDS
     assert "tape replay churn.ipynb" in said
     assert run("--version").output == f"tape-jupyter {__version__}\n"

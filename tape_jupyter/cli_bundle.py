@@ -1,0 +1,71 @@
+"""Doors room: the commands about bundles: export, verify, open. They parse, call one function of the bundle's modules,
+print, and choose the exit code: 0 all is well, 1 something differs, leaks or is wrong, 2 bad usage or input.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tape_jupyter.cli_words import EXAMPLES, as_json, handled, notebook
+from tape_jupyter.errors import TapeUsageError
+
+place = click.argument("place", metavar="FILE|FOLDER|URL")
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape export churn.ipynb                  churn.tape.zip, beside the notebook\n"
+    "  tape export churn.ipynb s3://runs/churn.tape.zip\n"
+    "  tape export churn.ipynb --exclude 'data/*'   leave files out; the bundle says which"
+)
+@notebook
+@click.argument("path", required=False, metavar="[PATH]")
+@click.option("--redact", is_flag=True, help="Mask the secrets that are found, everywhere alike, and prove it again.")
+@click.option("--allow-differences", is_flag=True, help="Export a session that does not repeat itself, marked so.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Also these files of the notebook's folder.")
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Not these files; the bundle says that they are missing."
+)
+@click.option("--no-index", is_flag=True, help="Ask no package index: the list of packages has no hashes.")
+@click.option("--test", "test", is_flag=True, help="Also write a small test file that pins this run.")
+@click.option(
+    "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign it with this ssh key, in a file beside it."
+)
+@as_json
+@handled
+def export(notebook: Path, path: str | None, *, as_json: bool, **said: Any) -> int:
+    """Make one file of a notebook's session, and prove it.
+
+    The saved notebook, its recordings, data, modules and packages become one bundle. Before it is written, the session
+    replays in a fresh kernel without network and is compared cell by cell. Exit code 1 where a cell differs or a secret
+    was found: then nothing is written.
+    """
+    raise TapeUsageError(f"not yet: {locals()}")
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape verify churn.tape.zip\n  tape verify churn.tape.zip --signers ~/.ssh/allowed_signers"
+)
+@place
+@click.option("--signature", metavar="FILE", help="The detached signature; FILE.sig by itself.")
+@click.option("--signers", type=click.Path(path_type=Path), metavar="FILE", help="Whose signatures count (ssh-keygen).")
+@as_json
+@handled
+def verify(place: str, *, as_json: bool, **said: Any) -> int:
+    """Check a bundle: every file against its digest. Nothing in it runs."""
+    raise TapeUsageError(f"not yet: {locals()}")
+
+
+@click.command("open", epilog=f"{EXAMPLES}  tape open churn.tape.zip\n  tape open churn.tape.zip --lab")
+@place
+@click.option("--lab", is_flag=True, help="In JupyterLab: a scratch folder, the bundle's packages, replay mode.")
+@as_json
+@handled
+def open_(place: str, *, lab: bool, as_json: bool) -> int:
+    """Show a bundle's page in the browser. Nothing in it runs, unless --lab."""
+    raise TapeUsageError(f"not yet: {locals()}")
+
+
+COMMANDS = (export, verify, open_)

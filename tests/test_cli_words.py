@@ -1,0 +1,31 @@
+"""What every command says and does alike: its options, its progress, its exit code."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tape_jupyter.cli_words import Steps, handled
+from tape_jupyter.errors import TapeUsageError
+
+
+@pytest.mark.parametrize(
+    ("does", "code"), [(None, 0), (1, 1), (TapeUsageError("mend it"), 2), (KeyboardInterrupt(), 130)]
+)
+def test_the_exit_code_says_how_it_went(does, code):
+    @click.command()
+    @handled
+    def command():
+        if isinstance(does, BaseException):
+            raise does
+        return does
+
+    done = CliRunner().invoke(command)
+    assert done.exit_code == code
+    assert "Traceback" not in done.output
+
+
+def test_steps_of_a_long_work_are_told_on_stderr_only(capsys):
+    with Steps() as steps:
+        steps.tell("replaying [cell] 1", 1, 3)
+        steps.tell("packing")
+    assert not capsys.readouterr().out
