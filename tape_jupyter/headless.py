@@ -23,6 +23,7 @@ from tape_jupyter import outputs
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
+    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbformat import NotebookNode
 
@@ -144,13 +145,13 @@ def _run(
     stopped = False
     with kernel(notebook, path, mode, timeout, env) as client:
         for number, (index, cell) in enumerate(cells, 1):
-            title = _title(cell.source)
+            title = title_of(cell.source)
             if stopped:
                 run = CellRun(number, "same" if mode == "replay" and not before[number - 1] else "not run", title)
             else:
                 starting(number, len(cells), title)
                 started = time.perf_counter()
-                stopped = not _execute(client, cell, index)
+                stopped = not execute(client, cell, index)
                 seconds = time.perf_counter() - started
                 run = _judged(number, title, seconds, before[number - 1], cell.outputs, mode)
             told(run)
@@ -162,13 +163,13 @@ def runs(cell: NotebookNode) -> bool:
     return bool(cell.cell_type == "code" and cell.source.strip())
 
 
-def _title(source: str) -> str:
+def title_of(source: str) -> str:
     """The first line that is not a `%%tape` line, at most 80 characters of it."""
     lines = [line.strip() for line in source.strip().splitlines()]
     return next((line for line in lines if line and not line.startswith("%%tape")), lines[0])[:80]
 
 
-def _execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
+def execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
     """Run one cell; its outputs are in it afterwards. False if it raised."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -211,20 +212,25 @@ def kernel(
     mode: Mode,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
+    python: str | None = None,
 ) -> Iterator[NotebookClient]:
-    """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not."""
+    """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not.
+
+    `python`: an interpreter that runs it, whatever kernel the notebook names; `env` is then its whole environment.
+    """
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient import NotebookClient
 
     client = NotebookClient(
         notebook,
+        km=_manager(python) if python else None,
         timeout=timeout,
         record_timing=False,
         coalesce_streams=False,
         extra_arguments=[f"--InteractiveShellApp.exec_lines={LOAD}", "--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
-    whole = {**os.environ, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
+    whole = {**(os.environ if python is None else {}), "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
         with client.setup_kernel(env=whole):
@@ -232,6 +238,18 @@ def kernel(
             yield client
     except NoSuchKernel as error:
         raise TapeUsageError(f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list)") from error
+
+
+def _manager(python: str) -> AsyncKernelManager:
+    """Of a kernel of that interpreter. -P: what lies in the notebook's folder cannot stand for the kernel's modules."""
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    manager = AsyncKernelManager()
+    manager._kernel_spec = KernelSpec(  # noqa: SLF001 - the only door for a kernel that is installed nowhere
+        argv=[python, "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
+    )
+    return manager
 
 
 def _require_taping(client: NotebookClient, mode: Mode) -> None:

@@ -1,0 +1,235 @@
+"""Doors room: runs a notebook in replay mode in a process of its own that has nothing of ours: an empty home, no keys,
+and no network where this machine lets us take it away (`unshare -rn`). A bundle's replay and its proof both run so.
+
+The process is this interpreter's; the kernel in it may be another's: a bundle brings its own packages. It reads one job
+from its standard input, and tells line by line, over a pipe of its own, what cells gave.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from tape_jupyter import headless
+from tape_jupyter.demo.alone import loopback_up
+from tape_jupyter.demo.runs import can_cut
+from tape_jupyter.errors import BundleError, TapeError
+
+KEPT = (
+    "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "TERM", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS",
+)  # fmt: skip
+"""Variables of this process that the notebook's process gets; LC_* too. No others: a key may have any name."""
+
+CUT = "the network is cut off: a namespace of its own (unshare -rn), and the socket guard"
+GUARDED = (
+    "the socket guard alone refuses connections: there is no `unshare -rn` on this machine. It holds programs, "
+    "not somebody who means to get around it"
+)
+PATIENCE = 10.0
+"""Seconds that the process gets to put its kernel away when it is to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run: a notebook where it lies, by the kernel of `python`, with `home` for a home.
+
+    `take` is played instead of the recording; `variables` are added to the kernel's environment; `timeout` is for each
+    cell, in seconds; `cut`: without network (Linux, where `can_cut()`).
+    """
+
+    notebook: str
+    home: str
+    python: str = sys.executable
+    take: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    timeout: float | None = None
+    cut: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """What a code cell gave. `number` counts code cells from 1, `index` all cells from 0; outputs as notebooks have
+    them. `ran` is false after a cell that raised, as with Run All.
+    """
+
+    number: int
+    index: int
+    title: str
+    outputs: tuple[Any, ...] = ()
+    seconds: float = 0.0
+    ran: bool = True
+
+
+Starting = Callable[[int, int, str], None]
+"""Told before a cell runs: its number, how many there are, the first line of its source."""
+Ran = Callable[[Out], None]
+
+
+def guard() -> str:
+    """What keeps a notebook that runs here from the network, in words."""
+    return CUT if can_cut() else GUARDED
+
+
+def environment(home: Path | str, python: str = sys.executable) -> dict[str, str]:
+    """The whole environment of a stranger's notebook: nothing of this process but KEPT, everything else in `home`."""
+    at = Path(home)
+    kept = {name: value for name, value in os.environ.items() if name.upper() in KEPT or name.startswith("LC_")}
+    if python == sys.executable and "PYTHONPATH" in os.environ:  # what makes this interpreter find tape_jupyter
+        kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    own = {
+        "HOME": at, "USERPROFILE": at, "XDG_CONFIG_HOME": at / ".config", "XDG_CACHE_HOME": at / ".cache",
+        "XDG_DATA_HOME": at / ".local" / "share", "XDG_RUNTIME_DIR": at / "runtime", "IPYTHONDIR": at / ".ipython",
+        "JUPYTER_CONFIG_DIR": at / ".jupyter", "JUPYTER_DATA_DIR": at / ".local" / "share" / "jupyter",
+        "JUPYTER_RUNTIME_DIR": at / "runtime",
+    }  # fmt: skip
+    path = os.pathsep.join([str(Path(python).parent), kept.get("PATH", os.defpath)])
+    quiet = {"PYTHONNOUSERSITE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **{name: str(value) for name, value in own.items()}, **quiet, "PATH": path}
+
+
+def run(job: Job, starting: Starting, ran: Ran) -> list[Out]:
+    """Run the job to its end. Raises BundleError where its kernel does not start or does not replay."""
+    done: list[Out] = []
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors, _process(job, errors) as told:
+        for said in told:
+            event = said.pop("event")
+            if event == "starting":
+                starting(said["number"], said["count"], said["title"])
+            elif event == "failed":
+                raise BundleError(said["why"])
+            elif event == "ran":
+                done.append(Out(**{**said, "outputs": tuple(said["outputs"])}))
+                ran(done[-1])
+            else:
+                return done
+        errors.seek(0)
+        raise BundleError(
+            f"the process that ran the notebook ended before it was done: {errors.read().strip()[-2000:]}"
+        )
+
+
+@contextmanager
+def _process(job: Job, errors: IO[str]) -> Iterator[Iterator[dict[str, Any]]]:
+    """The driver's lines; when the block is left it is put away, and its kernel with it."""
+    Path(job.home).mkdir(parents=True, exist_ok=True)
+    (Path(job.home) / "runtime").mkdir(mode=0o700, exist_ok=True)
+    reading, writing = os.pipe()
+    cut = job.cut and can_cut()
+    command = [*(["unshare", "-rn"] if cut else []), sys.executable, "-P", "-m", "tape_jupyter.bundle.alone"]
+    child = subprocess.Popen(  # noqa: S603 - this interpreter
+        [*command, str(writing)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
+        pass_fds=(writing,), env=_own_environment(job), start_new_session=True, cwd=job.home,
+    )  # fmt: skip
+    os.close(writing)
+    try:
+        with suppress(BrokenPipeError):  # it says on standard error why it ended
+            _give(child, {**asdict(job), "variables": dict(job.variables), "cut": cut})
+        with os.fdopen(reading, encoding="utf-8") as lines:
+            yield (json.loads(line) for line in lines)
+    finally:
+        _put_away(child)
+
+
+def _own_environment(job: Job) -> dict[str, str]:
+    """Of the driver, which imports this tape_jupyter whatever the kernel's is."""
+    env = environment(job.home)
+    return {**env, "PATH": os.environ.get("PATH", os.defpath)}
+
+
+def _give(child: subprocess.Popen[str], job: dict[str, Any]) -> None:
+    if child.stdin is not None:
+        with child.stdin as stdin:
+            stdin.write(json.dumps(job))
+
+
+def _put_away(child: subprocess.Popen[str]) -> None:
+    """It is asked first, so that it ends its kernel; then its whole group goes."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(PATIENCE)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+# ---------------------------------------------------------------- in the process
+
+
+def main() -> None:
+    """The driver: argument 1 is the pipe to tell on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as pipe:
+
+        def tell(event: str, **said: Any) -> None:
+            pipe.write(json.dumps({"event": event, **said}) + "\n")
+            pipe.flush()
+
+        try:
+            job = Job(**json.load(sys.stdin))
+            if job.cut:
+                loopback_up()
+            for out in _cells(
+                job, lambda number, count, title: tell("starting", number=number, count=count, title=title)
+            ):
+                tell("ran", **asdict(out))
+            tell("done")
+        except (TapeError, RuntimeError, OSError) as error:
+            tell("failed", why=str(error))
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+def _cells(job: Job, starting: Starting) -> Iterator[Out]:
+    path = Path(job.notebook)
+    notebook = headless.read(path)
+    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless.runs(cell)]
+    env = {**environment(job.home, job.python), **job.variables}
+    if job.take:
+        env["TAPE_OPTIONS"] = f"--take {job.take}"
+    stopped = False
+    with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
+        for number, (index, cell) in enumerate(cells, 1):
+            title = headless.title_of(cell.source)
+            if stopped:
+                yield Out(number, index, title, ran=False)
+                continue
+            starting(number, len(cells), title)
+            began = time.perf_counter()
+            stopped = not headless.execute(client, cell, index)
+            yield Out(number, index, title, tuple(cell.outputs), time.perf_counter() - began)
+
+
+def clean(folder: Path) -> None:
+    """Remove a scratch folder, whatever a notebook left in it (files that may not be read or written too)."""
+
+    def again(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
+        with suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            Path(path).chmod(0o700)
+            function(path)
+
+    _remove(folder, again)
+
+
+def _remove(folder: Path, again: Any) -> None:
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=again)
+    else:
+        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""A stranger's notebook runs in a process that has nothing of ours: no key, no home, no network."""
+
+import json
+import os
+import sys
+
+import pytest
+from tape_jupyter.bundle import alone
+from tape_jupyter.errors import BundleError
+from tests.notebook import ROOT, notebook
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def run(path, tmp_path, **more):
+    started, seen = [], []
+    job = alone.Job(str(path), str(tmp_path / "home"), **more)
+    outs = alone.run(job, lambda *told: started.append(told), seen.append)
+    assert seen == outs
+    return outs, started
+
+
+def text(out):
+    return "".join(each.get("text", "") for each in out.outputs)
+
+
+def test_it_has_no_key_no_home_and_no_variable_that_was_not_chosen(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_UNUSUAL_PASSPHRASE", "tiger")
+    look = "import os, json; print(json.dumps(dict(os.environ)))"
+    outs, started = run(notebook(tmp_path / "n.ipynb", look, "1 / 0", "print('never')"), tmp_path)
+    env = json.loads(text(outs[0]))
+    assert "tiger" not in env.values() and env["HOME"] == str(tmp_path / "home")
+    assert started == [(1, 3, look), (2, 3, "1 / 0")]
+    assert [out.ran for out in outs] == [True, True, False]
+    assert outs[1].outputs[-1]["ename"] == "ZeroDivisionError"
+
+
+@pytest.mark.skipif(not alone.can_cut(), reason="needs unshare -rn")
+def test_there_is_no_network_even_for_what_goes_round_the_guard(tmp_path):
+    around = "import subprocess, sys; print(open('/proc/net/dev').read().count(':'), '/proc/net/route')"
+    outs, _ = run(notebook(tmp_path / "n.ipynb", around, "print(len(open('/proc/net/route').readlines()))"), tmp_path)
+    assert text(outs[1]).strip() in ("0", "1")  # a heading at most: no route leads anywhere
+    assert alone.guard() == alone.CUT
+
+
+def test_a_kernel_without_the_tape_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    path = notebook(tmp_path / "n.ipynb", "open('ran', 'w').close()")
+    bare = tmp_path / "python"
+    bare.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    bare.chmod(0o755)
+    with pytest.raises(BundleError, match="kernel|ended"):
+        run(path, tmp_path, python=str(bare))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_a_notebook_locked_is_removed_all_the_same(tmp_path):
+    deep = tmp_path / "scratch" / "a"
+    deep.mkdir(parents=True)
+    (deep / "f").write_text("x")
+    (deep / "f").chmod(0)
+    deep.chmod(0o500)
+    alone.clean(tmp_path / "scratch")
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_the_project_is_found_only_by_its_own_interpreter(tmp_path):
+    assert alone.environment(tmp_path)["PYTHONPATH"] == str(ROOT)
+    other = alone.environment(tmp_path, "/somewhere/venv/bin/python")
+    assert "PYTHONPATH" not in other and other["PATH"].startswith("/somewhere/venv/bin" + os.pathsep)
