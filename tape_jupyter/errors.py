@@ -2,6 +2,7 @@
 
     TapeError (Exception)            something is wrong with what a person gave us
     ├── CassetteError                a cassette that cannot be read or written; names file:line
+    ├── BundleError                  a bundle that cannot be made, read or trusted; names the bundle and the file in it
     ├── TapeUsageError               a magic, option, name or environment value that makes no sense
     ├── NotebookUnknown              no rung of the path ladder found the notebook
     └── RefusedInPool                a TapeRefusal, told to who waits for a ThreadPool's result
@@ -16,6 +17,8 @@ as an Exception a miss would show as "Connection error." after seconds of retrie
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class TapeError(Exception):
@@ -37,6 +40,22 @@ class CassetteError(TapeError):
         """The same error seen from the file: `first_line` is where the record it speaks of begins."""
         line = None if self.line is None else self.line + first_line - 1
         return type(self)(self.reason, path=path or self.path, line=line)
+
+
+class BundleError(TapeError):
+    """A bundle is not what it should be, or cannot be made. Nothing of it was used, nothing was written.
+
+    `reason` says what is wrong and what to do about it, `place` which bundle it is. `problems` are all that is wrong,
+    where that is more than one thing; the first is the reason.
+    """
+
+    def __init__(self, reason: str, *, place: str = "", problems: Sequence[str] = ()) -> None:
+        self.reason, self.place, self.problems = reason, place, tuple(problems) or (reason,)
+        super().__init__(f"{place}: {reason}" if place else reason)
+
+    def at(self, place: str) -> BundleError:
+        """The same error, of a bundle that has a name."""
+        return self if self.place else type(self)(self.reason, place=place, problems=self.problems)
 
 
 class TapeUsageError(TapeError):

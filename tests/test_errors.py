@@ -1,7 +1,15 @@
 """Errors are interface: they say where, and a refusal is nothing that an SDK or a bare `except` swallows."""
 
 from tape_jupyter import errors
-from tape_jupyter.errors import BlockedConnection, CassetteError, NotebookUnknown, TapeError, TapeRefusal, UnmatchedCall
+from tape_jupyter.errors import (
+    BlockedConnection,
+    BundleError,
+    CassetteError,
+    NotebookUnknown,
+    TapeError,
+    TapeRefusal,
+    UnmatchedCall,
+)
 
 
 def test_a_cassette_error_names_file_and_line():
@@ -26,5 +34,13 @@ def test_a_refusal_is_no_exception_that_an_sdk_retries():
 
 
 def test_the_tree_in_the_docstring_is_the_whole_tree():
-    classes = [value.__name__ for value in vars(errors).values() if isinstance(value, type)]
-    assert all(name in (errors.__doc__ or "") for name in classes) and len(classes) == 9
+    values = [value for value in vars(errors).values() if isinstance(value, type)]
+    classes = [value.__name__ for value in values if issubclass(value, BaseException)]
+    assert all(name in (errors.__doc__ or "") for name in classes) and len(classes) == 10
+
+
+def test_a_bundle_error_names_the_bundle_and_all_that_is_wrong():
+    assert str(BundleError("no")) == "no" and BundleError("no").problems == ("no",)
+    assert str(BundleError("no").at("a.tape.zip")) == "a.tape.zip: no"
+    two = BundleError("no", problems=("no", "nor this")).at("a.tape.zip")
+    assert two.problems == ("no", "nor this") and two.at("b.tape.zip") is two
