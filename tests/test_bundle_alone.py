@@ -18,9 +18,9 @@ def found(monkeypatch):
 def run(path, tmp_path, **more):
     started, seen = [], []
     job = alone.Job(str(path), str(tmp_path / "home"), **more)
-    outs = alone.run(job, lambda *told: started.append(told), seen.append)
-    assert seen == outs
-    return outs, started
+    done = alone.run(job, lambda *told: started.append(told), seen.append)
+    assert tuple(seen) == done.outs
+    return done.outs, started
 
 
 def text(out):
@@ -35,7 +35,7 @@ def test_it_has_no_key_no_home_and_no_variable_that_was_not_chosen(tmp_path, mon
     assert "tiger" not in env.values() and env["HOME"] == str(tmp_path / "home")
     assert started == [(1, 3, look), (2, 3, "1 / 0")]
     assert [out.ran for out in outs] == [True, True, False]
-    assert outs[1].outputs[-1]["ename"] == "ZeroDivisionError"
+    assert outs[1].raises == "ZeroDivisionError"
 
 
 @pytest.mark.skipif(not alone.can_cut(), reason="needs unshare -rn")
@@ -43,7 +43,7 @@ def test_there_is_no_network_even_for_what_goes_round_the_guard(tmp_path):
     around = "import subprocess, sys; print(open('/proc/net/dev').read().count(':'), '/proc/net/route')"
     outs, _ = run(notebook(tmp_path / "n.ipynb", around, "print(len(open('/proc/net/route').readlines()))"), tmp_path)
     assert text(outs[1]).strip() in ("0", "1")  # a heading at most: no route leads anywhere
-    assert alone.guard() == alone.CUT
+    assert alone.guards() == alone.CUT
 
 
 def test_a_kernel_without_the_tape_is_refused_before_anything_runs(tmp_path, monkeypatch):
@@ -54,6 +54,14 @@ def test_a_kernel_without_the_tape_is_refused_before_anything_runs(tmp_path, mon
     with pytest.raises(BundleError, match="kernel|ended"):
         run(path, tmp_path, python=str(bare))
     assert not (tmp_path / "ran").exists()
+
+
+def test_its_kernel_may_be_asked_something_before_the_first_cell_and_after_the_last(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "told", "text = 'é' * 300_000")
+    job = alone.Job(str(path), str(tmp_path / "home"), before="told = 7", after="text + str(told)")
+    done = alone.run(job, lambda *_: None, lambda _: None)
+    assert done.after == "é" * 300_000 + "7"
+    assert done.outs[0].outputs[0]["data"]["text/plain"] == "7" and not done.outs[0].raises
 
 
 def test_what_a_notebook_locked_is_removed_all_the_same(tmp_path):

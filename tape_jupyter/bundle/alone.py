@@ -19,12 +19,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tape_jupyter import headless
 from tape_jupyter.demo.alone import loopback_up
 from tape_jupyter.demo.runs import can_cut
 from tape_jupyter.errors import BundleError, TapeError
+from tape_jupyter.outputs import failure_of
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
 
 KEPT = (
     "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "TERM", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
@@ -32,10 +36,10 @@ KEPT = (
 )  # fmt: skip
 """Variables of this process that the notebook's process gets; LC_* too. No others: a key may have any name."""
 
-CUT = "the network is cut off: a namespace of its own (unshare -rn), and the socket guard"
+CUT = ("the network is cut off: a namespace of its own (unshare -rn)", "the socket guard")
 GUARDED = (
-    "the socket guard alone refuses connections: there is no `unshare -rn` on this machine. It holds programs, "
-    "not somebody who means to get around it"
+    "the socket guard alone refuses connections: there is no `unshare -rn` on this machine",
+    "it holds programs, not somebody who means to get around it",
 )
 PATIENCE = 10.0
 """Seconds that the process gets to put its kernel away when it is to end."""
@@ -46,7 +50,8 @@ class Job:
     """What is run: a notebook where it lies, by the kernel of `python`, with `home` for a home.
 
     `take` is played instead of the recording; `variables` are added to the kernel's environment; `timeout` is for each
-    cell, in seconds; `cut`: without network (Linux, where `can_cut()`).
+    cell, in seconds; `cut`: without network (Linux, where `can_cut()`). `before` is Python that the kernel runs
+    silently before the first cell, `after` an expression whose value, a str, is wanted after the last.
     """
 
     notebook: str
@@ -56,6 +61,8 @@ class Job:
     variables: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
     cut: bool = True
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +78,27 @@ class Out:
     seconds: float = 0.0
     ran: bool = True
 
+    @property
+    def raises(self) -> str:
+        """The name of the exception that it ended with; "" where it did not."""
+        return failure_of(self.outputs)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A whole run; `after` is the value of the job's last expression."""
+
+    outs: tuple[Out, ...]
+    after: str = ""
+
 
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
 Ran = Callable[[Out], None]
 
 
-def guard() -> str:
-    """What keeps a notebook that runs here from the network, in words."""
+def guards() -> tuple[str, ...]:
+    """What keeps a notebook that runs here from the network, in words; the same on every run of one machine."""
     return CUT if can_cut() else GUARDED
 
 
@@ -99,7 +119,7 @@ def environment(home: Path | str, python: str = sys.executable) -> dict[str, str
     return {**kept, **{name: str(value) for name, value in own.items()}, **quiet, "PATH": path}
 
 
-def run(job: Job, starting: Starting, ran: Ran) -> list[Out]:
+def run(job: Job, starting: Starting, ran: Ran) -> Done:
     """Run the job to its end. Raises BundleError where its kernel does not start or does not replay."""
     done: list[Out] = []
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors, _process(job, errors) as told:
@@ -113,7 +133,7 @@ def run(job: Job, starting: Starting, ran: Ran) -> list[Out]:
                 done.append(Out(**{**said, "outputs": tuple(said["outputs"])}))
                 ran(done[-1])
             else:
-                return done
+                return Done(tuple(done), said["after"])
         errors.seek(0)
         raise BundleError(
             f"the process that ran the notebook ended before it was done: {errors.read().strip()[-2000:]}"
@@ -185,7 +205,7 @@ def main() -> None:
                 job, lambda number, count, title: tell("starting", number=number, count=count, title=title)
             ):
                 tell("ran", **asdict(out))
-            tell("done")
+            tell("done", after=_after(job))
         except (TapeError, RuntimeError, OSError) as error:
             tell("failed", why=str(error))
         except KeyboardInterrupt:
@@ -201,6 +221,7 @@ def _cells(job: Job, starting: Starting) -> Iterator[Out]:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
     stopped = False
     with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
+        _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless.title_of(cell.source)
             if stopped:
@@ -210,6 +231,27 @@ def _cells(job: Job, starting: Starting) -> Iterator[Out]:
             began = time.perf_counter()
             stopped = not headless.execute(client, cell, index)
             yield Out(number, index, title, tuple(cell.outputs), time.perf_counter() - began)
+        if job.after:
+            _silently(client, f"__import__('pathlib').Path({str(_handed(job))!r}).write_text({job.after}, 'utf-8')")
+
+
+def _silently(client: NotebookClient, source: str) -> None:
+    """Run what is no cell. Raises BundleError where it raises."""
+    if not source:
+        return
+    asked = client.kc.execute(source, silent=True, store_history=False)  # type: ignore[union-attr]  # it is set up
+    said = (client.wait_for_reply(asked) or {}).get("content", {})
+    if said.get("status") != "ok":
+        raise BundleError(f"the kernel could not be asked: {said.get('ename')}: {said.get('evalue')}")
+
+
+def _handed(job: Job) -> Path:
+    """Where the kernel leaves the value of `after`: of any size, which a message is not."""
+    return Path(job.home) / "runtime" / "after"
+
+
+def _after(job: Job) -> str:
+    return _handed(job).read_text("utf-8") if job.after else ""
 
 
 def clean(folder: Path) -> None:
