@@ -1,8 +1,6 @@
 """Engine room: when a cell's outputs are the same as those saved with the notebook, and how to show where they differ.
 
-Left out of the comparison: execution counts, the tape's own summary, how a stream was cut into messages, colours and
-`In [n]` of tracebacks, ids of widgets. Everything else counts, memory addresses included: a repr with an address
-in it does not repeat itself.
+What they may differ in and still be the same is one closed list, forgiven.py. Everything else counts.
 """
 
 from __future__ import annotations
@@ -11,9 +9,14 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from tape_jupyter import pictures
+from tape_jupyter.forgiven import forgive
+
 Output = Mapping[str, Any]
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNT = re.compile(r"\b(In|Cell In|Input In) ?\[\d+\]")
@@ -60,18 +63,20 @@ def merged(outputs: Iterable[Any]) -> list[Any]:
     return kept
 
 
-def same(saved: Sequence[Output], replayed: Sequence[Output]) -> bool:
-    return list(lines(saved)) == list(lines(replayed))
+def same(saved: Sequence[Output], replayed: Sequence[Output], where: Mapping[str, str] = NOWHERE) -> bool:
+    """`where`: what stands for folders that either ran in (forgiven.places)."""
+    return list(lines(saved, where)) == list(lines(replayed, where))
 
 
-def diff(saved: Sequence[Output], replayed: Sequence[Output]) -> list[str]:
+def diff(saved: Sequence[Output], replayed: Sequence[Output], where: Mapping[str, str] = NOWHERE) -> list[str]:
     """A unified diff of what was saved and what replay gave, without file headings; [] when they are the same."""
-    found = list(difflib.unified_diff(list(lines(saved)), list(lines(replayed)), lineterm="", n=2))[2:]
+    before, after = list(lines(saved, where)), list(lines(replayed, where))
+    found = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
     more = len(found) - DIFF_LINES
     return [*found[:DIFF_LINES], f"... and {more} more lines"] if more > 0 else found
 
 
-def lines(outputs: Iterable[Output]) -> Iterator[str]:
+def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iterator[str]:
     """The outputs as lines of text, each part under a heading; equal lines are equal outputs."""
     streams: dict[str, str] = {}
     for output in outputs:
@@ -81,15 +86,15 @@ def lines(outputs: Iterable[Output]) -> Iterator[str]:
             name = str(output.get("name"))
             streams[name] = streams.get(name, "") + joined(output.get("text", ""))
             continue
-        yield from _streams(streams)
-        yield from _shown(output)
-    yield from _streams(streams)
+        yield from _streams(streams, where)
+        yield from _shown(output, where)
+    yield from _streams(streams, where)
 
 
-def _streams(streams: dict[str, str]) -> Iterator[str]:
+def _streams(streams: dict[str, str], where: Mapping[str, str]) -> Iterator[str]:
     """Both streams between two displays: each in its order, their interleaving is a race."""
     for name in sorted(streams, reverse=True):
-        yield from _headed(name, _overwritten(streams[name]))
+        yield from _headed(name, forgive(_overwritten(streams[name]), "stream", where))
     streams.clear()
 
 
@@ -98,13 +103,22 @@ def _overwritten(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _shown(output: Output) -> Iterator[str]:
+def _shown(output: Output, where: Mapping[str, str]) -> Iterator[str]:
     if output.get("output_type") == "error":
         trace = _COUNT.sub(r"\1 [ ]", _ANSI.sub("", "\n".join(map(str, output.get("traceback") or ()))))
-        yield from _headed(f"{output.get('ename')}: {output.get('evalue')}", trace)
+        heading = f"{output.get('ename')}: {output.get('evalue')}"
+        yield from _headed(forgive(heading, "error", where), forgive(trace, "error", where))
         return
     for kind, value in sorted((output.get("data") or {}).items()):
-        yield from _headed(kind, "(a widget)" if kind == _WIDGET else joined(value))
+        yield from _headed(kind, _part(kind, value, where))
+
+
+def _part(kind: str, value: Any, where: Mapping[str, str]) -> str:
+    if kind == _WIDGET:
+        return "(a widget)"
+    if kind.startswith("image/") and not kind.endswith("xml"):
+        return pictures.described(kind, joined(value))
+    return forgive(joined(value), kind, where)
 
 
 def _headed(heading: str, text: str) -> Iterator[str]:

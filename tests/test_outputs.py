@@ -36,6 +36,7 @@ SUMMARY = shown("tape replay · 3 calls", metadata={"tape": {"summary": True}})
         ([stream("1%\r2%\r100%\n")], [stream("100%\n")]),
         ([error("no", 3, "\x1b[31m")], [error("no", 1)]),
         ([shown({"model_id": "1"}, "application/vnd.jupyter.widget-view+json")], [shown({"model_id": "2"}, "application/vnd.jupyter.widget-view+json")]),
+        ([shown("<C at 0x7f01>")], [shown("<C at 0x7f02>")]),
         ([shown({"b": 1, "a": 2}, "application/json")], [shown({"a": 2, "b": 1}, "application/json")]),
     ],
 )  # fmt: skip
@@ -51,7 +52,6 @@ def test_what_a_person_sees_is_what_counts(saved, replayed):
         ([], [stream("new\n")]),
         ([stream("a\n")], [stream("a\n", "stderr")]),
         ([stream("a\n"), shown("x"), stream("b\n")], [stream("a\nb\n"), shown("x")]),
-        ([shown("<C at 0x7f01>")], [shown("<C at 0x7f02>")]),
         ([error("no")], [error("yes")]),
         ([shown("x", "text/html")], [shown("x")]),
         ([shown("a\u2028b")], [shown("a\nb")]),
