@@ -6,6 +6,7 @@ Exit codes: 0 all is well; 1 something differs, was missed, raised or is wrong; 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tape_jupyter import __version__, cli_bundle
-from tape_jupyter.cli_words import EXAMPLES, MARKS, Progress, Words, as_json, handled, json_text, notebook
+from tape_jupyter import __version__, cli_bundle, cli_tapes
+from tape_jupyter.cli_words import (
+    EXAMPLES,
+    MARKS,
+    Progress,
+    Words,
+    as_json,
+    handled,
+    json_text,
+    notebook,
+    of_name,
+    opened,
+)
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
-    from tape_jupyter.cassette import Cassette
     from tape_jupyter.headless import CellRun
     from tape_jupyter.shuffling import Try
 
-FAULTS = ("rate_limit", "overloaded", "server_error", "reset", "timeout", "truncated")
 GRADES = {"ok": ("green", "ok"), "note": ("yellow", "note"), "wrong": ("red", "wrong")}
 
 
@@ -45,8 +55,6 @@ def tape() -> None:
     """Record the LLM and tool calls of a notebook once, replay them for ever."""
 
 
-of_name = click.option("-n", "--name", help="Only this cassette of the notebook (as in %%tape record NAME).")
-where = click.argument("where", type=click.Path(path_type=Path), metavar="CASSETTE|NB")
 cell_timeout = click.option("--timeout", type=float, metavar="SECONDS", help="For each cell; none by default.")
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
 of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
@@ -122,7 +130,7 @@ def replay(  # noqa: PLR0913 - an option each
 
     headless.read(notebook)
     found = listing.cassettes_of(notebook)
-    if strict and (edited := [entry.id for path in found for entry in _open(path).edited()]):
+    if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):
         click.echo(f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True)
         return 1
     options = _options("replay", take, live, freeze, stub, on_divergence)
@@ -188,193 +196,7 @@ def rerun(
     return int(not done.good)
 
 
-@tape.command(
-    epilog=f"{EXAMPLES}  tape show churn.ipynb\n  tape show churn.tapes/main.tape.yaml 78a670b1\n"
-    "  tape show churn.ipynb --html              churn.tape.html: the viewer, in one file"
-)
-@where
-@click.argument("call", required=False)
-@of_name
-@click.option(
-    "--html", is_flag=False, flag_value="", metavar="[OUT.html]", help="Write one page that needs nothing else."
-)
-@as_json
-@handled
-def show(where: Path, call: str | None, name: str | None, html: str | None, *, as_json: bool) -> None:
-    """Show a cassette's runs, one CALL in full, or all of it as a page."""
-    from tape_jupyter import listing
-
-    tapes = [_open(path) for path in listing.cassettes_of(where, name)]
-    if html is not None:
-        _pages(tapes, Path(html) if html else None, as_json=as_json)
-    elif call is not None:
-        entry = listing.find(tapes, call)
-        click.echo(json_text(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry)))
-    elif as_json:
-        click.echo(json_text([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes]))
-    else:
-        click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
-
-
-def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
-    """The page of each cassette; `out` names that of the first, which is then the only one."""
-    from tape_jupyter import page
-
-    with Progress(quiet=as_json, first="reading the cassette") as progress:
-        written = [page.write(tape_, out, progress.spans) for tape_ in (tapes[:1] if out is not None else tapes)]
-    if as_json:
-        click.echo(json_text([{"page": str(path), "notes": notes} for path, notes in written]))
-        return
-    for path, notes in written:
-        click.echo("\n".join([str(path), *(f"  ! {note}" for note in notes)]))
-
-
-@tape.command(epilog=f"{EXAMPLES}  tape calls churn.ipynb\n  tape calls churn.ipynb --json | jq '.[].cost'")
-@where
-@of_name
-@as_json
-@handled
-def calls(where: Path, name: str | None, *, as_json: bool) -> None:
-    """List calls: tokens, cost at list price, time."""
-    from tape_jupyter import listing
-
-    tapes = [_open(path) for path in listing.cassettes_of(where, name)]
-    if as_json:
-        click.echo(json_text([{"cassette": str(tape.path), **call} for tape in tapes for call in listing.calls(tape)]))
-        return
-    for tape_ in tapes:
-        if len(tapes) > 1:
-            click.echo(f"{tape_.path}:")
-        click.echo(listing.calls_text(tape_))
-
-
-@tape.command(
-    epilog=f"{EXAMPLES}  tape gaps churn.ipynb          what a replay lacks, and the line that would keep it\n"
-    "  tape gaps notebooks/          all below a folder: which runs are cold, and what they have in common"
-)
-@click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
-@of_name
-@click.option("--all", "whole", is_flag=True, help="Every field of every run, also what is there.")
-@as_json
-@handled
-def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
-    """Tell what recordings hold and what they could not hold."""
-    from tape_jupyter import gap_page, gap_report
-
-    made = gap_report.report_of(gap_report.below(where, name))
-    click.echo(json_text(made.record())) if as_json else gap_page.print_it(made, whole=whole)
-    return 2 if made.broken else 0
-
-
-@tape.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
-@where
-@of_name
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
-@as_json
-@handled
-def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Drop recordings that newer ones replaced.
-
-    Never what a replay can still use: of each cell the newest recording stays, what adds to it, and what it refers to.
-    """
-    from dataclasses import asdict
-
-    from tape_jupyter import listing, prune
-
-    done = [(path, prune.prune(path, dry=dry_run)) for path in listing.cassettes_of(where, name)]
-    if as_json:
-        click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
-        return
-    for path, each in done:
-        verb = "would drop" if dry_run else "dropped"
-        saved = f"{each.before:,} -> {each.after:,} bytes"
-        click.echo(f"{path}: {verb} {len(each.runs)} runs with {each.calls} calls ({saved})")
-
-
-@tape.command(
-    epilog=f"{EXAMPLES}  tape override churn.ipynb 78a670b1 --text angry --take angry-customer\n"
-    '  tape override churn.ipynb 78a670b1 --message \'{"stop_reason": "max_tokens"}\'\n'
-    "  tape override churn.ipynb 78a670b1 --fault rate_limit:retry_after=5\n"
-    '  tape override churn.ipynb 9b1c55aa --value \'{"status": "lost"}\''
-)
-@where
-@click.argument("call")
-@click.option("--text", help="Instead of the reply's first text.")
-@click.option("--message", metavar="JSON", help="What is to be other in the assembled message.")
-@click.option("--fault", metavar="NAME[:OPTION=VALUE,...]", help=f"One of {', '.join(FAULTS)}; a function has error.")
-@click.option("--value", metavar="JSON", help="What a tool returns.")
-@click.option("--reply", metavar="BODY", help="The body as it is sent.")
-@click.option("--status", type=int, help="With --reply: the status.")
-@click.option("--take", metavar="NAME", help="The take that it is written to; a new one by itself.")
-@click.option("--of", metavar="TAKE", help="Change the reply as it is in that take.")
-@of_name
-@as_json
-@handled
-def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> None:
-    """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
-    from tape_jupyter import listing, override_words
-
-    done = override_words.override(listing.cassettes_of(where, name)[0], said)
-    click.echo(json_text(done.record()) if as_json else done.text())
-
-
-@tape.command(
-    "takes",
-    epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
-    "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb discard angry-customer\n"
-    "  tape takes churn.ipynb default angry-customer    it replays without a word\n"
-    "  tape takes churn.ipynb undo angry-customer       without its last change; or back, if it was put aside",
-)
-@where
-@click.argument("words", nargs=-1, metavar="[rename A B|default A|undo A|keep A|discard A|diff A B]")
-@of_name
-@as_json
-@handled
-def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int:
-    """List the takes of a notebook, or rename, choose, undo, put aside or compare them."""
-    from tape_jupyter import listing, take_words
-
-    found = listing.cassettes_of(where, name)
-    if words:
-        told, differences = take_words.act(found[0], words)
-        click.echo(json_text([each.record() for each in differences]) if as_json and words[0] == "diff" else told)
-        return int(bool(differences))
-    if as_json:
-        click.echo(json_text([{"cassette": str(path), "takes": take_words.listed(path)} for path in found]))
-        return 0
-    for path in found:
-        if len(found) > 1:
-            click.echo(f"{path}:")
-        click.echo(take_words.text(path))
-    return 0
-
-
-@tape.command(
-    epilog=f"{EXAMPLES}  tape diff churn.ipynb angry-customer    the notebook's main cassette and a take of it\n"
-    "  tape diff old.tape.yaml new.tape.yaml"
-)
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b")
-@of_name
-@as_json
-@handled
-def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
-    """Compare two cassettes, call by call; B may be a take of A. Exit code 1 where they differ."""
-    from tape_jupyter import differences, listing, take_words
-
-    path = listing.cassettes_of(a, name)[0]
-    beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
-    one, other = _open(path), _open(beside) if beside else take_words.named(path, b)
-    if as_json:
-        found = differences.diff(one, other)
-        click.echo(json_text(take_words.records(one, other, found)))
-    else:
-        told, found = take_words.compared(one, other)
-        click.echo(told)
-    return int(bool(found))
-
-
-for command in cli_bundle.COMMANDS:
+for command in (*cli_tapes.READS, *cli_tapes.CHANGES, *cli_bundle.COMMANDS):
     tape.add_command(command)
 
 
@@ -416,6 +238,31 @@ def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
     return demo.main(live=live, keep=keep, as_json=as_json)
 
 
+@tape.command(
+    epilog=f"{EXAMPLES}  tape completion bash > ~/.local/share/bash-completion/completions/tape\n"
+    '  tape completion zsh > "${fpath[1]}/_tape"\n'
+    "  tape completion fish > ~/.config/fish/completions/tape.fish"
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@as_json
+@handled
+def completion(shell: str, *, as_json: bool) -> None:
+    """Print what lets a shell complete `tape`. The examples are the one line that installs it."""
+    script = _completion(shell)
+    click.echo(json_text({"shell": shell, "script": script}) if as_json else script)
+
+
+def _completion(shell: str) -> str:
+    """For both names of the program. zsh reads the names in the first line."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    names = ("tape",) if shell == "zsh" else ("tape", "tape-jupyter")
+    told = "\n".join(kind(tape, {}, name, "_TAPE_COMPLETE").source().strip() for name in names)
+    return told.replace("#compdef tape", "#compdef tape tape-jupyter", 1)
+
+
 def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
     from tape_jupyter import shuffling
 
@@ -451,12 +298,6 @@ def _options(
     return {"TAPE_OPTIONS": shlex.join(told)} if told else {}
 
 
-def _open(path: Path) -> Cassette:
-    from tape_jupyter.cassette import Cassette
-
-    return Cassette.open(path)
-
-
 def main() -> None:
     """`tape`, `tape-jupyter` and `python -m tape_jupyter`."""
-    tape(prog_name="tape")
+    tape(prog_name="tape", color=False if os.environ.get("NO_COLOR") else None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 from tape_jupyter.errors import TapeError
 
 if TYPE_CHECKING:
+    from tape_jupyter.cassette import Cassette
     from tape_jupyter.headless import CellRun
 
 P = ParamSpec("P")
@@ -42,13 +44,14 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
             click.echo("tape: interrupted", err=True)
             code = 130
         except BrokenPipeError:  # `tape calls ... | head`
-            sys.stderr.close()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be flushed goes nowhere
             code = 0
         sys.exit(code)
 
     return run
 
 
+of_name = click.option("-n", "--name", help="Only this cassette of the notebook (as in %%tape record NAME).")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 notebook = click.argument("notebook", type=click.Path(path_type=Path), metavar="NB")
 
@@ -125,3 +128,10 @@ def _diff_colour(line: str) -> str:
 
 def json_text(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, default=repr)
+
+
+def opened(path: Path) -> Cassette:
+    """The cassette at a path. Raises CassetteError."""
+    from tape_jupyter.cassette import Cassette
+
+    return Cassette.open(path)

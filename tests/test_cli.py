@@ -39,11 +39,13 @@ COMMANDS = [
     "override",
     "takes",
     "diff",
+    "merge",
     "export",
     "verify",
     "open",
     "doctor",
     "demo",
+    "completion",
 ]
 
 
