@@ -12,7 +12,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -56,7 +56,7 @@ def needs() -> Needs:
     editables = {name: place for name, dist in shelf.items() if (place := _editable(dist))}
     roots |= {name for name, place in editables.items() if _used(place)}
     found = sorted(_closure(roots, shelf) - {OURS})
-    local = {name: _local(name, shelf[name]) for name in found if _kind(shelf[name])}
+    local = {name: _local(shelf[name]) for name in found if _kind(shelf[name])}
     plain = {f"{name}=={shelf[name].version}": str(_info(shelf[name])) for name in found if name not in local}
     return Needs(tuple(sorted(plain)), plain, tuple(local[name] for name in sorted(local)))
 
@@ -107,7 +107,7 @@ def _direct(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
 
 
 def _kind(dist: importlib.metadata.Distribution) -> str:
-    """ "" for what came from an index, or by a way that left no trace."""
+    """How it was installed; "" from an index, or by a way that left no trace."""
     told = _direct(dist)
     if "vcs_info" in told:
         return "repository"
@@ -124,20 +124,33 @@ def _editable(dist: importlib.metadata.Distribution) -> str:
     return os.path.realpath(unquote(urlsplit(str(_direct(dist).get("url", ""))).path))
 
 
-def _local(name: str, dist: importlib.metadata.Distribution) -> Local:
-    kind = _kind(dist)
-    info = _info(dist)
-    about = f"{name.replace('-', '_')}-{dist.version}.dist-info"
-    files = {f"{about}/{inside}": path for inside, path in _metadata(info)}
-    if kind == "editable":
-        files.update(_imported_from(_editable(dist)))
-    else:
-        files.update(_recorded(dist, info))
-    return Local(name, dist.version, kind, about, dict(sorted(files.items())))
+def _local(dist: importlib.metadata.Distribution) -> Local:
+    """As it is installed; an editable one as it was imported."""
+    found = installed_as(dist)
+    if found.kind != "editable":
+        return found
+    return replace(found, files=dict(sorted({**found.files, **_imported_from(_editable(dist))}.items())))
+
+
+def installed_as(dist: importlib.metadata.Distribution) -> Local:
+    """Its files as they are installed; of an editable one only its metadata."""
+    from packaging.utils import canonicalize_name
+
+    name, kind, info = canonicalize_name(dist.metadata["Name"]), _kind(dist), _info(dist)
+    stem = f"{name.replace('-', '_')}-{dist.version}"
+    files = {f"{stem}.dist-info/{inside}": path for inside, path in _metadata(info)}
+    if kind != "editable":
+        files.update(_recorded(dist, info.name, stem))
+    return Local(name, dist.version, kind, f"{stem}.dist-info", dict(sorted(files.items())))
+
+
+def at(info: str) -> importlib.metadata.Distribution:
+    """The distribution whose metadata lie in the folder `info`."""
+    return importlib.metadata.Distribution.at(info)
 
 
 def _info(dist: importlib.metadata.Distribution) -> Path:
-    return Path(str(dist.locate_file(""))) / str(getattr(dist, "_path", Path()))
+    return Path(str(getattr(dist, "_path", dist.locate_file(""))))
 
 
 def _metadata(info: Path) -> Iterator[tuple[str, str]]:
@@ -146,17 +159,17 @@ def _metadata(info: Path) -> Iterator[tuple[str, str]]:
             yield path.relative_to(info).as_posix(), str(path)
 
 
-def _recorded(dist: importlib.metadata.Distribution, info: Path) -> Iterator[tuple[str, str]]:
+def _recorded(dist: importlib.metadata.Distribution, info: str, stem: str) -> Iterator[tuple[str, str]]:
     """The files that were installed, by the record of them; scripts are made anew from the entry points."""
     for file in dist.files or ():
         inside, path = file.as_posix(), Path(str(dist.locate_file(file)))
-        if inside.startswith(info.name + "/") or inside.endswith(".pyc") or not path.is_file():
+        if inside.startswith(info + "/") or inside.endswith(".pyc") or not path.is_file():
             continue
         if inside.startswith(_DATA):
             inside = inside[len(_DATA[0]) :]
             if inside.startswith(("bin/", "Scripts/")) or ".." in inside:
                 continue
-            inside = f"{dist.metadata['Name'].replace('-', '_')}-{dist.version}.data/data/{inside}"
+            inside = f"{stem}.data/data/{inside}"
         if not inside.startswith(".."):
             yield inside, str(path)
 
