@@ -1,0 +1,128 @@
+"""Doors room: reads the lock of a stranger's bundle: what is to be installed, and what of it is odd. Asks nobody.
+
+Nothing in it is believed: names, versions, digests and paths are checked, and its addresses are only shown.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tape_jupyter.bundle.indexes import is_public
+from tape_jupyter.errors import BundleError
+
+NOWHERE = "index.invalid"
+"""Stands for the host of a private index (a name that RFC 2606 keeps from ever being one)."""
+TOOL = "tape-jupyter"
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """One package. `digests`: sha256 of its files; `urls` of those; `path` in `environment/`, "" from an index."""
+
+    name: str
+    version: str
+    digests: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    path: str = ""
+    odd: tuple[str, ...] = ()
+
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def oddities(pylock: bytes) -> list[str]:
+    """What a reader should see before anything of a lock is installed, one sentence each; [] nothing.
+
+    Files of this machine, repositories, other hosts than the public index's, what has no digest. Pure: asks nobody.
+    Raises BundleError for what is no lock.
+    """
+    return [odd for package in packages(pylock) for odd in package.odd]
+
+
+def packages(pylock: bytes) -> list[Locked]:
+    """The packages of a lock, checked; nothing in it is believed. Raises BundleError for what is no lock."""
+    try:
+        told = tomllib.loads(pylock.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BundleError(f"environment/pylock.toml is no TOML: {error}") from error
+    if not str(told.get("lock-version", "")).startswith("1."):
+        raise BundleError("environment/pylock.toml is no lock of version 1 (PEP 751)")
+    entries = told.get("packages", [])
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise BundleError("environment/pylock.toml: `packages` is no list of tables")
+    return [*(_locked(each) for each in entries), *_without(told)]
+
+
+def _without(told: Mapping[str, Any]) -> Iterator[Locked]:
+    """What the lock lists without digests, in our own table."""
+    tools = told.get("tool")
+    ours = tools.get(TOOL) if isinstance(tools, dict) else None
+    listed = ours.get("unhashed", []) if isinstance(ours, dict) else []
+    for each in listed if isinstance(listed, list) else []:
+        name, _, version = str(each).partition("==")
+        _check(name, version)
+        yield Locked(name, version, odd=(f"{name} {version} has no digest: whatever the index gives is installed",))
+
+
+def _check(name: str, version: str) -> None:
+    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
+        raise BundleError(f"environment/pylock.toml: {name[:80]!r} {version[:80]!r} names no version of a package")
+
+
+def _locked(entry: Mapping[str, Any]) -> Locked:
+    name, version = str(entry.get("name", "")), str(entry.get("version", ""))
+    _check(name, version)
+    odd = [f"{name} is installed from a repository: {_shown(entry['vcs'])}"] if "vcs" in entry else []
+    if "index" in entry and not is_public(str(entry["index"])):
+        odd.append(f"{name} names an index of its own: {_shown(entry['index'])}")
+    places = [each for kind in ("directory", "archive", "sdist") if isinstance(each := entry.get(kind), dict)]
+    wheels = entry.get("wheels", [])
+    places += [each for each in (wheels if isinstance(wheels, list) else []) if isinstance(each, dict)]
+    digests, urls, path = [], [], ""
+    for place in places:
+        if "path" in place:
+            path = str(place["path"]).removeprefix("./")
+            if not _INSIDE.fullmatch(path):
+                odd.append(f"{name} is installed from a path that is not in the bundle: {_shown(place['path'])}")
+                path = ""
+        if "url" in place:
+            urls.append(str(place["url"]))
+            odd += _odd_address(name, str(place["url"]), archive=place is entry.get("archive"))
+        digests += _digests(place)
+    if not digests and not path and "vcs" not in entry:
+        odd.append(f"{name} {version} has no digest: whatever the index gives is installed")
+    return Locked(name, version, tuple(sorted(set(digests))), tuple(urls), path, tuple(dict.fromkeys(odd)))
+
+
+def _digests(place: Mapping[str, Any]) -> list[str]:
+    hashes = place.get("hashes")
+    sha = str(hashes.get("sha256", "")).lower() if isinstance(hashes, dict) else ""
+    return [sha] if re.fullmatch(r"[0-9a-f]{64}", sha) else []
+
+
+def _odd_address(name: str, url: str, *, archive: bool) -> list[str]:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return [f"{name} names an address that is none: {_shown(url)}"]
+    if host == NOWHERE:
+        return [f"{name} is from a private index, which is not named: your own index must have it"]
+    if parts.scheme != "https":
+        return [f"{name} is installed from {_shown(url)}"]
+    if archive:
+        return [f"{name} is installed from an archive of {_shown(host)}"]
+    return [] if is_public(url) else [f"{name} names files on another host: {_shown(host)}"]
+
+
+def _shown(what: object) -> str:
+    """In one line, without control characters, at most 200 characters of it; passwords are not repeated."""
+    text = re.sub(r"//[^/@\s]*@", "//…@", str(what))
+    return "".join(char if char.isprintable() else "?" for char in text)[:200]
