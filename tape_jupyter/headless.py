@@ -230,7 +230,8 @@ def kernel(
         extra_arguments=[f"--InteractiveShellApp.exec_lines={LOAD}", "--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
-    whole = {**(os.environ if python is None else {}), "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
+    own = {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}  # a set of texts is in the same order again
+    whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
         with client.setup_kernel(env=whole):

@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from tape_jupyter import headless
 from tape_jupyter.bundle import alone
 from tape_jupyter.errors import BundleError
 from tests.notebook import ROOT, notebook
@@ -49,7 +50,7 @@ def test_there_is_no_network_even_for_what_goes_round_the_guard(tmp_path):
 def test_a_kernel_without_the_tape_is_refused_before_anything_runs(tmp_path, monkeypatch):
     path = notebook(tmp_path / "n.ipynb", "open('ran', 'w').close()")
     bare = tmp_path / "python"
-    bare.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
     with pytest.raises(BundleError, match="kernel|ended"):
         run(path, tmp_path, python=str(bare))
@@ -62,6 +63,41 @@ def test_its_kernel_may_be_asked_something_before_the_first_cell_and_after_the_l
     done = alone.run(job, lambda *_: None, lambda _: None)
     assert done.after == "é" * 300_000 + "7"
     assert done.outs[0].outputs[0]["data"]["text/plain"] == "7" and not done.outs[0].raises
+
+
+def test_after_a_cell_that_had_raised_when_it_was_saved_the_others_run(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "1 / 0", "print('on')")
+    nb = json.loads(path.read_text())
+    nb["cells"][0]["outputs"] = [{"output_type": "error", "ename": "ZeroDivisionError", "evalue": "", "traceback": []}]
+    path.write_text(json.dumps(nb))
+    outs, _ = run(path, tmp_path)
+    assert outs[1].ran and text(outs[1]) == "on\n"
+
+
+def test_sets_are_in_the_order_of_the_recording(tmp_path):
+    show = "print(sorted(map(hash, 'abc'))); print({'north', 'south', 'east', 'west', 'up', 'down'})"
+    path = notebook(tmp_path / "n.ipynb", show)
+    first, second = (text(run(path, tmp_path)[0][0]) for _ in range(2))
+    assert first == second
+    headless.record(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
+    assert alone.hash_seed(path) == "0"  # nothing was taped
+    path = notebook(
+        tmp_path / "taped.ipynb",
+        "%%tape record\n@tape.tool\ndef f():\n    return 1\nf()".replace("@", "import tape_jupyter as tape\n@"),
+        show,
+    )
+    headless.record(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
+    assert alone.hash_seed(path) == "7"
+    assert text(run(path, tmp_path)[0][1]) == text(Saved(path, 1)) != first
+
+
+class Saved:
+    """A cell's outputs in the file."""
+
+    def __init__(self, path, at):
+        self.outputs = json.loads(path.read_text())["cells"][at]["outputs"]
+        for each in self.outputs:
+            each["text"] = "".join(each.get("text", ""))
 
 
 def test_what_a_notebook_locked_is_removed_all_the_same(tmp_path):

@@ -21,10 +21,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tape_jupyter import headless
+from tape_jupyter import headless, takes
+from tape_jupyter.cassette import Cassette
 from tape_jupyter.demo.alone import loopback_up
 from tape_jupyter.demo.runs import can_cut
 from tape_jupyter.errors import BundleError, TapeError
+from tape_jupyter.notebook import paths
 from tape_jupyter.outputs import failure_of
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Out:
     """What a code cell gave. `number` counts code cells from 1, `index` all cells from 0; outputs as notebooks have
-    them. `ran` is false after a cell that raised, as with Run All.
+    them. `ran` is false after a cell that raised, as with Run All, unless it had raised when it was saved.
     """
 
     number: int
@@ -216,7 +218,7 @@ def _cells(job: Job, starting: Starting) -> Iterator[Out]:
     path = Path(job.notebook)
     notebook = headless.read(path)
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless.runs(cell)]
-    env = {**environment(job.home, job.python), **job.variables}
+    env = {**environment(job.home, job.python), "PYTHONHASHSEED": hash_seed(path), **job.variables}
     if job.take:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
     stopped = False
@@ -228,11 +230,27 @@ def _cells(job: Job, starting: Starting) -> Iterator[Out]:
                 yield Out(number, index, title, ran=False)
                 continue
             starting(number, len(cells), title)
+            raised_before = bool(failure_of(cell.outputs)[0])
             began = time.perf_counter()
-            stopped = not headless.execute(client, cell, index)
+            stopped = not headless.execute(client, cell, index) and not raised_before
             yield Out(number, index, title, tuple(cell.outputs), time.perf_counter() - began)
         if job.after:
             _silently(client, f"__import__('pathlib').Path({str(_handed(job))!r}).write_text({job.after}, 'utf-8')")
+
+
+def hash_seed(notebook: Path) -> str:
+    """PYTHONHASHSEED as it was while recording (the newest run that knows it), so that sets are in the same order; "0",
+    as headless.py records, where no run knows.
+    """
+    for path in sorted(paths.folder(notebook).glob(f"*{takes.SUFFIX}")):
+        with suppress(TapeError):
+            for run in reversed(Cassette.open(path).runs):
+                kit = run.get("kit")
+                told = kit.get("environment") if isinstance(kit, Mapping) else None
+                seed = told.get("PYTHONHASHSEED") if isinstance(told, Mapping) else None
+                if isinstance(seed, str) and seed.isdecimal():
+                    return seed
+    return "0"
 
 
 def _silently(client: NotebookClient, source: str) -> None:

@@ -1,0 +1,113 @@
+"""Doors room: which bundles a person has said may run. To replay a bundle is to run a stranger's code, so each is asked
+for once; it is known by its digest, which another byte in it changes. Nothing is trusted by itself but what this person
+exported here.
+
+One file in the user's config folder, a line each: the digest, how it came there, and the notebook's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from tape_jupyter.bundle.archive import Bundle
+from tape_jupyter.errors import BundleError
+
+How = Literal["asked", "exported"]
+WORD = "run"
+"""What is typed to let it run."""
+_LINE = re.compile(r"([0-9a-f]{64}) (asked|exported)( .*)?")
+_HEAD = "# bundles that may run here: digest, how that came about, notebook. Take a line out to be asked again.\n"
+
+
+def file() -> Path:
+    """Where it is kept."""
+    from platformdirs import user_config_path
+
+    return user_config_path("tape-jupyter", appauthor=False) / "trusted-bundles"
+
+
+def trusted(digest: str) -> bool:
+    """Whether a person of this account has let this very bundle run, or made it here."""
+    return digest in _known()
+
+
+def remember(digest: str, notebook: str, how: How) -> str:
+    """Keep that it may run. Gives a sentence where that cannot be written (it will be asked for again), else ""."""
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError(f"no digest: {digest!r}")
+    if trusted(digest):
+        return ""
+    try:
+        _add(f"{digest} {how} {_plain(notebook)}")
+    except OSError as error:
+        return f"that it may run could not be kept ({file()}: {error.strerror or error}); it will be asked for again"
+    return ""
+
+
+def ask(bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], str] | None = None) -> str:
+    """Let it run, or raise BundleError; gives a sentence for the person, or "".
+
+    `facts` are lines about what will run and what holds it; `yes` was said on the command line, for this once; `answer`
+    puts a question to the person (by itself the terminal, where there is one).
+    """
+    if yes or trusted(bundle.digest):
+        return ""
+    asked = answer or _terminal()
+    told = "\n".join([f"{_plain(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts])
+    if asked is None:
+        raise BundleError(
+            f"{told}\nIt was not run: there is no terminal to ask on. To run it say --yes, or look first: tape verify, "
+            "tape open (neither runs anything of it)"
+        )
+    if asked(f"{told}\nType {WORD} to run it, anything else to leave it: ").strip().lower() != WORD:
+        raise BundleError(f"not run. To look at it without running anything: tape open {_plain(bundle.place)}")
+    return remember(bundle.digest, bundle.manifest.notebook, "asked")
+
+
+def _terminal() -> Callable[[str], str] | None:
+    """Asks on the terminal: on stderr, so that stdout is the report's."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def ask_there(question: str) -> str:
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+
+    return ask_there
+
+
+def _plain(text: str) -> str:
+    """A stranger's text on one line of a terminal: nothing that moves its cursor."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))[:200]
+
+
+def _known() -> set[str]:
+    try:
+        lines = file().read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {found[1] for line in lines if (found := _LINE.fullmatch(line))}
+
+
+def _add(line: str) -> None:
+    """One line more, in one step; two that do it at once both have theirs."""
+    import portalocker
+
+    path = file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with portalocker.Lock(path.with_name(f".{path.name}.lock"), "a", timeout=10):
+        before = path.read_text(encoding="utf-8") if path.exists() else _HEAD
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+                out.write(before + ("" if before.endswith("\n") else "\n") + line + "\n")
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
