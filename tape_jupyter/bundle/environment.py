@@ -18,8 +18,7 @@ from tape_jupyter.bundle import backend, wheel
 from tape_jupyter.bundle.collecting import Collected
 from tape_jupyter.bundle.index import Answer, File, Tell, ask
 from tape_jupyter.bundle.indexes import configured
-from tape_jupyter.bundle.locked import NOWHERE, TOOL
-from tape_jupyter.bundle.locked import oddities
+from tape_jupyter.bundle.locked import NOWHERE, TOOL, oddities
 from tape_jupyter.bundle.needs import OURS, Local, at, installed_as
 
 __all__ = ["Lock", "lock", "oddities"]
