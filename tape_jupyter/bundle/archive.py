@@ -22,13 +22,13 @@ from tape_jupyter.bundle.manifest import NAME, File, Manifest
 from tape_jupyter.bundle.unpacked import Unpacked
 from tape_jupyter.errors import BundleError
 
-Tell = Callable[[int, int], None]
-"""Hears how many of how many bytes are done."""
+Tell = Callable[[str, int, int], None]
+"""Hears what is under way, and how many of how many bytes of it are done."""
 
 _PIECE = 1024 * 1024
 
 
-def nobody(_done: int, _total: int) -> None:
+def nobody(_what: str, _done: int, _total: int) -> None:
     """Hears nothing."""
 
 
@@ -47,7 +47,7 @@ def pack(out: BinaryIO, manifest: Manifest, content: Mapping[str, Path | bytes],
     for each in manifest.files:
         packer.add(each.path, lambda each=each: _same(each, _pieces(content[each.path])), each.size)  # type: ignore[misc]
         done += each.size
-        tell(done, manifest.size)
+        tell("packing", done, manifest.size)
     packer.close()
 
 
@@ -116,7 +116,7 @@ class Bundle:
             except BundleError as error:
                 problems.append(error.reason)
             done += each.size
-            tell(done, self.manifest.size)
+            tell("checking", done, self.manifest.size)
         return problems
 
     def names(self, role: str | None = None) -> list[str]:
@@ -169,7 +169,7 @@ class Bundle:
             with goal.open("xb") as file:
                 file.writelines(self.pieces(each.path))
             done += each.size
-            tell(done, total)
+            tell("unpacking", done, total)
 
 
 def _same(each: File, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _UTF8 = 0x800
-_MOST_PACKED = MOST_BYTES + MOST_FILES * (_LOCAL.size + _CENTRAL.size + 2 * names.LONGEST) + _END.size
+MOST_PACKED = MOST_BYTES + MOST_FILES * (_LOCAL.size + _CENTRAL.size + 2 * names.LONGEST) + _END.size
 
 
 class Packer:
@@ -120,7 +120,7 @@ class Zipped:
 
     def _read(self) -> dict[str, _Entry]:
         length = self._file.seek(0, 2)
-        if length > _MOST_PACKED:
+        if length > MOST_PACKED:
             raise BundleError(f"it has {length:,} bytes, more than a bundle may have")
         count, size, start = _end(self._at(max(0, length - _END.size), _END.size), length)
         directory, entries, expected = self._at(start, size), dict[str, _Entry](), 0
@@ -181,6 +181,12 @@ class Zipped:
             raise BundleError(f"a file in it is damaged: {error}") from error
         if not unpacker.eof or unpacker.unused_data:
             _refuse("a file in it is not packed as the directory says")
+
+
+def begins(data: bytes, name: str) -> bool:
+    """Whether a zip whose first file has this name could begin so."""
+    found = data[_LOCAL.size : _LOCAL.size + len(name)]
+    return data.startswith(b"PK\x03\x04") and found == name.encode()
 
 
 def _end(data: bytes, length: int) -> tuple[int, int, int]:

@@ -162,6 +162,10 @@ def checked(made: Manifest) -> Manifest:
         _whole(each.size, each.path)
         _sha(each.sha256, each.path)
         _one_of(each.role, ROLES, f"the role of {each.path!a}")
+        if each.path.startswith("session/") and (hook := names.hook(each.path)):
+            raise BundleError(
+                f"{each.path!a} cannot be in a bundle: {hook} would run by merely lying there. Leave it out"
+            )
     if paths != sorted(paths):
         _refuse("its files are not sorted by path")
     if len(paths) >= MOST_FILES:

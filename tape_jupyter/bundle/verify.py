@@ -1,0 +1,182 @@
+"""Doors room: whether a bundle is what it says: every byte against its digest, notebook and recordings readable.
+
+Nothing of the bundle runs: no kernel is started, no module of it imported, nothing unpickled, no page shown. What only
+a replay can show (that the cells come out the same) is told as what its maker says.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.bundle import places, signing
+from tape_jupyter.bundle.archive import Bundle, Tell, nobody, opened
+from tape_jupyter.bundle.signing import NONE, Signed
+from tape_jupyter.errors import BundleError, CassetteError
+
+SESSION = ("notebook", "cassette", "take", "asset")
+"""Roles of what is read here, besides the digests."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found out about a bundle. `digest` is "" where it was refused before it had one.
+
+    `problems` are what is wrong, `notes` what somebody should know who means to run it. `calls` were counted in its
+    recordings. `said` is the word of its maker, for which nothing here stands.
+    """
+
+    place: str
+    digest: str = ""
+    notebook: str = ""
+    files: int = 0
+    size: int = 0
+    cassettes: int = 0
+    calls: int = 0
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    signed: Signed = NONE
+
+    @property
+    def good(self) -> bool:
+        return not self.problems
+
+    def record(self) -> dict[str, Any]:
+        """For --json: `ok`, and every field."""
+        return {"ok": self.good, **asdict(self)}
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """What people read: a mark (ok, wrong, note, said) and a line; a bundle's control characters are not in it."""
+        for mark, text in self._lines():
+            yield mark, "".join(char if char.isprintable() else " " for char in text)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield from (("wrong", problem) for problem in self.problems)
+        if self.good:
+            yield "ok", f"intact: {self.files:,} files, {self.size:,} bytes, each as the manifest says"
+            yield "ok", f"readable: {self.notebook}, {self.cassettes:,} recordings with {self.calls:,} calls"
+            yield {"signer": "ok", "none": "note", "key": "note"}[self.signed.state], self.signed.text()
+        yield from (("note", note) for note in self.notes)
+        yield from (("said", said) for said in self.said)
+        if self.digest:
+            yield "said" if self.problems else "ok", f"sha256 of the manifest: {self.digest}"
+
+
+def verify(
+    place: str | Path, *, signature: str | Path | None = None, signers: Path | None = None, tell: Tell = nobody
+) -> Verdict:
+    """Check a bundle at a place (places.py). Raises BundleError where there is nothing to check, else tells.
+
+    `signature` is where its signature lies, `PLACE.sig` by itself.
+    """
+    shown = places.shown(place)
+    with places.fetched(place) as path:
+        try:
+            with opened(path, tell) as it:
+                verdict = _checked(it, shown, tell)
+                manifest = it.manifest.to_bytes()
+        except BundleError as error:
+            problems = error.problems if len(error.problems) > 1 else (error.reason,)
+            return Verdict(shown, problems=problems)
+    signed = signing.verify(manifest, _signature(place, signature), signers)
+    problems = (*verdict.problems, *([signed.text()] if signed.state == "wrong" else []))
+    return Verdict(**{**_fields(verdict), "signed": signed, "problems": problems})
+
+
+def _fields(verdict: Verdict) -> dict[str, Any]:
+    return {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
+
+
+def _signature(place: str | Path, signature: str | Path | None) -> bytes | None:
+    found = places.small(signature if signature is not None else places.beside(place, signing.SUFFIX))
+    if found is None and signature is not None:
+        raise BundleError("there is no such signature", place=places.shown(signature))
+    return found
+
+
+def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
+    manifest = it.manifest
+    problems: list[str] = []
+    notes = [*_lock(it, problems), *_left_out(it)]
+    with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
+        unpacked = it.extract(Path(folder, "bundle"), SESSION)
+        problems += _notebook(unpacked / manifest.notebook, manifest.notebook)
+        names = [*it.names("cassette"), *it.names("take")]
+        calls = 0
+        for done, name in enumerate(names):
+            tell("reading recordings", done, len(names))
+            calls += _recording(unpacked / name, name, problems, notes)
+    return Verdict(
+        place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
+        tuple(problems), tuple(notes), tuple(_said(it)),
+    )  # fmt: skip
+
+
+def _notebook(path: Path, name: str) -> Iterator[str]:
+    """What is wrong with it as a notebook."""
+    import nbformat
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            text = path.read_text(encoding="utf-8")
+            nbformat.validate(nbformat.reads(text, as_version=nbformat.NO_CONVERT))  # type: ignore[no-untyped-call]
+    except Exception as error:  # nbformat has a dozen, ValueError and RecursionError among them
+        said = (str(error) or type(error).__name__).splitlines()[0][:200]
+        yield f"{name} is no notebook that can be read: {said}"
+
+
+def _recording(path: Path, name: str, problems: list[str], notes: list[str]) -> int:
+    """How many calls a cassette or take holds itself; every record is read whole, and every reply restored."""
+    from tape_jupyter.book import Book
+
+    try:
+        book = Book.open(path, check="whole")
+        own = [entry for entry in book.calls if entry.book is book]
+        edited = sum(1 for entry in own if entry.edited())
+    except (CassetteError, OSError, RecursionError) as error:
+        reason = error.reason if isinstance(error, CassetteError) else str(error)
+        line = f":{error.line}" if isinstance(error, CassetteError) and error.line is not None else ""
+        problems.append(f"{name}{line} cannot be read: {reason}")
+        return 0
+    notes += [f"{name}: {note}" for note in book.notes]
+    if edited:
+        notes.append(f"{name}: {edited:,} replies were edited by hand")
+    return len(own)
+
+
+def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
+    """What is odd about the packages; a replay installs none of that unless it is told to."""
+    from tape_jupyter.bundle import locked
+
+    for name in it.names("lock"):
+        if name.endswith(".toml"):
+            try:
+                yield from (f"{name}: {each}" for each in locked.oddities(it.read(name)))
+            except BundleError as error:
+                problems.append(f"{name} cannot be used: {error.reason}")
+    if not it.manifest.lock.hashed:
+        yield f"the packages have no hashes{': ' if it.manifest.lock.why else ''}{it.manifest.lock.why}"
+
+
+def _left_out(it: Bundle) -> Iterator[str]:
+    for each in it.manifest.left_out:
+        yield f"{each.path} is not in it ({each.size:,} bytes): {each.why}"
+
+
+def _said(it: Bundle) -> Iterator[str]:
+    manifest = it.manifest
+    different = {each.cell for each in manifest.differences}
+    same = sum(1 for each in manifest.cells if each.number not in different)
+    yield f"its maker says: {manifest.made_by}; {same} of {len(manifest.cells)} cells came out as saved in the proof"
+    for each in manifest.differences:
+        yield f"its maker says: cell {each.cell} differs: {each.why}"
+    for guard in manifest.guards:
+        yield f"its maker says, of the proof: {guard}"
+    for redaction in manifest.redactions:
+        yield f"its maker masked {redaction.count} x {redaction.kind} in {redaction.where}"
