@@ -102,9 +102,11 @@ def record(
 @tape.command(
     epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json\n"
     "  tape replay churn.ipynb --shuffle 1 --tries 100    is there an order of replies that breaks it?\n"
-    "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded"
+    "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded\n"
+    "  tape replay churn.tape.zip                         a bundle, with the packages of its lock\n"
+    "  tape replay churn.tape.zip --yes --junit tape.xml  in a CI"
 )
-@notebook
+@click.argument("place", metavar="NB|BUNDLE")
 @of_take
 @click.option("--live", multiple=True, metavar="X", help=f"Goes live, into a take; X is {X}.")
 @freeze
@@ -113,21 +115,46 @@ def record(
 @click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
 @click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")
+@click.option("--yes", is_flag=True, help="Of a bundle: run its code without being asked.")
+@click.option("--here", is_flag=True, help="Of a bundle: with this interpreter's packages, not those of its lock.")
+@click.option("--allow-index", is_flag=True, help="Of a bundle: install from another index that its lock names.")
+@click.option(
+    "--report", "page", type=click.Path(path_type=Path), metavar="HTML", help="Of a bundle: write a page to read."
+)
+@click.option("--junit", type=click.Path(path_type=Path), metavar="XML", help="Of a bundle: write a report for a CI.")
 @cell_timeout
 @as_json
 @handled
 def replay(  # noqa: PLR0913 - an option each
-    notebook: Path, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
-    freeze: Words, stub: Words, *, on_divergence: str | None, strict: bool, as_json: bool,
+    place: str, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
+    freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None, strict: bool,
+    yes: bool, here: bool, allow_index: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Replay a notebook and compare its outputs.
+    """Replay a notebook or a bundle and compare its outputs.
 
     It runs in a fresh kernel, in memory: nothing leaves the machine and nothing is written. Where a cell's outputs
     differ from those saved in the notebook, the difference is shown. What ran live (--live, --on-divergence) is
     written to a take.
-    """
-    from tape_jupyter import headless, listing, shuffling, takes
 
+    A bundle (a zip, a folder, a URL) is checked first. It runs code of whoever made it: you are asked once for each. It
+    runs in an environment made of its lock, in an empty home, and without network where that can be cut off.
+    """
+    from tape_jupyter import cli_replay, headless, listing, shuffling, takes
+
+    bundle = cli_replay.is_bundle(place)
+    if bundle:
+        from tape_jupyter.bundle.replaying import Wanted
+
+        cli_replay.only(
+            place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
+            shuffle=shuffle is not None,
+        )  # fmt: skip
+        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index, timeout)
+        return cli_replay.replay(place, wanted, page, junit, as_json=as_json)
+    cli_replay.only(
+        place, bundle=False, yes=yes, here=here, allow_index=allow_index, report=page, junit=junit
+    )  # fmt: skip
+    notebook = Path(place)
     headless.read(notebook)
     found = listing.cassettes_of(notebook)
     if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):

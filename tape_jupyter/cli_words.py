@@ -81,6 +81,25 @@ class Progress:
         self._count = count
         self._status.update(Text(f"cell {number} of {count}: {title}"))
 
+    def tell(self, what: str, done: int = 0, total: int = 0) -> None:
+        """A step that is no cell."""
+        from rich.text import Text
+
+        self._status.update(Text(f"{what}, {done:,} of {total:,}" if total else what))
+
+    def pausing(self, ask: Callable[[str], str]) -> Callable[[str], str]:
+        """Asks on a terminal on which nothing moves meanwhile."""
+
+        def asked(question: str) -> str:
+            self._status.stop()
+            try:
+                return ask(question)
+            finally:
+                if not self._quiet:
+                    self._status.start()
+
+        return asked
+
     def spans(self, done: int, total: int) -> None:
         self._status.update(f"{done:,} of {total:,} spans")
 

@@ -40,6 +40,13 @@ class TableDiff:
 
     def text(self) -> list[str]:
         """A line for each thing that differs."""
+        told = self.shape()
+        for each in self.changed:
+            told += [f"@@ row {each.row}, column {each.column}", f"-{_short(each.before)}", f"+{_short(each.after)}"]
+        return [*told, *([f"... and {self.more:,} more cells"] if self.more else [])]
+
+    def shape(self) -> list[str]:
+        """Of those lines the ones about sizes, rows and columns."""
         told = []
         if self.before != self.after:
             told.append(f"@@ {_size(self.before)} expected, {_size(self.after)} replayed")
@@ -50,9 +57,7 @@ class TableDiff:
             told += [f"{sign} {what} {name}" for name in names[:MOST]]
             if len(names) > MOST:
                 told.append(f"{sign} and {len(names) - MOST:,} more {what}s")
-        for each in self.changed:
-            told += [f"@@ row {each.row}, column {each.column}", f"-{_short(each.before)}", f"+{_short(each.after)}"]
-        return [*told, *([f"... and {self.more:,} more cells"] if self.more else [])]
+        return told
 
 
 @dataclass(frozen=True)

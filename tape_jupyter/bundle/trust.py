@@ -58,7 +58,7 @@ def ask(bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], 
     """
     if yes or trusted(bundle.digest):
         return ""
-    asked = answer or _terminal()
+    asked = answer or terminal()
     told = "\n".join([f"{_plain(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts])
     if asked is None:
         raise BundleError(
@@ -70,7 +70,7 @@ def ask(bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], 
     return remember(bundle.digest, bundle.manifest.notebook, "asked")
 
 
-def _terminal() -> Callable[[str], str] | None:
+def terminal() -> Callable[[str], str] | None:
     """Asks on the terminal: on stderr, so that stdout is the report's."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return None

@@ -1,0 +1,345 @@
+"""Doors room: replays a bundle: its notebook, in an environment made of its lock, away from the network, and each cell
+compared with what the bundle says it gives.
+
+That runs a stranger's code, so a person has been asked (trust.py). Everything happens in a scratch folder that is gone
+afterwards, also when the run is interrupted; where the bundle lies nothing is written.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter import outputs
+from tape_jupyter.bundle import alone, comparing, expected, names, trust
+from tape_jupyter.bundle.alone import Out, Starting
+from tape_jupyter.bundle.archive import Bundle, opened
+from tape_jupyter.bundle.comparing import Difference
+from tape_jupyter.bundle.manifest import Expected, Manifest
+from tape_jupyter.errors import BundleError
+from tape_jupyter.forgiven import places
+from tape_jupyter.headless import REFUSALS, CellRun, Status
+from tape_jupyter.notebook.paths import check_name
+
+Env = Literal["lock", "current"]
+Tell = Callable[[str, int, int], None]
+"""Hears what is under way, and how many of how many (0: unknown) are done."""
+
+SESSION = ("notebook", "cassette", "take", "asset", "module", "data")
+"""Roles of the files that lie in the scratch folder while the notebook runs."""
+
+DRIFTED = 12
+"""Differences of an interpreter that are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class BundleCell:
+    """One code cell: how it came out, and what is shown of it. `status` as headless.CellRun has it; `said` is a miss or
+    an error in lines; `expected` and `replayed` are outputs as notebooks have them.
+    """
+
+    number: int
+    status: Status
+    title: str
+    seconds: float = 0.0
+    calls: int = 0
+    digest: str = ""
+    """Of what is expected (the manifest's), and of what the replay gave, "" where the cell did not run."""
+    replayed_digest: str = ""
+    differences: tuple[Difference, ...] = ()
+    said: tuple[str, ...] = ()
+    known: bool = False
+    """Whether the bundle says itself that this cell differs (it was exported with --allow-differences)."""
+    source: str = field(default="", repr=False)
+    expected: tuple[Any, ...] = field(default=(), repr=False)
+    replayed: tuple[Any, ...] = field(default=(), repr=False)
+
+    @property
+    def good(self) -> bool:
+        return self.status == "same"
+
+    def lines(self) -> list[str]:
+        """What a terminal shows below it."""
+        shown = [line for each in self.differences for line in each.text()]
+        return [safe(line) for line in ([*self.said] if self.status == "missed" else [*self.said, *shown])]
+
+    def told(self) -> CellRun:
+        """As the progress of any headless run tells it."""
+        return CellRun(self.number, self.status, safe(self.title), self.seconds, tuple(self.lines()))
+
+    def record(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "number": self.number, "status": self.status, "title": self.title, "seconds": self.seconds,
+            "calls": self.calls, "expected": self.digest, "replayed": self.replayed_digest, "said": list(self.said),
+            "known": self.known, "differences": [each.record() for each in self.differences],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BundleRun:
+    """A bundle's replay. `env`: "lock" (packages of its lock) or "current" (this interpreter, whose differences are in
+    `drift`); `guards` kept it from the network; `notes` are sentences for the person.
+    """
+
+    place: str
+    digest: str
+    notebook: str
+    env: Env
+    cells: tuple[BundleCell, ...]
+    guards: tuple[str, ...]
+    take: str = ""
+    made_by: str = ""
+    drift: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return all(each.good for each in self.cells)
+
+    @property
+    def guard(self) -> str:
+        return "; ".join(self.guards)
+
+    def counts(self) -> dict[str, int]:
+        """How many cells came out how, of those ways that occur."""
+        ways = [each.status for each in self.cells]
+        return {way: ways.count(way) for way in dict.fromkeys(sorted(ways))}
+
+    def closing(self) -> str:
+        """One line."""
+        bad = ", ".join(f"{count} {way}" for way, count in self.counts().items() if way != "same")
+        return f"{sum(each.good for each in self.cells)} of {len(self.cells)} cells as the bundle says" + (
+            f"; {bad}" if bad else ""
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "bundle": self.place, "digest": self.digest, "notebook": self.notebook, "take": self.take, "ok": self.good,
+            "environment": self.env, "guards": list(self.guards), "drift": list(self.drift), "notes": list(self.notes),
+            "cells": [each.record() for each in self.cells],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hearer:
+    """Who is told how it gets on: `tell` of the steps, `starting` and `told` of the cells; `answer` puts a question to
+    the person (None: there is nobody to ask).
+    """
+
+    tell: Tell = lambda _what, _done, _total: None
+    starting: Starting = lambda _number, _count, _title: None
+    told: Callable[[BundleCell], None] = lambda _cell: None
+    answer: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How to replay. `yes`: the person said on the command line that it may run; `allow_index`: packages may come from
+    another index than the public one; `timeout`: seconds for each cell.
+    """
+
+    take: str = ""
+    env: Env = "lock"
+    yes: bool = False
+    allow_index: bool = False
+    timeout: float | None = None
+
+
+def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None = None) -> BundleRun:
+    """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
+    want, hear = wanted or Wanted(), heard or Hearer()
+    with opened(place, hear.tell) as bundle:
+        _runnable(bundle, want)
+        notes = [trust.ask(bundle, facts(bundle.manifest, want), yes=want.yes, answer=hear.answer)]
+        with scratch() as folder:
+            session, odd = laid_out(bundle, folder / "bundle")
+            python = interpreter(bundle, want, hear.tell)
+            hear.tell("starting a kernel", 0, 0)
+            judge = _Judge(bundle, session, folder / "home", hear.told)
+            job = alone.Job(
+                str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout
+            )  # fmt: skip
+            alone.run(job, hear.starting, judge.hear)
+        drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
+        return BundleRun(
+            bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), alone.guards(),
+            want.take, bundle.manifest.made_by, drift, tuple(filter(None, [*notes, *odd])),
+        )  # fmt: skip
+
+
+def facts(manifest: Manifest, want: Wanted) -> list[str]:
+    """What a person is told before it runs."""
+    packages = len(manifest.kit.get("distributions") or ())
+    where = (
+        f"with {packages} packages of its lock" if want.env == "lock" else "with this interpreter's packages (--here)"
+    )
+    cells = f"{len(manifest.cells)} cells of {safe(manifest.notebook)}"
+    return [
+        f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
+        "It gets an empty home and none of your variables, but it can read what you can read.",
+        "What holds it: " + "; ".join(alone.guards()) + ".",
+        f"Without running anything: tape verify, tape open. It says it was made by {safe(manifest.made_by)}.",
+    ]
+
+
+def _runnable(bundle: Bundle, want: Wanted) -> None:
+    language = str(bundle.manifest.kernel.get("language") or "python")
+    if language.lower() != "python":
+        raise BundleError(f"its notebook is in {safe(language)}; only Python is replayed", place=bundle.place)
+    if not want.take:
+        return
+    check_name(want.take)
+    made = {name.rpartition("/")[2].removesuffix(".tape.yaml").rpartition(".")[2] for name in bundle.names("take")}
+    if want.take not in made:
+        have = f"there are: {', '.join(sorted(made))}" if made else "it has none"
+        raise BundleError(f"it has no take {want.take!r}; {have}", place=bundle.place)
+
+
+def interpreter(bundle: Bundle, want: Wanted, tell: Tell) -> str:
+    """The Python that runs the notebook: this one, or that of an environment made of the lock."""
+    from tape_jupyter.bundle import venv
+
+    if want.env == "current":
+        return sys.executable
+
+    def hear(*told: Any) -> None:
+        """A step, and how much of it is done where venv.py knows."""
+        what, done, total = (*told, 0, 0)[:3]
+        tell(str(what), int(done), int(total))
+
+    try:
+        return str(venv.made(bundle, allow_index=want.allow_index, tell=hear))
+    except BundleError as error:
+        hint = "" if "--here" in error.reason else ". To replay with this interpreter's packages: --here"
+        raise BundleError(error.reason + hint, place=bundle.place) from error
+
+
+@contextmanager
+def scratch(prefix: str = "tape-replay-") -> Iterator[Path]:
+    """A folder that is gone afterwards, with all that a notebook left in it."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise BundleError(
+            f"no scratch folder can be made: {error}. Set TMPDIR to a folder that can be written"
+        ) from None
+    try:
+        yield folder
+    finally:
+        alone.clean(folder)
+
+
+def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:
+    """The session's files below a new folder; gives the notebook, and sentences about files that were left out: such as
+    Python or Jupyter would run for merely lying there.
+    """
+    bundle.extract(folder, SESSION)
+    told = []
+    for name in (each.path for each in bundle.manifest.files if each.role in SESSION):
+        if (why := names.hook(name)) or _stands_for_the_tape(name):
+            folder.joinpath(*name.split("/")).unlink()
+            told.append(
+                f"{safe(name)} was left out: {safe(why or 'it')} would run, or stand for the tape, by its name alone"
+            )
+    return folder.joinpath(*bundle.manifest.notebook.split("/")), told
+
+
+def _stands_for_the_tape(name: str) -> bool:
+    return any(part.partition(".")[0] in ("tape_jupyter", "ipykernel", "IPython") for part in name.split("/")[1:])
+
+
+class _Judge:
+    """Compares each cell as it comes with what the bundle expects of it."""
+
+    def __init__(self, bundle: Bundle, notebook: Path, home: Path, told: Callable[[BundleCell], None]) -> None:
+        import nbformat
+
+        text = bundle.read(bundle.manifest.notebook).decode("utf-8")
+        self._saved = nbformat.reads(text, as_version=4).cells  # type: ignore[no-untyped-call]
+        self._expected = {each.number: each for each in bundle.manifest.cells}
+        self._known = {each.cell for each in bundle.manifest.differences}
+        self._where = places(notebook.parent, home)
+        self._told = told
+        self.cells: list[BundleCell] = []
+
+    def hear(self, out: Out) -> None:
+        saved = self._saved[out.index]
+        wanted = self._expected.get(out.number) or _unsaid(out, saved)
+        self.cells.append(self._judged(out, saved, wanted))
+        self._told(self.cells[-1])
+
+    def _judged(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
+        given = expected.digest(out.outputs, self._where) if out.ran else ""
+        status, said = _status(out, wanted, given)
+        differences = (
+            comparing.compare(saved.outputs, out.outputs, self._where)
+            if status in ("differs", "failed", "missed")
+            else ()
+        )
+        if status == "differs" and not differences:
+            said = ("the saved outputs are not those that the bundle's digest is of; the replay gave the saved ones",)
+        return BundleCell(
+            out.number, status, out.title, out.seconds, wanted.calls, wanted.outputs, given, tuple(differences), said,
+            out.number in self._known, saved.source, tuple(saved.outputs), tuple(out.outputs),
+        )  # fmt: skip
+
+
+def _unsaid(out: Out, saved: Any) -> Expected:
+    """Of a cell that the manifest does not know: what the notebook shows is expected."""
+    return Expected(
+        out.number, "", out.title, "", expected.digest(saved.outputs), 0, outputs.failure_of(saved.outputs)[0]
+    )
+
+
+def _status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:
+    name, value = outputs.failure_of(out.outputs)
+    if not out.ran:
+        return "not run", ()
+    if name in REFUSALS and wanted.raises != name:
+        return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))
+    if given == wanted.outputs:
+        return "same", ()
+    if name and name != wanted.raises:
+        return "failed", (f"{name}: {value}".split("\n", maxsplit=1)[0],)
+    return "differs", ()
+
+
+def drifted(manifest: Manifest) -> Iterator[str]:
+    """How this interpreter is not the one of the recording, a line each."""
+    kit = manifest.kit
+    here = {"python": platform.python_version(), "implementation": platform.python_implementation()}
+    for name, value in here.items():
+        if kit.get(name) and str(kit[name]).lower() != value.lower():
+            yield f"{name} {safe(str(kit[name]))} in the bundle, {value} here"
+    drift = list(_packages(kit.get("distributions") or ()))
+    yield from drift[:DRIFTED]
+    if len(drift) > DRIFTED:
+        yield f"and {len(drift) - DRIFTED} more packages"
+
+
+def _packages(listed: Any) -> Iterator[str]:
+    have = {_normal(each.metadata["Name"] or ""): each.version for each in importlib.metadata.distributions()}
+    for each in map(str, listed):
+        name, _, version = each.partition("==")
+        found = have.get(_normal(name))
+        if found != version:
+            yield f"{safe(name)} {safe(version)} in the bundle, {found or 'not'} here"
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def safe(text: str) -> str:
+    """A stranger's text in a terminal: nothing that moves its cursor or colours it."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

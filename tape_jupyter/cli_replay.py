@@ -1,0 +1,86 @@
+"""Doors room: `tape replay` of a bundle: it asks whether it may run, tells how it gets on, and writes its reports."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from tape_jupyter.cli_words import Progress, json_text
+from tape_jupyter.errors import TapeUsageError
+
+if TYPE_CHECKING:
+    from tape_jupyter.bundle.replaying import BundleRun, Wanted
+
+ELSEWHERE = "it is for notebooks; of a bundle: tape open FILE --lab, and %tape there"
+
+
+def is_bundle(place: str) -> bool:
+    """Whether the words of `tape replay` are about a bundle: a zip, a folder or a URL, not a notebook."""
+    from tape_jupyter.bundle import places
+
+    return places.is_url(place) or place.lower().endswith(".zip") or Path(place).is_dir()
+
+
+def replay(
+    place: str, wanted: Wanted, page: Path | None, junit: Path | None, *, as_json: bool
+) -> int:  # fmt: skip
+    """Replay a bundle; gives the exit code."""
+    from tape_jupyter.bundle import replaying, report, trust
+
+    for path, kind in ((page, "html"), (junit, "xml")):
+        if path is not None:
+            report.goal(path, kind)
+    with ended(), Progress(quiet=as_json, first="opening the bundle") as progress:
+        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
+        heard = replaying.Hearer(
+            progress.tell, progress.starting, lambda cell: progress.told(cell.told()), asking
+        )  # fmt: skip
+        run = replaying.replay(place, wanted, heard)
+    if page is not None:
+        report.write(page, report.html(run))
+    if junit is not None:
+        report.write(junit, report.junit(run))
+    click.echo(json_text(run.record()) if as_json else "\n".join(_closing(run, page)))
+    return 0 if run.good else 1
+
+
+def _closing(run: BundleRun, page: Path | None) -> Iterator[str]:
+    yield from (f"! {each}" for each in (*run.notes, *(f"not as recorded: {each}" for each in run.drift)))
+    yield f"guard: {run.guard}"
+    yield run.closing() + (f" (take {run.take})" if run.take else "")
+    if page is not None:
+        yield f"report: {page}"
+
+
+def only(place: str, *, bundle: bool, **said: object) -> None:
+    """Raises TapeUsageError for an option that is not for this kind of place."""
+    for name, value in said.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise TapeUsageError(f"{option} {place}: {ELSEWHERE if bundle else 'it is for a bundle (tape export)'}")
+
+
+@contextlib.contextmanager
+def ended() -> Iterator[None]:
+    """A run that is ended from outside (a CI's time is up) is put away like one that a person interrupts."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
