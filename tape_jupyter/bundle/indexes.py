@@ -37,14 +37,24 @@ def plain(address: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def configured(environ: Mapping[str, str] = os.environ) -> list[Index]:
+def configured(environ: Mapping[str, str] | None = None) -> list[Index]:
     """What pip is configured for, then uv; the default first. [] where pip's configuration says to use none."""
+    return [_index(url) for url in addresses(environ)[0]]
+
+
+def addresses(environ: Mapping[str, str] | None = None) -> tuple[list[str], list[str]]:
+    """The addresses of the indexes as they are configured, passwords and all, and the folders of loose wheels.
+
+    For an installer of this machine: nothing of it may be written anywhere.
+    """
+    environ = os.environ if environ is None else environ
     pip, uv = _pip(environ), _uv(environ)
+    links = pip.get("find-links", "").split()
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        return []
+        return [], links
     default = pip.get("index-url") or uv.get("index-url") or _public()[0]
     found = [default, *pip.get("extra-index-url", "").split(), *uv.get("extra-index-url", "").split()]
-    return [_index(url) for url in dict.fromkeys(found) if url]
+    return list(dict.fromkeys(url for url in found if url)), links
 
 
 def _index(url: str) -> Index:
@@ -106,7 +116,7 @@ def _pip(environ: Mapping[str, str]) -> dict[str, str]:
             done = None
         for name, value in re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout if done else "", re.MULTILINE):
             found[name] = value.replace("\\n", " ")
-    for option in ("index-url", "extra-index-url", "no-index"):
+    for option in ("index-url", "extra-index-url", "no-index", "find-links"):
         if value := environ.get("PIP_" + option.upper().replace("-", "_")):
             found[option] = value
     return found

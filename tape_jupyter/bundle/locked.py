@@ -22,19 +22,32 @@ TOOL = "tape-jupyter"
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """One package. `digests`: sha256 of its files; `urls` of those; `path` in `environment/`, "" from an index."""
+    """One package. `digests`: sha256 of its files; `path` in `environment/`, "" from an index. `urls`: address and
+    digest of each file that names both. `foreign`: it can be had only from where the bundle says.
+    """
 
     name: str
     version: str
     digests: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
+    urls: tuple[tuple[str, str], ...] = ()
     path: str = ""
+    foreign: bool = False
     odd: tuple[str, ...] = ()
 
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def python(pylock: bytes) -> str:
+    """The Python that a lock is for, `3.11`; "" where it does not say."""
+    try:
+        told = str(tomllib.loads(pylock.decode("utf-8")).get("requires-python", ""))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        return ""
+    found = re.fullmatch(r"==(\d\.\d{1,3})\.\*", told)
+    return found[1] if found else ""
 
 
 def oddities(pylock: bytes) -> list[str]:
@@ -85,7 +98,9 @@ def _locked(entry: Mapping[str, Any]) -> Locked:
     places = [each for kind in ("directory", "archive", "sdist") if isinstance(each := entry.get(kind), dict)]
     wheels = entry.get("wheels", [])
     places += [each for each in (wheels if isinstance(wheels, list) else []) if isinstance(each, dict)]
-    digests, urls, path = [], [], ""
+    digests: list[str] = []
+    urls: list[tuple[str, str]] = []
+    path = ""
     for place in places:
         if "path" in place:
             path = str(place["path"]).removeprefix("./")
@@ -93,12 +108,13 @@ def _locked(entry: Mapping[str, Any]) -> Locked:
                 odd.append(f"{name} is installed from a path that is not in the bundle: {_shown(place['path'])}")
                 path = ""
         if "url" in place:
-            urls.append(str(place["url"]))
+            urls += [(str(place["url"]), digest) for digest in _digests(place)]
             odd += _odd_address(name, str(place["url"]), archive=place is entry.get("archive"))
         digests += _digests(place)
     if not digests and not path and "vcs" not in entry:
         odd.append(f"{name} {version} has no digest: whatever the index gives is installed")
-    return Locked(name, version, tuple(sorted(set(digests))), tuple(urls), path, tuple(dict.fromkeys(odd)))
+    foreign = not path and ("vcs" in entry or "archive" in entry or "directory" in entry)
+    return Locked(name, version, tuple(sorted(set(digests))), tuple(urls), path, foreign, tuple(dict.fromkeys(odd)))
 
 
 def _digests(place: Mapping[str, Any]) -> list[str]:
