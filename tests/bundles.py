@@ -1,6 +1,7 @@
 """Bundles for tests: good ones from a few files, and a zip put together by hand, which may say anything."""
 
 import io
+import json
 import struct
 import zlib
 
@@ -107,3 +108,27 @@ def by_hand(content=CONTENT, said=None, skip=()):
         if path not in skip:
             raw.add(path, content[path])
     return raw
+
+
+def recording(folder, text="negative"):
+    """A notebook of one cell and its cassette, with three calls: the files of a bundle's session, by their names in it."""
+    from tests.spanned import Recording, answered, asked, fetched, tool
+
+    tape = Recording(folder / "churn.tapes" / "main.tape.yaml")
+    tape.run(title=text)
+    tape.add(asked("q", text), answered(text))
+    tape.add(*tool("lookup", text, key=text))
+    tape.add(*fetched("https://h.test/orders", text.encode()))
+    tape.end()
+    found = {
+        f"session/{each.relative_to(folder).as_posix()}": each.read_bytes()
+        for each in folder.rglob("*")
+        if each.is_file()
+    }
+    return CONTENT | {"session/churn.ipynb": notebook(text)} | found
+
+
+def notebook(source="1 + 1", outputs=(), **metadata):
+    cell = {**CELL, "source": source, "outputs": list(outputs)}
+    told = {"cells": [cell], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return f"{json.dumps(told, indent=1)}\n".encode()

@@ -86,7 +86,8 @@ def written(place: str | Path) -> Iterator[BinaryIO]:
         with _told(path):
             part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def beside(place: str | Path, ending: str) -> str | Path:
