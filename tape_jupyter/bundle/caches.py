@@ -5,8 +5,11 @@ Told by the path alone: each library keeps its files in a layout of its own. Not
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,3 +60,22 @@ def _name(where: str, found: dict[str, str | None]) -> str:
     if where == "tiktoken":
         name = _TIKTOKEN.get(name, name)
     return f"{name}@{found['rev']}" if found.get("rev") else name
+
+
+_PLACES = {
+    "HF_HOME": ".cache/huggingface",
+    "TORCH_HOME": ".cache/torch",
+    "SENTENCE_TRANSFORMERS_HOME": ".cache/torch/sentence_transformers",
+    "NLTK_DATA": "nltk_data",
+}
+_NAMED = (*_PLACES, "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TIKTOKEN_CACHE_DIR")
+
+
+def variables(environ: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, str]:
+    """The variables by which a kernel with another home finds this person's models: where there are such folders."""
+    environ, home = os.environ if environ is None else environ, home or Path.home()
+    found = {name: environ[name] for name in _NAMED if environ.get(name)}
+    for name, place in _PLACES.items():
+        if name not in found and (home / place).is_dir():
+            found[name] = str(home / place)
+    return found
