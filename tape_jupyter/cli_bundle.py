@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tape_jupyter.cli_words import EXAMPLES, Steps, as_json, handled, json_text, notebook
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import NotExported, TapeUsageError
 
 VERDICT = {"ok": ("green", "ok"), "wrong": ("red", "wrong"), "note": ("yellow", "note"), "said": ("bright_black", "-")}
 place = click.argument("place", metavar="FILE|FOLDER|URL")
@@ -34,16 +34,35 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @click.option(
     "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign it with this ssh key, in a file beside it."
 )
+@click.option("--progress", is_flag=True, hidden=True, help="Tell the steps on stderr, as lines of JSON.")
+@click.option("--python", default="", hidden=True, help="The interpreter of the kernel.")
 @as_json
 @handled
-def export(notebook: Path, path: str | None, *, as_json: bool, **said: Any) -> int:
+def export(
+    notebook: Path, path: str | None, *, no_index: bool, test: bool, sign: Path | None, progress: bool, as_json: bool,
+    **said: Any,
+) -> int:  # fmt: skip
     """Make one file of a notebook's session, and prove it.
 
     The saved notebook, its recordings, data, modules and packages become one bundle. Before it is written, the session
     replays in a fresh kernel without network and is compared cell by cell. Exit code 1 where a cell differs or a secret
     was found: then nothing is written.
     """
-    raise TapeUsageError(f"not yet: {locals()}")
+    from tape_jupyter.bundle.export import Options
+    from tape_jupyter.bundle.export import export as make
+
+    options = Options(ask_index=not no_index, key=sign, **said)
+    try:
+        with Steps(quiet=as_json, lines=progress) as steps:
+            done = make(notebook, path, options, steps.tell)
+    except NotExported as error:
+        click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(f"tape: {error}", err=True)
+        return 1
+    if as_json:
+        click.echo(json_text({"ok": True, **done.record()}))
+    else:
+        click.echo("\n".join(done.lines()))
+    return 0
 
 
 @click.command(

@@ -118,13 +118,15 @@ class Progress:
 class Steps:
     """Tells on stderr which step of a long work is under way, and how far it is; `tell` is what the work is given."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, lines: bool = False) -> None:
+        """`lines`: as JSON, a line each, for a program that shows them."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
         console = Console(stderr=True, highlight=False, markup=False)
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet)
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet or lines)
+        self._lines, self._last = lines, ""
         self._task = self._bar.add_task("starting", total=None)
 
     def __enter__(self) -> Self:
@@ -139,6 +141,9 @@ class Steps:
         from rich.markup import escape
 
         self._bar.update(self._task, description=escape(what), completed=done, total=total or None)
+        if self._lines and (line := json.dumps({"step": what, "done": done, "total": total})) != self._last:
+            self._last = line
+            print(line, file=sys.stderr, flush=True)  # noqa: T201 - the protocol
 
 
 def _diff_colour(line: str) -> str:

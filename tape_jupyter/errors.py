@@ -3,6 +3,7 @@
     TapeError (Exception)            something is wrong with what a person gave us
     ├── CassetteError                a cassette that cannot be read or written; names file:line
     ├── BundleError                  a bundle that cannot be made, read or trusted; names the bundle and the file in it
+    │   └── NotExported              a session that does not repeat itself, or holds a secret
     ├── TapeUsageError               a magic, option, name or environment value that makes no sense
     ├── NotebookUnknown              no rung of the path ladder found the notebook
     └── RefusedInPool                a TapeRefusal, told to who waits for a ThreadPool's result
@@ -56,6 +57,10 @@ class BundleError(TapeError):
     def at(self, place: str) -> BundleError:
         """The same error, of a bundle that has a name."""
         return self if self.place else type(self)(self.reason, place=place, problems=self.problems)
+
+
+class NotExported(BundleError):
+    """A session that is whole and not exported: a cell differs in its proof, or a secret was found in it."""
 
 
 class TapeUsageError(TapeError):

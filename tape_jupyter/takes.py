@@ -234,7 +234,7 @@ def require(cassette: Path, name: str) -> Path:
 def default(cassette: Path) -> str:
     """The take that replays where none is named, "" for the recording itself. A choice that is gone is none."""
     try:
-        name = _choice(cassette).read_text(encoding="utf-8").strip()
+        name = choice(cassette).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return name if _NAME.fullmatch(name) and path_of(cassette, name).is_file() else ""
@@ -245,7 +245,7 @@ def choose(cassette: Path, name: str) -> None:
 
     The choice is a line in a file beside the takes, CASSETTE.default. Raises TapeUsageError for no such take.
     """
-    file = _choice(cassette)
+    file = choice(cassette)
     if name in ("", stem(cassette)):
         file.unlink(missing_ok=True)
         return
@@ -255,7 +255,8 @@ def choose(cassette: Path, name: str) -> None:
     draft.replace(file)
 
 
-def _choice(cassette: Path) -> Path:
+def choice(cassette: Path) -> Path:
+    """The file that says which take replays where none is named."""
     return cassette.parent / FOLDER / f"{stem(cassette)}.default"
 
 

@@ -36,7 +36,7 @@ def test_a_refusal_is_no_exception_that_an_sdk_retries():
 def test_the_tree_in_the_docstring_is_the_whole_tree():
     values = [value for value in vars(errors).values() if isinstance(value, type)]
     classes = [value.__name__ for value in values if issubclass(value, BaseException)]
-    assert all(name in (errors.__doc__ or "") for name in classes) and len(classes) == 10
+    assert all(name in (errors.__doc__ or "") for name in classes) and len(classes) == 11
 
 
 def test_a_bundle_error_names_the_bundle_and_all_that_is_wrong():

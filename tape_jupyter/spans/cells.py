@@ -111,7 +111,7 @@ class Sources:
                 return
             self._seen = seen
             cells = json.loads(self.notebook.read_bytes())["cells"]
-            self._held = {digest: source for source in map(_source, cells) for digest in _digests(source)}
+            self._held = {digest: source for source in map(_source, cells) for digest in digests(source)}
             self._ids = {str(cell.get("id")): _source(cell) for cell in cells if cell.get("id")}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return
@@ -122,7 +122,7 @@ def _source(cell: Mapping[str, Any]) -> str:
     return "".join(map(str, told)) if isinstance(told, list) else str(told)
 
 
-def _digests(source: str) -> Iterator[str]:
+def digests(source: str) -> Iterator[str]:
     """A run's hash is of the source without its `%%tape` line; an untaped cell's of all of it."""
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.startswith("%%tape"):

@@ -1,0 +1,62 @@
+"""Doors room: what a bundle says its cells give: digests of outputs without what is forgiven (forgiven.py).
+
+They are of the outputs that the saved notebook shows; the proof says whether a fresh run gives them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import headless, outputs
+from tape_jupyter.bundle.manifest import Expected
+from tape_jupyter.bundle.session import Session
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.runs import current_runs, run_of
+from tape_jupyter.spans.cells import digests
+
+NOWHERE: Mapping[str, str] = outputs.NOWHERE
+
+
+def digest(shown: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHERE) -> str:
+    """sha256 (hex) of a cell's outputs. `where`: what stands for the folder and home it ran in (forgiven.places)."""
+    told = hashlib.sha256()
+    for line in outputs.lines(shown, where):
+        told.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return told.hexdigest()
+
+
+def of_session(session: Session) -> tuple[Expected, ...]:
+    """What each code cell of the saved notebook shows, and how many recorded calls are its own."""
+    return tuple(_cells(session.notebook.cells, session.cassettes, session.where))
+
+
+def _cells(every: Sequence[Any], cassettes: Iterable[Path], where: Mapping[str, str]) -> Iterator[Expected]:
+    counts = _calls(cassettes)
+    for number, cell in enumerate((each for each in every if headless.runs(each)), 1):
+        name = str(cell.get("id") or "")
+        yield Expected(
+            number=number,
+            id=name,
+            title=headless.title_of(cell.source),
+            source=hashlib.sha256(cell.source.encode("utf-8", "surrogatepass")).hexdigest(),
+            outputs=digest(cell.outputs, where),
+            calls=next((counts[key] for key in (name, *digests(cell.source)) if key in counts), 0),
+            raises=outputs.failure_of(cell.outputs)[0],
+        )
+
+
+def _calls(cassettes: Iterable[Path]) -> dict[str, int]:
+    """Calls that count, by the id of their cell and by the hash of its source."""
+    found: dict[str, int] = {}
+    for path in cassettes:
+        cassette = Cassette.open(path)
+        by_run: dict[str, int] = {}
+        for entry in cassette.calls:
+            by_run[entry.run] = by_run.get(entry.run, 0) + 1
+        for run in current_runs(map(run_of, cassette.runs)):
+            for key in filter(None, {run.cell.cell_id, run.cell.source}):
+                found[key] = found.get(key, 0) + by_run.get(run.id, 0)
+    return found

@@ -1,0 +1,322 @@
+"""Doors room: makes a bundle of a notebook's session: what lies on the disk, what its cells turn out to need, a proof.
+
+Nothing of the process that asks for it is taken, so that the same session gives the same bytes, whoever exports it: the
+kernel (`%tape export`), the command line, the viewer. Nothing is written before all of it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter import __version__
+from tape_jupyter.bundle import (
+    archive,
+    collecting,
+    copies,
+    environment,
+    expected,
+    known,
+    leaks,
+    manifest,
+    places,
+    proof,
+    readme,
+    signing,
+    staging,
+    trust,
+)  # fmt: skip
+from tape_jupyter.bundle.session import Session, session_of
+from tape_jupyter.bundle.staging import Staged
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import NotExported, TapeUsageError
+from tape_jupyter.secrets import Secrets
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+Tell = Callable[[str, int, int], None]
+PAGE = "page.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a person may say. `python`: the kernel's interpreter ("": of the kernel that the notebook names); `key`: the
+    ssh key that signs.
+    """
+
+    allow_differences: bool = False
+    redact: bool = False
+    ask_index: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    python: str = ""
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A bundle that was written: where, its identity, its bytes, and what a person should know of it."""
+
+    place: str
+    digest: str
+    size: int
+    manifest: manifest.Manifest
+    cells: tuple[proof.CellProof, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        made = self.manifest
+        return {
+            "path": self.place, "sha256": self.digest, "bytes": self.size, "files": len(made.files) + 1,
+            "cells": len(made.cells), "calls": sum(cell.calls for cell in made.cells), "guards": list(made.guards),
+            "differences": [{"cell": each.cell, "why": each.why} for each in made.differences],
+            "left_out": [{"path": each.path, "why": each.why} for each in made.left_out],
+            "redactions": [{"where": each.where, "kind": each.kind, "count": each.count} for each in made.redactions],
+            "hashed": made.lock.hashed, "notes": list(self.notes),
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        made, told = self.manifest, self.record()
+        proved = "every cell replayed as saved" if not made.differences else "it does NOT repeat itself whole"
+        return [
+            f"{self.place}: {self.size:,} bytes, {told['cells']} cells, {told['calls']} calls, {told['files']} files",
+            f"  sha256 {self.digest}",
+            f"  {proved}, in a fresh kernel; {'; '.join(made.guards)}",
+            *(f"  {each.count} x {each.kind} in {each.where}, masked" for each in made.redactions),
+            *(f"  ! {note}" for note in self.notes),
+            f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
+        ]
+
+
+def nobody(_what: str, _done: int, _total: int) -> None:
+    """Hears nothing."""
+
+
+def export(
+    notebook: Path, out: str | Path | None = None, options: Options | None = None, tell: Tell = nobody
+) -> Exported:
+    """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip` beside the notebook.
+
+    Raises NotExported where a cell differs or a secret was found, TapeUsageError and BundleError where there is nothing
+    to export or nowhere to write; then nothing was written.
+    """
+    tell("reading the notebook and its recording", 0, 0)
+    session = session_of(notebook)
+    name = f"{session.path.stem}{places.SUFFIX}"
+    goal = places.goal(out if out is not None else session.folder / name, name)
+    _require_writable(goal)
+    options = options or Options()
+    with proof.scratch() as place:
+        made, staged, cells = _made(session, options, place, tell)
+        signature = signing.sign(made.to_bytes(), options.key) if options.key else None
+        size = _written(goal, made, staged.content, tell)
+    if signature is not None:
+        with places.written(places.beside(goal, signing.SUFFIX)) as file:
+            file.write(signature)
+    kept = trust.remember(made.digest, made.notebook, "exported")
+    return Exported(places.shown(goal), made.digest, size, made, cells, tuple(filter(None, (*_notes(made), kept))))
+
+
+def _made(
+    session: Session, options: Options, place: Path, tell: Tell
+) -> tuple[manifest.Manifest, Staged, tuple[proof.CellProof, ...]]:
+    """All of it, before it is written."""
+    python, top = options.python or python_of(session.notebook), copies.top_of(session.path)
+    secrets = known.here(session.folder)
+    known.with_patterns(secrets, session.path.read_bytes())
+    copy = copies.copied(session.path, top, place / "first" / proof.PLACE, tell)
+    found, collected = _discovered(session, copy, place / "first" / "home", python, tell)
+    staged = staging.staged(session, top, collected, options.include, options.exclude)
+    lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
+    for path, content in lock.files.items():
+        staged.add(path, content, _role(path))
+    redactions = _masked(staged, secrets, options, tell)
+    if redactions or not copy.files <= staged.carried:
+        session, found = _proved(session, staged, top, place / "second", python, tell)
+    made = manifest.Manifest(
+        made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_kernel(session.notebook), files=(),
+        kit=_kit(session, collected, lock), cells=expected.of_session(session),
+        lock=manifest.Locked(lock.hashed, lock.index, lock.why), differences=_differences(found, options, copy),
+        guards=found.guards, left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
+    )  # fmt: skip
+    made = _described(made, session, staged, place / "page", tell)
+    _require_clean(made, staged, secrets, tell)
+    return made, staged, found.cells
+
+
+def _require_writable(goal: str | Path) -> None:
+    """Ask before the work is done. A URL is asked when it is written."""
+    if isinstance(goal, Path):
+        folder = next(each for each in goal.absolute().parents if each.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise TapeUsageError(f"{folder} cannot be written to: name another place (tape export NB PATH)")
+
+
+def python_of(node: NotebookNode) -> str:
+    """The interpreter of the kernel that the notebook names; this one where that is not installed or no Python."""
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    try:
+        spec = KernelSpecManager().get_kernel_spec(str(node.metadata.get("kernelspec", {}).get("name") or ""))
+    except NoSuchKernel:
+        return sys.executable
+    command = Path(spec.argv[0]) if spec.argv else Path()
+    if not command.name.startswith("python"):
+        return sys.executable
+    found = str(command) if command.is_absolute() else shutil.which(str(command)) or sys.executable
+    same = command.name == str(command) or Path(found).resolve() == Path(sys.executable).resolve()
+    return sys.executable if same else found
+
+
+# ---------------------------------------------------------------- the two runs
+
+
+def _discovered(
+    session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell
+) -> tuple[proof.Proof, collecting.Collected]:
+    """Run it in a copy of its folder, and see what it needs."""
+    tell("starting a kernel without network", 0, 0)
+    before = collecting.before(copy.top, copy.notebook.parent)
+    found = proof.prove(session, copy.notebook, home, python, tell, before=before, after=collecting.AFTER)
+    return found, collecting.parse(found.after)
+
+
+def _proved(
+    session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell
+) -> tuple[Session, proof.Proof]:
+    """Run it once more, from nothing but what the bundle holds; the session is then as it is in there."""
+    folder = place / proof.PLACE
+    inside = {path: staged.content[path] for path in staged.session()}
+    inside |= {path: top / below for path, below in staged.lacking.items()}
+    for number, (path, content) in enumerate(inside.items()):
+        tell("laying out the session alone", number, len(inside))
+        copies.lay(content, folder / path)
+    notebook = folder / staged.notebook
+    session = replace(session_of(notebook), home=session.folder)
+    tell("starting a kernel without network", 0, 0)
+    return session, proof.prove(session, notebook, place / "home", python, tell)
+
+
+def _differences(found: proof.Proof, options: Options, copy: copies.Copy) -> tuple[manifest.Difference, ...]:
+    """What the manifest says of cells that are not as saved. Raises NotExported unless they are allowed."""
+    if found.differences and not options.allow_differences:
+        missing = [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"] if copy.missing else []
+        raise NotExported("\n".join([*proof.told(found), *missing]))
+    return tuple(manifest.Difference(each.number, each.why) for each in found.differences)
+
+
+# ---------------------------------------------------------------- secrets
+
+
+def _masked(staged: Staged, secrets: Secrets, options: Options, tell: Tell) -> tuple[manifest.Redaction, ...]:
+    """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported where it was not."""
+    found = leaks.scan(staged.content, secrets, tell)
+    if found and not options.redact:
+        raise NotExported(_leaked(found, "or mask them everywhere alike: tape export NB --redact"))
+    if not found:
+        return ()
+    from tape_jupyter.bundle import redaction
+
+    clean = redaction.redact(staged.content, secrets, tell)
+    staged.content = dict(clean.content)
+    for path, why in clean.left_out:
+        staged.left.append(manifest.LeftOut(path, 0, "", why))
+    staged.roles = {path: role for path, role in staged.roles.items() if path in staged.content}
+    return tuple(manifest.Redaction(*each) for each in clean.redactions)
+
+
+def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, tell: Tell) -> None:
+    """What was made last is looked at as well."""
+    last = {path: content for path, content in staged.content.items() if staged.roles[path] in ("page", "readme")}
+    if found := leaks.scan({**last, manifest.NAME: made.to_bytes()}, secrets, tell):
+        raise NotExported(_leaked(found, "or rename what has one in its name"))
+
+
+def _leaked(found: Iterable[leaks.Leak], else_: str) -> str:
+    lines = [f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "") for each in found]
+    return "\n".join([
+        f"there are secrets in what would be exported ({len(lines)} places), nothing was written:", *lines,
+        f"Now: take them out and record again, {else_}",
+    ])  # fmt: skip
+
+
+# ---------------------------------------------------------------- what is said of it
+
+
+def _role(path: str) -> str:
+    """Of a file under `environment/`."""
+    return {"wheels": "wheel", "sources": "source"}.get(PurePosixPath(path).parts[1], "lock")
+
+
+def _kernel(node: NotebookNode) -> dict[str, str]:
+    spec = node.metadata.get("kernelspec", {})
+    return {"name": str(spec.get("name") or "python3"), "language": str(spec.get("language") or "python")}
+
+
+def _kit(session: Session, collected: collecting.Collected, lock: environment.Lock) -> dict[str, Any]:
+    """Of the kernel that proved it, and of the recording."""
+    recorded = _recorded_kit(session.cassettes)
+    local = [f"{each.name}=={each.version}" for each in collected.local]
+    told = {
+        "python": collected.python.get("version", ""),
+        "implementation": collected.python.get("implementation", ""),
+        "platform": collected.python.get("platform", ""),
+        "distributions": sorted({*collected.distributions, *local}),
+        "unhashed": list(lock.unhashed),
+        "models": [{"name": each.name, "where": each.where} for each in collected.models],
+        "timezone": str((recorded.get("clock") or {}).get("zone") or ""),
+        "variables": sorted(str(recorded.get("variables") or "").split()),
+        "git": dict(recorded.get("git") or {}),
+    }
+    return {key: value for key, value in told.items() if value not in ("", {})}
+
+
+def _recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
+    """The kit of the newest run of the first cassette that has one."""
+    for path in cassettes:
+        for run in reversed(Cassette.open(path).runs):
+            if isinstance(run.get("kit"), Mapping):
+                return run["kit"]  # type: ignore[no-any-return]
+    return {}
+
+
+def _described(made: manifest.Manifest, session: Session, staged: Staged, place: Path, tell: Tell) -> manifest.Manifest:
+    """Add the pages and the README, and list all files."""
+    place.mkdir(parents=True)
+    for path in session.cassettes:
+        name = PAGE if path == session.cassettes[0] else f"page-{path.name.partition('.')[0]}.html"
+        staged.add(name, _page(path, place / name, tell), "page")
+    tell("digests", 0, 0)
+    made = replace(made, files=tuple(staged.file(path) for path in sorted(staged.content)))
+    staged.add(readme.NAME, readme.readme(made).encode(), "readme")
+    files = sorted((*made.files, staged.file(readme.NAME)), key=lambda each: each.path)
+    return manifest.checked(replace(made, files=tuple(files)))
+
+
+def _page(cassette: Path, goal: Path, tell: Tell) -> Path:
+    from tape_jupyter import page
+
+    with goal.open("w", encoding="utf-8") as file:
+        told: list[str] = []
+        file.writelines(page.page(Cassette.open(cassette), told, lambda done, all_: tell("the page", done, all_)))
+    return goal
+
+
+def _written(goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell) -> int:
+    """Write it in one step; gives its bytes."""
+    with places.written(goal) as file:
+        archive.pack(file, made, content, tell)
+        return file.seek(0, os.SEEK_END)
+
+
+def _notes(made: manifest.Manifest) -> list[str]:
+    told = [f"cell {each.cell} {each.why}" for each in made.differences]
+    told += [f"not in the bundle: {each.path} ({each.why})" for each in made.left_out]
+    return told if made.lock.hashed else [*told, f"not all packages have hashes: {made.lock.why}"]

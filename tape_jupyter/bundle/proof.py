@@ -1,0 +1,130 @@
+"""Doors room: the proof: a session replays in a fresh kernel without network, and gives what its notebook shows.
+
+First in a copy of the folder, where it is seen what its cells read and import; then once more from that alone, in a
+folder with blanks and letters of other alphabets in its name. Where the copy held nothing else, the first run is it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import headless, outputs
+from tape_jupyter.bundle import alone
+from tape_jupyter.bundle.copies import Tell
+from tape_jupyter.bundle.session import Session
+from tape_jupyter.forgiven import places
+
+PLACE = "a session, проба 試"
+"""The folder's name that a proof runs in: what a path may look like elsewhere."""
+
+MISSED = "asks for a call that is not on the tape"
+UNTAPED = "goes to the network and is not taped"
+RAISED = "raises, which it did not when the notebook was saved"
+NOT_RUN = "was not run, since a cell before it raised"
+NEVER_RUN = "was not run when the notebook was saved, and shows something"
+DIFFERS = "shows other than what is saved"
+
+
+@dataclass(frozen=True, slots=True)
+class CellProof:
+    """A code cell in the proof. `why` it is not as saved, in words that every run repeats ("": it is); `said` are
+    lines that show it.
+    """
+
+    number: int
+    title: str
+    why: str = ""
+    said: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def text(self) -> str:
+        return f"[{self.number}] {self.title}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A whole run; `after` is what the kernel was asked in the end."""
+
+    cells: tuple[CellProof, ...]
+    guards: tuple[str, ...]
+    after: str = ""
+
+    @property
+    def differences(self) -> tuple[CellProof, ...]:
+        return tuple(cell for cell in self.cells if cell.why)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for proofs, removed in the end whatever a notebook left in it."""
+    folder = Path(tempfile.mkdtemp(prefix="tape-")).resolve()
+    try:
+        yield folder
+    finally:
+        alone.clean(folder)
+
+
+def prove(
+    session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, before: str = "", after: str = ""
+) -> Proof:
+    """Run the notebook where it lies (a copy) and compare each cell with the session's saved outputs.
+
+    `before` and `after` are for the kernel (alone.Job). Raises BundleError where there is no run.
+    """
+    job = alone.Job(str(notebook), str(home), python, before=before, after=after)
+    where = session.where | places(notebook.parent, home)
+
+    def starting(number: int, count: int, title: str) -> None:
+        tell(f"replaying without network: {title}", number - 1, count)
+
+    done = alone.run(job, starting, lambda _: None)
+    saved = [cell for cell in session.notebook.cells if headless.runs(cell)]
+    judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
+    return Proof(tuple(judged), alone.guards(), done.after)
+
+
+def judge(saved: Any, out: alone.Out, where: Mapping[str, str]) -> CellProof:
+    """How a cell came out. A refused call is never as saved, even where the saved outputs show the same refusal."""
+    why, said = _judged(saved, out, where)
+    return CellProof(out.number, out.title, why, tuple(said), out.seconds)
+
+
+def _judged(saved: Any, out: alone.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    name, value = outputs.failure_of(out.outputs)
+    if not out.ran:
+        return (NOT_RUN, ()) if saved.outputs else ("", ())
+    if name in headless.REFUSALS:
+        return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
+    if outputs.same(saved.outputs, out.outputs, where):
+        return "", ()
+    said = outputs.diff(saved.outputs, out.outputs, where)
+    if name and name != outputs.failure_of(saved.outputs)[0]:
+        return RAISED, said
+    return (NEVER_RUN if not saved.outputs and saved.execution_count is None else DIFFERS), said
+
+
+def told(found: Proof) -> list[str]:
+    """Which cells are not as saved, and how, for a person whose session is not exported."""
+    count = f"{len(found.differences)} of {len(found.cells)} cells"
+    lines = [f"the session does not give again what its saved notebook shows ({count}), nothing was written:"]
+    for cell in found.differences:
+        lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
+    return [*lines, f"Now: {_advice(found)}, or export it all the same, marked: tape export NB --allow-differences"]
+
+
+def _advice(found: Proof) -> str:
+    """What mends the first of them; what comes after it may only follow from it."""
+    match found.differences[0].why:
+        case why if why == MISSED:
+            return "record that cell again (%%tape record), run and save the notebook"
+        case why if why == UNTAPED:
+            return "put %%tape record on the cells that go to the network, run and save the notebook"
+        case why if why == NEVER_RUN:
+            return "run the whole notebook and save it"
+        case _:
+            return "run the notebook from its first cell to its last and save it (or: tape record NB)"

@@ -1,0 +1,94 @@
+"""Doors room: a bundle's README.md: what it is, the one command, what is in it and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
+from tape_jupyter import forgiven
+from tape_jupyter.bundle.manifest import Difference, LeftOut, Locked, Manifest, Redaction
+
+NAME = "README.md"
+ROLES = {
+    "notebook": "the notebook, with its outputs", "cassette": "recorded calls", "take": "takes: changed replies",
+    "asset": "long texts of the recording", "module": "modules of the notebook's own", "data": "files that it reads",
+    "lock": "the packages it ran with", "wheel": "tape-jupyter itself", "source": "packages that no index has",
+    "page": "all calls, to read in a browser", "readme": "this text",
+}  # fmt: skip
+
+
+def readme(made: Manifest) -> str:
+    """The text, by what the manifest says of everything else in the bundle."""
+    name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
+    parts = [_head(made, name), _wheel(made, name), _proof(made.differences), _contents(made), _lock(made.lock)]
+    parts += [_missing(made.left_out, made.redactions), ["## What may differ and is still the same", ""]]
+    lines = [line for part in parts for line in part] + [f"* {word}" for word in forgiven.words()]
+    return "\n".join(lines) + "\n"
+
+
+def _head(made: Manifest, name: str) -> list[str]:
+    calls = sum(cell.calls for cell in made.cells)
+    said = (
+        f"A notebook of {len(made.cells)} cells with the {calls} model and tool calls that it made, recorded byte for "
+        "byte. It runs again without a key, without a network and without cost, and gives the same:"
+    )
+    return [
+        f"# {PurePosixPath(made.notebook).stem}", "", said, "", "```", f"uvx tape-jupyter replay {name}", "```", "",
+        "Replaying runs the code that is in here. Neither of these does:", "",
+        "```", f"uvx tape-jupyter verify {name}   # every file against its digest",
+        f"uvx tape-jupyter open {name}     # read all calls in the browser; page.html is the same page", "```", "",
+        f"To step through it in JupyterLab, or to change a reply: `uvx tape-jupyter open --lab {name}`.", "",
+    ]  # fmt: skip
+
+
+def _wheel(made: Manifest, name: str) -> list[str]:
+    wheel = next((each.path for each in made.files if each.role == "wheel"), "")
+    if not wheel:
+        return []
+    return [
+        "Where `tape-jupyter` cannot be had from an index, it is in here:", "",
+        "```", f"unzip {name} {wheel}", f"uvx --from ./{wheel} tape-jupyter replay {name}", "```", "",
+    ]  # fmt: skip
+
+
+def _proof(differences: Sequence[Difference]) -> list[str]:
+    if not differences:
+        said = (
+            "Before this file was written, its session was replayed in a fresh kernel, in another folder, with the "
+            "network cut off, and every cell gave what the notebook shows."
+        )
+        return [said, ""]
+    said = (
+        "**It does not repeat itself whole.** It was exported all the same; in its proof these cells did not give what "
+        "the notebook shows:"
+    )
+    return [said, "", *(f"* cell {each.cell}: {each.why}" for each in differences), ""]
+
+
+def _contents(made: Manifest) -> list[str]:
+    by_role: dict[str, list[str]] = {}
+    for each in made.files:
+        by_role.setdefault(each.role, []).append(each.path)
+    lines = [f"| {_some(by_role[role])} | {words} |" for role, words in ROLES.items() if role in by_role]
+    return ["## What is in it", "", "| file | is |", "|---|---|", *lines, ""]
+
+
+def _some(paths: Sequence[str]) -> str:
+    """One path, or the folder that they have in common and how many they are."""
+    if len(paths) == 1:
+        return f"`{paths[0]}`"
+    parents = [PurePosixPath(path).parent.parts for path in paths]
+    common = [parts[0] for parts in zip(*parents, strict=False) if len(set(parts)) == 1]
+    return f"`{'/'.join(common)}/` ({len(paths)} files)"
+
+
+def _lock(lock: Locked) -> list[str]:
+    if lock.hashed:
+        return ["Every package of `environment/pylock.toml` has the hashes of its files.", ""]
+    return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
+
+
+def _missing(left_out: Iterable[LeftOut], redactions: Iterable[Redaction]) -> list[str]:
+    told = [f"* `{each.path}` ({each.size:,} bytes): {each.why}" for each in left_out]
+    told += [f"* {each.count} x {each.kind} in `{each.where}`, masked" for each in redactions]
+    return ["## What is not in it", "", *told, ""] if told else []

@@ -1,0 +1,161 @@
+"""Doors room: which files on the disk are a notebook's session: the notebook as it is saved, its cassettes and takes,
+and the long texts that these refer to. What its cells read besides is found by running them (collecting.py).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from tape_jupyter import headless, takes
+from tape_jupyter.assets import MARK
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import BundleError, CassetteError, TapeUsageError
+from tape_jupyter.forgiven import places
+from tape_jupyter.notebook import paths
+from tape_jupyter.spans.cells import digests
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+_ASSET = re.compile(rb'"?' + re.escape(MARK.encode()) + rb'"?: *"?([0-9a-f]{64})\b')
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A notebook as it lies on the disk. `files` are paths below its folder (`/` between) with their role in a bundle;
+    `cassettes` the recordings themselves, main first. `home`: of a copy, the folder that its outputs were saved in.
+    """
+
+    path: Path
+    notebook: NotebookNode
+    files: Mapping[str, str]
+    cassettes: tuple[Path, ...]
+    home: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def where(self) -> dict[str, str]:
+        """What stands for folders in its saved outputs: they were made here, by this person."""
+        return places(self.home or self.folder, Path.home())
+
+
+def session_of(notebook: Path) -> Session:
+    """The session of a notebook. Raises TapeUsageError where there is nothing to make a bundle of."""
+    node = headless.read(notebook)
+    path = notebook.resolve()
+    cassettes = _cassettes(path, node)
+    _require_outputs(notebook, node)
+    found = {path.name: "notebook"}
+    for cassette in cassettes:
+        found |= {_below(path, each): "take" for each in takes.found(cassette)}
+        found |= {_below(path, cassette): "cassette"}
+        if takes.default(cassette):
+            found |= {_below(path, takes.choice(cassette)): "take"}
+    tapes = paths.folder(path)
+    for name in sorted({name for each in found if each.endswith(takes.SUFFIX) for name in _assets(path.parent / each)}):
+        asset = tapes / "assets" / name
+        if not asset.is_file() or asset.is_symlink():
+            raise BundleError(f"{_below(path, asset)} is referred to and not there; restore it, or record again")
+        found[_below(path, asset)] = "asset"
+    return Session(path, node, dict(sorted(found.items())), tuple(cassettes))
+
+
+def _below(notebook: Path, file: Path) -> str:
+    return file.relative_to(notebook.parent).as_posix()
+
+
+def _assets(path: Path) -> set[str]:
+    """Names of the long texts that a cassette refers to; of some more where a recorded text looks like a reference."""
+    return {found.decode() for found in _ASSET.findall(path.read_bytes())}
+
+
+def _cassettes(path: Path, node: NotebookNode) -> list[Path]:
+    folder = paths.folder(path)
+    found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=lambda each: (takes.stem(each) != paths.MAIN, each.name))
+    if not found:
+        raise TapeUsageError(_without(path, node))
+    for each in found:
+        if each.is_symlink() or not each.is_file():
+            raise TapeUsageError(f"{each}: a cassette is a file of its own, not a link")
+    return found
+
+
+def _without(path: Path, node: NotebookNode) -> str:
+    """What to tell of a notebook without a recording: it may have been renamed."""
+    wanted = {digest for cell in node.cells if headless.runs(cell) for digest in digests(cell.source)}
+    beside = [each for each in sorted(path.parent.glob("*.tapes")) if _recorded(each) & wanted]
+    if not paths.folder(path).exists() and len(beside) == 1:
+        return f"nothing to export yet: {paths.offer(path, beside[0])}"
+    return (
+        f"{path.name} has no recording ({paths.folder(path).name}/): record it first, with %%tape record in its cells, "
+        f"or: tape record {path.name}"
+    )
+
+
+def _recorded(tapes: Path) -> set[str]:
+    """Hashes of the cells that the cassettes of a folder were recorded from."""
+    found: set[str] = set()
+    for cassette in sorted(tapes.glob(f"*{takes.SUFFIX}")):
+        try:
+            found |= {str(run.get("source", "")) for run in Cassette.open(cassette, check="marks").runs}
+        except (CassetteError, OSError):
+            continue
+    return found
+
+
+def _require_outputs(notebook: Path, node: NotebookNode) -> None:
+    cells = [cell for cell in node.cells if headless.runs(cell)]
+    if not any(cell.outputs or cell.execution_count is not None for cell in cells):
+        raise TapeUsageError(
+            f"{notebook.name} has no outputs to compare with: no cell of the saved notebook was run. Run it and save "
+            f"it, or: tape record {notebook.name}"
+        )
+
+
+# ---------------------------------------------------------------- --include and --exclude
+
+
+def included(folder: Path, globs: Sequence[str]) -> list[str]:
+    """Files of the notebook's folder that `--include` names. Raises TapeUsageError for a glob that names none."""
+    found: list[str] = []
+    for glob in globs:
+        _require_inside(glob, "--include")
+        files = sorted(_files(folder, glob))
+        if not files:
+            raise TapeUsageError(f"--include {glob}: there is no such file in {folder}")
+        found += files
+    return sorted(set(found))
+
+
+def _files(folder: Path, glob: str) -> Iterator[str]:
+    for path in folder.glob(glob):
+        for each in path.rglob("*") if path.is_dir() else [path]:
+            if each.is_file():
+                yield each.relative_to(folder).as_posix()
+
+
+def excluded(names: Collection[str], globs: Sequence[str]) -> set[str]:
+    """Of these paths those that `--exclude` names: by the whole path, by a folder of it, or by the file's name."""
+    for glob in globs:
+        _require_inside(glob, "--exclude")
+    return {name for name in names if any(_named(name, glob.rstrip("/")) for glob in globs)}
+
+
+def _named(name: str, glob: str) -> bool:
+    path = PurePosixPath(name)
+    forms = (name, path.name, *(str(parent) for parent in path.parents))
+    return any(fnmatch.fnmatchcase(form, glob) for form in forms)
+
+
+def _require_inside(glob: str, option: str) -> None:
+    parts = PurePosixPath(glob.replace("\\", "/"))
+    if not glob.strip() or parts.is_absolute() or ".." in parts.parts or Path(glob).is_absolute():
+        raise TapeUsageError(f"{option} {glob!r}: a glob speaks of files in the notebook's folder (data/*.csv)")

@@ -1,0 +1,113 @@
+"""Doors room: what goes into a bundle before it is one: content and role of each path, and what is left out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from tape_jupyter.bundle import names
+from tape_jupyter.bundle.collecting import Collected
+from tape_jupyter.bundle.manifest import File, LeftOut, file_of
+from tape_jupyter.bundle.reads import Read
+from tape_jupyter.bundle.session import Session, excluded, included
+from tape_jupyter.errors import BundleError, TapeUsageError
+
+SESSION = "session"
+EXCLUDED = "left out by --exclude"
+HOOK = "a file of this name would run by itself"
+
+
+@dataclass(slots=True)
+class Staged:
+    """`notebook` is its path in the bundle; `carried` and `lacking` are paths below the widest folder (copies.top_of):
+    what is in here of it, and what is too large to be (a replay needs it beside).
+    """
+
+    notebook: str
+    content: dict[str, Path | bytes] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    left: list[LeftOut] = field(default_factory=list)
+    carried: set[str] = field(default_factory=set)
+    lacking: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, content: Path | bytes, role: str) -> None:
+        self.content[path], self.roles[path] = content, role
+
+    def session(self) -> list[str]:
+        """Paths of the session itself."""
+        return sorted(path for path in self.content if path.startswith(f"{SESSION}/"))
+
+    def file(self, path: str) -> File:
+        """What the manifest says of one of them."""
+        content = self.content[path]
+        if isinstance(content, bytes):
+            return file_of(path, content, self.roles[path])
+        return File(path, *sized(content), self.roles[path])
+
+
+def staged(
+    session: Session, top: Path, collected: Collected, include: Iterable[str] = (), exclude: Iterable[str] = ()
+) -> Staged:
+    """The session as it lies on the disk and what its cells read and imported, under `session/`.
+
+    Raises BundleError where a file changed since it was read, TapeUsageError for globs that cannot be used.
+    """
+    near = session.folder.relative_to(top).as_posix()
+    read = {each.path: each for each in (*collected.modules, *collected.data)}
+    roles = dict.fromkeys((_join(near, name) for name in included(session.folder, list(include))), "data")
+    roles |= {each.path: "data" for each in collected.data} | {each.path: "module" for each in collected.modules}
+    roles |= {_join(near, name): role for name, role in session.files.items()}
+    made = Staged(f"{SESSION}/{_below(collected.root, _join(near, session.path.name))}")
+    gone = _gone(roles, near, list(exclude))
+    for path, role in sorted(roles.items()):
+        why = EXCLUDED if path in gone else HOOK if names.hook(path) else ""
+        if why:
+            made.left.append(LeftOut(path, *sized(top / path), why))
+            continue
+        _require_unchanged(top / path, read.get(path))
+        made.add(f"{SESSION}/{_below(collected.root, path)}", top / path, role)
+        made.carried.add(path)
+    for each in collected.left_out:
+        made.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
+        if (top / each.path).is_file() and each.path not in gone:
+            made.lacking[f"{SESSION}/{_below(collected.root, each.path)}"] = each.path
+    return made
+
+
+def _gone(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
+    """What `--exclude` names, as seen from the notebook's folder."""
+    seen = {path: os.path.relpath(path, near).replace(os.sep, "/") for path in roles}
+    named = excluded(seen.values(), exclude)
+    gone = {path for path in roles if seen[path] in named}
+    if needed := sorted(path for path in gone if roles[path] in ("notebook", "cassette")):
+        raise TapeUsageError(f"--exclude leaves out {seen[needed[0]]}, without which there is no session")
+    return gone
+
+
+def _join(folder: str, name: str) -> str:
+    return str(PurePosixPath(folder) / name)
+
+
+def _below(root: str, path: str) -> str:
+    """A path below the top as one below the session's root; one outside of it keeps its name alone."""
+    inside = PurePosixPath(path)
+    return str(inside.relative_to(root)) if inside.is_relative_to(root) else inside.name
+
+
+def sized(path: Path) -> tuple[int, str]:
+    """Bytes and sha256 (hex) of a file. Raises BundleError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            told = hashlib.file_digest(file, "sha256").hexdigest()
+            return file.tell(), told
+    except OSError as error:
+        raise BundleError(f"{path.name} cannot be read: {error.strerror or error}") from error
+
+
+def _require_unchanged(path: Path, read: Read | None) -> None:
+    """What a cell read in the copy is what lies here now."""
+    if read is not None and (read.size, read.sha256) != sized(path):
+        raise BundleError(f"{path.name} was changed while it was being exported; export again")
