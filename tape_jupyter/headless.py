@@ -54,6 +54,11 @@ class CellRun:
     def good(self) -> bool:
         return self.status in ("ok", "same")
 
+    @property
+    def ran(self) -> bool:
+        """Whether it was executed, which takes some time. A cell behind one that raised is not, as with Run All."""
+        return self.seconds > 0
+
     def record(self) -> dict[str, Any]:
         return {**asdict(self), "said": list(self.said)}
 
@@ -105,6 +110,18 @@ def replayed(
     saved = read(path)
     made = copy.deepcopy(saved)
     return list(_run(made, saved, path, "replay", starting, told, timeout, env)), made
+
+
+def replaying(
+    path: Path, timeout: float | None = None, env: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[CellRun]:
+    """The same, each cell when it is asked for. Closing the generator ends the kernel."""
+    saved = read(path)
+    return _run(copy.deepcopy(saved), saved, path, "replay", _nobody, _nobody, timeout, env)
+
+
+def _nobody(*_: Any) -> None:
+    """Hears nothing."""
 
 
 def record(
@@ -234,7 +251,7 @@ def kernel(
     whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        with client.setup_kernel(env=whole):
+        with client.setup_kernel(env=whole, cleanup_kc=True):
             _require_taping(client, mode)
             yield client
     except NoSuchKernel as error:
