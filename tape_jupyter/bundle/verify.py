@@ -7,13 +7,12 @@ a replay can show (that the cells come out the same) is told as what its maker s
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.bundle import places, signing
+from tape_jupyter.bundle import notebooks, places, signing
 from tape_jupyter.bundle.archive import Bundle, Tell, nobody, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.errors import BundleError, CassetteError
@@ -105,7 +104,11 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
     notes = [*_lock(it, problems), *_left_out(it)]
     with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
-        problems += _notebook(unpacked / manifest.notebook, manifest.notebook)
+        problems += [
+            f"{name} is no notebook that can be read: {said}"
+            for name in it.names("notebook")
+            if (said := notebooks.wrong((unpacked / name).read_bytes()))
+        ]
         names = [*it.names("cassette"), *it.names("take")]
         calls = 0
         for done, name in enumerate(names):
@@ -115,20 +118,6 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
         tuple(problems), tuple(notes), tuple(_said(it)),
     )  # fmt: skip
-
-
-def _notebook(path: Path, name: str) -> Iterator[str]:
-    """What is wrong with it as a notebook."""
-    import nbformat
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            text = path.read_text(encoding="utf-8")
-            nbformat.validate(nbformat.reads(text, as_version=nbformat.NO_CONVERT))  # type: ignore[no-untyped-call]
-    except Exception as error:  # nbformat has a dozen, ValueError and RecursionError among them
-        said = (str(error) or type(error).__name__).splitlines()[0][:200]
-        yield f"{name} is no notebook that can be read: {said}"
 
 
 def _recording(path: Path, name: str, problems: list[str], notes: list[str]) -> int:
