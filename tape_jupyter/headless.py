@@ -259,13 +259,13 @@ def kernel(
 
 
 def _manager(python: str) -> AsyncKernelManager:
-    """Of a kernel of that interpreter. -P: what lies in the notebook's folder cannot stand for the kernel's modules."""
+    """Of a kernel of that interpreter. Not with -P: IPython would then leave the notebook's folder out of its path."""
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
     manager = AsyncKernelManager()
     manager._kernel_spec = KernelSpec(  # noqa: SLF001 - the only door for a kernel that is installed nowhere
-        argv=[python, "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
+        argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
     )
     return manager
 
