@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -170,13 +171,16 @@ def _database(name: Any) -> str:
 
 def _is_search() -> bool:
     """Whether Python's import system lists a folder, or a glob, which has told what it looks for."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to ask who lists
-    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to ask who lists
+    while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    code = frame.f_code
-    if code.co_filename.startswith(_IMPORTS):
+    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
         return True
-    return code.co_filename.startswith(_GLOBBERS) and _SEARCHING.search(code.co_name) is not None
+    while frame is not None and frame.f_code.co_filename.startswith(_GLOBBERS):
+        if _SEARCHING.search(frame.f_code.co_name):
+            return True
+        frame = frame.f_back
+    return False
 
 
 _GLOBBERS = (glob.__file__, pathlib.__file__.removesuffix("__init__.py"))
