@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -92,6 +92,11 @@ def names_a_secret(variable: str) -> bool:
 def marker(name: str) -> str:
     """What stands in a cassette for the secret of this name (an environment variable, a header, a field)."""
     return f"<secret:{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'unnamed'}>"
+
+
+def plainly_none(value: str) -> bool:
+    """Whether a text that stands in a secret's place is an example, a placeholder or a marker."""
+    return _OBVIOUS.fullmatch(value) is not None or _MARKER.search(value) is not None
 
 
 _PREFIXES = (
@@ -214,8 +219,12 @@ class Secrets:
         if found is None:
             with self._lock:
                 values = sorted(self._known, key=len, reverse=True)
-                found = self._finder = spellings.finder({value: marker(self._known[value][1]) for value in values})
+                found = self._finder = spellings.finder({value: self._mark(self._known[value][1]) for value in values})
         return found
+
+    def _mark(self, name: str) -> str:
+        """What stands for the secret of this name."""
+        return marker(name)
 
     def _learn_parts(self, name: str, value: str) -> None:
         """A credentials file in a variable: its secret fields; a key in several lines: each line."""
@@ -251,7 +260,37 @@ class Secrets:
                 self._learn(3, key, value)
         self._seen.add(url)
 
+    def learn_all(self, known: Iterable[tuple[str, int, str]]) -> None:
+        """What another one holds (`held`)."""
+        for value, rank, name in known:
+            self._learn(rank, name, value, least=1, obvious=True)
+
+    def held(self) -> tuple[tuple[str, int, str], ...]:
+        """Every known value with its rank and name: for `learn_all` alone, never to be shown."""
+        with self._lock:
+            return tuple((value, rank, name) for value, (rank, name) in self._known.items())
+
+    @property
+    def patterns(self) -> tuple[tuple[str, str], ...]:
+        """People's own patterns: regular expression and name."""
+        return tuple((pattern.pattern, name) for pattern, name in self._patterns)
+
     # -- scrubbing
+
+    def found(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
+        """What `scrub` would mask: start, end and name of each, and whether only the field's name says so."""
+        data = text.encode("utf-8", "surrogatepass")
+        finder = self._current()
+        if finder.hits(data):
+            names = tuple(self._known[value][1] for value in finder.values)
+            yield from ((start, end, names[which], False) for start, end, which in finder.found(text))
+        for pattern, name in self._patterns:
+            hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))
+            yield from ((*each.span(), name, False) for each in hits)
+        if _holds_a_field(data):
+            for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
+                named = (each for each in fields.finditer(text) if _masked(each["name"], unquote(each["value"])))
+                yield from ((*each.span("value"), each["name"], True) for each in named)
 
     def suspicious(self, text: str | bytes) -> bool:
         """The quick gate over a whole record (90 us for 20 KB): False means that a scrub would change nothing."""
@@ -306,7 +345,7 @@ class Secrets:
                 return self._scrub_base64(item)
             if _masked(key, item):
                 known = self._known.get(item.strip())
-                return marker(known[1] if known else key), True
+                return self._mark(known[1]) if known else marker(key), True
         clean, changed = self.scrub_structure(item)
         if key == "client_secret" and isinstance(clean, dict) and _masked(key, str(clean.get("value", ""))):
             return {**clean, "value": marker(key)}, True  # OpenAI's realtime sessions: {value: ek_..., expires_at: 1}

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -43,6 +43,11 @@ class Finder:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())
         return self._pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text) if marks else text
+
+    def found(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """Where each value stands in the text: start, end, and which of `values` it is."""
+        if self.values:
+            yield from ((*found.span(), (found.lastindex or 1) - 1) for found in self._pattern.finditer(text))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

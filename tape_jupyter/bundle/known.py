@@ -1,0 +1,155 @@
+"""Doors room: what is secret here and now: the environment's keys, the folder's `.env` files, the credentials that
+programs keep in the home folder, and what stands in git's configuration. Read for an export; no value leaves this room
+but to be looked for (leaks.py) and masked (redaction.py).
+"""
+
+from __future__ import annotations
+
+import json
+import netrc
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.bundle import shapes
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.secrets import Secrets, names_a_secret, placeholder, plainly_none
+
+MOST = 256 * 1024
+"""Bytes of a file of credentials; a larger one is none."""
+KEPT = (
+    ".aws/credentials", ".aws/config", ".pypirc", ".npmrc", ".yarnrc.yml", ".docker/config.json",
+    ".git-credentials", ".gitconfig", ".config/git/credentials", ".config/gh/hosts.yml", ".config/hub",
+    ".config/glab-cli/config.yml", ".cache/huggingface/token", ".cache/huggingface/stored_tokens",
+    ".huggingface/token", ".kaggle/kaggle.json", ".config/pip/pip.conf", ".pip/pip.conf",
+    ".config/pypoetry/auth.toml", ".config/uv/credentials.toml",
+    ".config/gcloud/application_default_credentials.json", ".databrickscfg", ".pgpass", ".my.cnf",
+    ".snowflake/config.toml", ".snowflake/connections.toml", ".modal.toml", ".cargo/credentials.toml",
+    ".terraform.d/credentials.tfrc.json", ".config/wandb/settings", ".anthropic/config.json",
+    ".openai/config.json", ".config/io.datasette.llm/keys.json",
+)  # fmt: skip
+"""Where programs keep credentials, below the home folder."""
+
+_LINE = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?[\"']?([\w./:@-]{1,120})[\"']?[ \t]*[=:][ \t]*(.+?)[ \t]*,?[ \t]*$", re.MULTILINE
+)
+_CREDENTIAL = re.compile(
+    r"(?:_auth|_authToken|auth|oauth_token|token|password|passwd|pass|secret|key|credential|api_?key|access_?key)\Z",
+    re.IGNORECASE,
+)
+_SET = re.compile(r"^[ \t]*%tape[ \t]+set[ \t]+redact(?:\.([A-Za-z][\w-]*))?=(.+?)[ \t]*$", re.MULTILINE)
+
+
+def here(folder: Path, environ: Mapping[str, str] | None = None, home: Path | None = None) -> Secrets:
+    """What is secret for whoever exports from `folder` (the notebook's). What cannot be read is passed over."""
+    environ = os.environ if environ is None else environ
+    secrets = Secrets()
+    secrets.learn_environment(
+        {name: value for name, value in environ.items() if value != placeholder(name)}  # a replay's, nobody's key
+    )
+    try:
+        home = Path.home() if home is None else home
+    except RuntimeError:
+        home = folder
+    for path in _files(folder, home):
+        text = _read(path)
+        for name, value in credentials(text) if text else ():
+            secrets.learn(name, value, explicit=False)
+    for name, value in _netrc(home):
+        secrets.learn(name, value, explicit=False)
+    return secrets
+
+
+def with_patterns(secrets: Secrets, notebook: bytes) -> list[str]:
+    """Learn the patterns that a notebook sets (`%tape set redact.NAME=REGEX`), and the texts that they are literally.
+
+    Gives the names of those that are no good as a pattern, and hold nothing back.
+    """
+    wrong = []
+    for name, regex in patterns(notebook):
+        try:
+            secrets.pattern(regex, name)
+        except TapeUsageError:
+            wrong.append(name)
+    return wrong
+
+
+def patterns(notebook: bytes) -> list[tuple[str, str]]:
+    """Name and regular expression of each pattern that the code cells of a notebook set."""
+    try:
+        cells = json.loads(notebook)["cells"]
+        sources = ["".join(cell.get("source", "")) for cell in cells if cell.get("cell_type") == "code"]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
+    return [(name or "redacted", regex.strip("\"'")) for source in sources for name, regex in _SET.findall(source)]
+
+
+def credentials(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values of what a file of settings or credentials holds that is a secret."""
+    for found in shapes.find(text):
+        yield found.kind, found.value
+    for name, value in (*_LINE.findall(text), *_fields(text)):
+        plain = value.strip().strip("\"'")
+        if (names_a_secret(name) or _CREDENTIAL.search(name)) and not plainly_none(plain) and " " not in plain:
+            yield name.rpartition("/")[2], plain
+    for line in text.splitlines():
+        if (line.count(":") == 4 and "//" not in line) or (len(text) < 300 and line == text.strip()):
+            value = line.rpartition(":")[2].strip()  # a line of .pgpass; a file that is nothing but a token
+            if shapes.random_like(value) and re.fullmatch(r"\S{8,}", value):
+                yield "token", value
+
+
+def _fields(text: str) -> Iterable[tuple[str, str]]:
+    try:
+        stack: list[Any] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            yield from ((str(key), value) for key, value in each.items() if isinstance(value, str))
+            stack.extend(each.values())
+        elif isinstance(each, list):
+            stack.extend(each)
+
+
+def _files(folder: Path, home: Path) -> Iterator[Path]:
+    yield from (home / name for name in KEPT)
+    top = folder.resolve()
+    for place in (top, *top.parents):
+        if place == home or not place.is_dir():
+            break
+        yield from sorted({*place.glob(".env"), *place.glob(".env.*"), *place.glob("*.env")})
+        if (config := _git_config(place)) is not None:
+            yield config
+            break
+
+
+def _git_config(place: Path) -> Path | None:
+    """Git's configuration of the work tree whose root this is."""
+    found = place / ".git"
+    if found.is_file():  # a worktree or a submodule: the file says where
+        told = _read(found).partition("gitdir:")[2].strip()
+        found = (place / told).resolve() if told else found
+        found = found.parent.parent if found.parent.name == "worktrees" else found
+    return found / "config" if (found / "config").is_file() else None
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.is_file() or path.stat().st_size > MOST:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _netrc(home: Path) -> Iterator[tuple[str, str]]:
+    for name in (".netrc", "_netrc"):
+        try:
+            hosts = netrc.netrc(str(home / name)).hosts
+        except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
+            continue
+        yield from ((f"netrc-{host}", password) for host, (_, _, password) in hosts.items() if password)
