@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.bundle import names
 from tape_jupyter.bundle.caches import Model, model_of
 from tape_jupyter.bundle.needs import Local, needs, python
 from tape_jupyter.bundle.reads import Read, Reading
@@ -113,9 +114,14 @@ def _collected(reading: Reading, folder: str) -> Collected:
     top = reading.top
     carried = {file for package in wanted.local for file in package.files.values()}
     own = [Read(_inside(top, each.path), each.size, each.sha256) for each in found if _is_own(top, each.path)]
+    hooks = [each for each in own if names.hook(each.path)]
+    own = [each for each in own if each not in hooks]
     sources = {_inside(top, os.path.realpath(path)) for _, path in imported() if _is_own(top, os.path.realpath(path))}
     modules = [each for each in own if each.path in sources or each.path.endswith(".py")]
     data, left = _within_caps([each for each in own if each not in modules])
+    left += [
+        Left(each.path, each.size, each.sha256, "a file of that name runs by merely lying there") for each in hooks
+    ]
     elsewhere = [each for each in found if not each.path.startswith(top + os.sep) and each.path not in carried]
     models = {model for each in elsewhere if (model := model_of(each.path))}
     left += [_left(each) for each in elsewhere if model_of(each.path) is None and not _is_package(each, wanted.local)]
@@ -133,6 +139,7 @@ def _collected(reading: Reading, folder: str) -> Collected:
     )
 
 
+_RUNS = "a file of that name runs by merely lying there"
 _STATE = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "MPLCONFIGDIR")
 
 

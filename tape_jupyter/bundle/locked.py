@@ -35,6 +35,7 @@ class Locked:
     odd: tuple[str, ...] = ()
 
 
+_NO_DIGEST = "no digest, whatever the index gives for that version is installed"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -56,7 +57,15 @@ def oddities(pylock: bytes) -> list[str]:
     Files of this machine, repositories, other hosts than the public index's, what has no digest. Pure: asks nobody.
     Raises BundleError for what is no lock.
     """
-    return [odd for package in packages(pylock) for odd in package.odd]
+    who: dict[str, list[str]] = {}
+    for package in packages(pylock):
+        for odd in package.odd:
+            who.setdefault(odd, []).append(package.name)
+    return [f"{_several(names)}: {odd}" for odd, names in who.items()]
+
+
+def _several(names: list[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more packages"
 
 
 def packages(pylock: bytes) -> list[Locked]:
@@ -81,7 +90,7 @@ def _without(told: Mapping[str, Any]) -> Iterator[Locked]:
     for each in listed if isinstance(listed, list) else []:
         name, _, version = str(each).partition("==")
         _check(name, version)
-        yield Locked(name, version, odd=(f"{name} {version} has no digest: whatever the index gives is installed",))
+        yield Locked(name, version, odd=(_NO_DIGEST,))
 
 
 def _check(name: str, version: str) -> None:
@@ -92,9 +101,9 @@ def _check(name: str, version: str) -> None:
 def _locked(entry: Mapping[str, Any]) -> Locked:
     name, version = str(entry.get("name", "")), str(entry.get("version", ""))
     _check(name, version)
-    odd = [f"{name} is installed from a repository: {_shown(entry['vcs'])}"] if "vcs" in entry else []
+    odd = [f"installed from a repository, {_shown(entry['vcs'])}"] if "vcs" in entry else []
     if "index" in entry and not is_public(str(entry["index"])):
-        odd.append(f"{name} names an index of its own: {_shown(entry['index'])}")
+        odd.append(f"an index of its own, {_shown(entry['index'])}")
     places = [each for kind in ("directory", "archive", "sdist") if isinstance(each := entry.get(kind), dict)]
     wheels = entry.get("wheels", [])
     places += [each for each in (wheels if isinstance(wheels, list) else []) if isinstance(each, dict)]
@@ -105,14 +114,14 @@ def _locked(entry: Mapping[str, Any]) -> Locked:
         if "path" in place:
             path = str(place["path"]).removeprefix("./")
             if not _INSIDE.fullmatch(path):
-                odd.append(f"{name} is installed from a path that is not in the bundle: {_shown(place['path'])}")
+                odd.append(f"installed from a path that is not in the bundle, {_shown(place['path'])}")
                 path = ""
         if "url" in place:
             urls += [(str(place["url"]), digest) for digest in _digests(place)]
-            odd += _odd_address(name, str(place["url"]), archive=place is entry.get("archive"))
+            odd += _odd_address(str(place["url"]), archive=place is entry.get("archive"))
         digests += _digests(place)
     if not digests and not path and "vcs" not in entry:
-        odd.append(f"{name} {version} has no digest: whatever the index gives is installed")
+        odd.append(_NO_DIGEST)
     foreign = not path and ("vcs" in entry or "archive" in entry or "directory" in entry)
     return Locked(name, version, tuple(sorted(set(digests))), tuple(urls), path, foreign, tuple(dict.fromkeys(odd)))
 
@@ -123,19 +132,19 @@ def _digests(place: Mapping[str, Any]) -> list[str]:
     return [sha] if re.fullmatch(r"[0-9a-f]{64}", sha) else []
 
 
-def _odd_address(name: str, url: str, *, archive: bool) -> list[str]:
+def _odd_address(url: str, *, archive: bool) -> list[str]:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError:
-        return [f"{name} names an address that is none: {_shown(url)}"]
+        return [f"an address that is none, {_shown(url)}"]
     if host == NOWHERE:
-        return [f"{name} is from a private index, which is not named: your own index must have it"]
+        return ["from a private index, which is not named: your own index must have it"]
     if parts.scheme != "https":
-        return [f"{name} is installed from {_shown(url)}"]
+        return [f"installed from {_shown(url)}"]
     if archive:
-        return [f"{name} is installed from an archive of {_shown(host)}"]
-    return [] if is_public(url) else [f"{name} names files on another host: {_shown(host)}"]
+        return [f"installed from an archive of {_shown(host)}"]
+    return [] if is_public(url) else [f"files on another host, {_shown(host)}: only the digest counts"]
 
 
 def _shown(what: object) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import importlib
 import os
 import pathlib
+import pkgutil
 import re
 import sys
 import tempfile
@@ -29,7 +31,13 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND
 _LISTS = frozenset({"os.listdir", "os.scandir"})
 _GLOBS = frozenset({"glob.glob", "pathlib.Path.glob", "pathlib.Path.rglob"})
 _HEARD = frozenset({"open", "sqlite3.connect", "os.rename", "os.remove", *_LISTS, *_GLOBS})
-_IMPORTS = ("<frozen importlib", "<frozen zipimport")
+_IMPORTS = (
+    "<frozen importlib",
+    "<frozen zipimport",
+    os.path.dirname(importlib.__file__) + os.sep,  # noqa: PTH120 - importlib.metadata lists what is on the path
+    pkgutil.__file__,
+)
+_SEARCHERS = ("-packages/pkg_resources/", "-packages/IPython/", "-packages/jedi/", "-packages/ipykernel/")
 _SEARCHING = re.compile(r"glob|select|_iterate_directories|_iterdir|_r?listdir")
 """Functions of the standard library's `glob` and `pathlib` that list folders while they match names."""
 _NOT_OURS = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints", ".ipython", "node_modules"})
@@ -174,7 +182,8 @@ def _is_search() -> bool:
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to ask who lists
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
+    name = "" if frame is None else frame.f_code.co_filename
+    if name.startswith(_IMPORTS) or any(searcher in name.replace(os.sep, "/") for searcher in _SEARCHERS):
         return True
     while frame is not None and frame.f_code.co_filename.startswith(_GLOBBERS):
         if _SEARCHING.search(frame.f_code.co_name):

@@ -59,7 +59,7 @@ def made(bundle: Bundle, folder: Path | None = None, *, allow_index: bool = Fals
 def _refuse_foreign(wanted: Iterable[Locked], *, allow_index: bool) -> None:
     """A package to be had only from an address of the bundle's: not without being allowed, nor without digest."""
     foreign = [each for each in wanted if each.foreign]
-    shown = "; ".join(odd for each in foreign for odd in each.odd)
+    shown = "; ".join(f"{each.name}: {odd}" for each in foreign for odd in each.odd)
     if foreign and not allow_index:
         raise BundleError(f"nothing was installed: {shown}. Allow it (--allow-index) if you trust that place")
     if lost := [each.name for each in foreign if not list(_addresses([each]))]:
