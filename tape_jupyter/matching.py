@@ -65,6 +65,13 @@ def match_key(call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[I
     return asked(call, secrets, ignore).match
 
 
+def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
+    """`match_key` of a call as it stands in a cassette: masked, the arguments of a function frozen."""
+    if isinstance(call, FunctionCall):
+        return _digest(f"{call.kind} {call.name}", canonical(dict(call.arguments)))
+    return match_key(call, Secrets(), ignore)
+
+
 def _digest(what: str, text: str) -> str:
     return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -120,7 +127,13 @@ def told_by_headers(request: Request) -> list[tuple[str, str]]:
 
 def canonical_url(url: str, secrets: Secrets) -> str:
     """The URL as it counts: without query keys that say nothing, or whose value is held back as a secret."""
-    return _canonical_url(secrets.scrub_url(url))
+    clean = secrets.scrub_url(url)
+    if "%3C" in clean:  # a marker that the program was given in a key's place, as a client spells it
+        clean = _SPELLED_MARKER.sub(r"<secret:\1>", clean)
+    return _canonical_url(clean)
+
+
+_SPELLED_MARKER = re.compile(r"%3Csecret(?::|%3A)([\w.\-]+)%3E")
 
 
 @lru_cache(maxsize=256)

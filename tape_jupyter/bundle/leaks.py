@@ -16,6 +16,7 @@ from tape_jupyter.bundle import passages, shapes, unwrapping
 from tape_jupyter.bundle.passages import Passage
 from tape_jupyter.secrets import Secrets, plainly_none
 
+NAME = "a file's name"
 _BETWEEN = "\n\x1e\n"
 _BLOCK = 65536  # characters that are asked about at once
 _CONTEXT = 48  # characters before a stretch of base64 that may say what it is: `AccountKey=`
@@ -73,7 +74,7 @@ def hunt(content: Mapping[str, bytes | Path], known: Secrets, tell: Tell | None 
         if tell is not None:
             tell("looking for secrets", done, len(content))
         data = passages.read(source)
-        said: dict[str, Passage] = {path: Passage(lambda: "a file's name", path)}
+        said: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
         for passage in passages.of(path, data):
             said.setdefault(passage.text, passage)
         hits = list(_in(path, list(said.values()), known))

@@ -121,10 +121,10 @@ def joined(entries: list[Any]) -> Iterator[str]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        which = _which(entry.get("data"))
+        of_part = which(entry.get("data"))
         for at, text in _said_in(entry):
-            said.setdefault((at, which), []).append(text)
-            if which:
+            said.setdefault((at, of_part), []).append(text)
+            if of_part:
                 said.setdefault((at, ""), []).append(text)
     told = ("".join(texts) for texts in said.values() if len(texts) > 1)
     yield from dict.fromkeys(told)
@@ -141,7 +141,7 @@ def _said_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", entry["text"]
 
 
-def _which(data: Any) -> str:
+def which(data: Any) -> str:
     """Which of several parts an event speaks of: parts may come in turns."""
     if not isinstance(data, dict):
         return ""
@@ -239,7 +239,7 @@ def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
             if len(each) > 1 and all(type(item) is str for item in each):
                 yield path, "", "".join(each)
             stack.extend(
-                (f"{path}[{i}]", key, item) for i, item in enumerate(each) if isinstance(item, str | dict | list)
+                (f"{path}.{i}", key, item) for i, item in enumerate(each) if isinstance(item, str | dict | list)
             )
 
 

@@ -1,0 +1,183 @@
+"""Doors room: a bundle's files without their secrets: the same value is the same mark everywhere, so that what the
+notebook asks is still what the cassette answers. Files on disk are never touched; what is given is searched again.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tape_jupyter.bundle import leaks, passages, unwrapping
+from tape_jupyter.bundle.leaks import Hit, Leak, Tell
+from tape_jupyter.bundle.masking import Masking
+from tape_jupyter.bundle.retelling import SUFFIX, Folder
+from tape_jupyter.errors import BundleError
+from tape_jupyter.secrets import Secrets
+from tape_jupyter.spans.cells import source_hash
+
+Content = Mapping[str, bytes | Path]
+
+BINARY = "a secret stands in it, and it is no text"
+
+
+@dataclass(frozen=True)
+class Redacted:
+    """The files without secrets; where marks stand now, by kind; files that are left out, and why."""
+
+    content: dict[str, bytes | Path]
+    redactions: tuple[Leak, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def redact(content: Content, known: Secrets, tell: Tell | None = None) -> Redacted:
+    """Mask every secret that `leaks.scan` finds. Files without one are given as they came.
+
+    A mark is `<secret:NAME>` for a value with a name here (as recordings have it), else `redacted-KIND-NUMBER`: letters
+    that are left alone in URLs, JSON and code. Raises BundleError where a secret cannot be masked.
+    """
+    hits = list(leaks.hunt(content, known, tell))
+    if not hits:
+        return Redacted(dict(content), (), ())
+    if named := sorted({hit.kind for hit in hits if hit.where == leaks.NAME}):
+        raise BundleError(f"a file's own name holds a secret ({', '.join(named)}); rename it, then export again")
+    masking = Masking(known, marks(hits))
+    new: dict[str, bytes | Path] = dict(content)
+    left_out: dict[str, str] = {}
+    touched = dict.fromkeys(hit.path for hit in hits)
+    sources = _notebooks(new, touched, masking)
+    _cassettes(new, touched, masking, sources)
+    for path in touched:
+        if path in new and not path.endswith((".ipynb", SUFFIX)) and new[path] is content[path]:
+            clean = text_without(passages.read(content[path]), masking)
+            if clean is None:
+                left_out[path] = BINARY
+                del new[path]
+            else:
+                new[path] = clean
+    _require_clean(new, known, tell)
+    return Redacted(new, tuple(leaks.told(hits)), tuple(sorted(left_out.items())))
+
+
+def _require_clean(content: Content, known: Secrets, tell: Tell | None) -> None:
+    if rest := leaks.scan(content, known, tell):
+        places = [f"{leak.where}: {leak.kind}" for leak in rest]
+        raise BundleError(
+            f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again",
+            problems=places,
+        )
+
+
+def marks(hits: Iterable[Hit]) -> dict[str, str]:
+    """What stands for each value that has no name here; one value spelled in two ways has one mark."""
+    given: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    found: dict[str, str] = {}
+    for hit in hits:
+        if hit.kind.startswith("known ") or hit.value in found:
+            continue
+        plain = (unwrapping.unescaped(hit.value) or (hit.value, []))[0]
+        if plain not in given:
+            kind = hit.kind.removeprefix("field ").lower().replace("_", "-")
+            counts[kind] = counts.get(kind, 0) + 1
+            given[plain] = f"redacted-{kind}-{counts[kind]}"
+        found[hit.value] = found[plain] = given[plain]
+    return found
+
+
+def text_without(data: bytes, masking: Masking) -> bytes | None:
+    """A text file without secrets; None for a file that is no text."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return masking.scrub(text)[0].encode("utf-8") if "\0" not in text else None
+
+
+# ---------------------------------------------------------------- notebooks
+
+
+def _notebooks(new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking) -> dict[str, str]:
+    """Mask the notebooks; digests of cells' sources, old to new."""
+    sources: dict[str, str] = {}
+    for path in touched:
+        if path.endswith(".ipynb"):
+            data = passages.read(new[path])
+            try:
+                loaded = json.loads(data)
+            except (ValueError, RecursionError):
+                new[path] = text_without(data, masking) or b""
+                continue
+            clean = notebook_without(loaded, masking)
+            new[path] = (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+            sources |= _moved(loaded, clean)
+    return sources
+
+
+def notebook_without(value: Any, masking: Masking) -> Any:
+    """The structure of a notebook masked; what is kept as a list of lines is masked as one text."""
+    if isinstance(value, dict):
+        return {key: _part(key, item, masking) for key, item in value.items()}
+    if isinstance(value, list):
+        if len(value) > 1 and all(isinstance(item, str) for item in value):
+            clean, changed = masking.scrub("".join(value))
+            return clean.splitlines(keepends=True) if changed else value
+        return [notebook_without(item, masking) for item in value]
+    return masking.scrub(value)[0] if isinstance(value, str) else value
+
+
+def _part(key: str, item: Any, masking: Masking) -> Any:
+    clean = notebook_without(item, masking)
+    return masking.shown(key, clean) if clean != item else item
+
+
+def _moved(old: Any, new: Any) -> dict[str, str]:
+    """Digests of masked cells' sources: a recording knows its cell by them, without the line that tapes it."""
+    moved = {}
+    for before, after in zip(old.get("cells", ()), new.get("cells", ()), strict=True):
+        texts = passages.whole(before.get("source")), passages.whole(after.get("source"))
+        if texts[0] != texts[1]:
+            for one, other in (texts, tuple(map(_without_line, texts))):
+                moved[source_hash(one)] = source_hash(other)
+    return moved
+
+
+def _without_line(source: str) -> str:
+    first, _, rest = source.lstrip("\n").partition("\n")
+    return rest if first.startswith("%%tape") else source
+
+
+# ---------------------------------------------------------------- cassettes
+
+
+def _cassettes(
+    new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking, sources: Mapping[str, str]
+) -> None:
+    """Tell the cassettes of each folder that holds a secret again; long texts beside them go with them."""
+    folders = {_home(path) for path in touched if path.endswith(SUFFIX) or "/assets/" in path}
+    folders |= {_home(path) for path in new if path.endswith(SUFFIX)} if sources else set()
+    for folder in sorted(folders):
+        own = [path for path in new if path.startswith(f"{folder}/")]
+        if not any(path.endswith(SUFFIX) for path in own):
+            continue
+        with tempfile.TemporaryDirectory(prefix="tape-redact-") as temporary:
+            place = Path(temporary)
+            for path in own:
+                target = place / path.removeprefix(f"{folder}/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(passages.read(new[path]))
+            Folder(place, masking, sources).tell()
+            for path in own:
+                del new[path]
+            for file in sorted(file for file in place.rglob("*") if file.is_file()):
+                path = f"{folder}/{file.relative_to(place).as_posix()}"
+                new[path] = file.read_bytes()
+
+
+def _home(path: str) -> str:
+    """The folder of a notebook's cassettes, of a path in it."""
+    parent = PurePosixPath(path).parent
+    return str(parent.parent if parent.name in ("takes", "assets") else parent)
