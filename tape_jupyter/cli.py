@@ -327,4 +327,7 @@ def _options(
 
 def main() -> None:
     """`tape`, `tape-jupyter` and `python -m tape_jupyter`."""
+    from tape_jupyter import headless
+
+    headless.without_grammars()
     tape(prog_name="tape", color=False if os.environ.get("NO_COLOR") else None)
