@@ -94,14 +94,32 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
     return int(not verdict.good)
 
 
-@click.command("open", epilog=f"{EXAMPLES}  tape open churn.tape.zip\n  tape open churn.tape.zip --lab")
+@click.command(
+    "open", epilog=f"{EXAMPLES}  tape open churn.tape.zip\n  tape open churn.tape.zip --take angry-customer\n"
+    "  tape open churn.tape.zip --lab"
+)  # fmt: skip
 @place
 @click.option("--lab", is_flag=True, help="In JupyterLab: a scratch folder, the bundle's packages, replay mode.")
+@click.option("-n", "--name", help="That recording of the notebook, where there are several.")
+@click.option("--take", metavar="NAME", help="That take of it.")
 @as_json
 @handled
-def open_(place: str, *, lab: bool, as_json: bool) -> int:
-    """Show a bundle's page in the browser. Nothing in it runs, unless --lab."""
-    raise TapeUsageError(f"not yet: {locals()}")
+def open_(place: str, *, lab: bool, name: str | None, take: str | None, as_json: bool) -> None:
+    """Show a bundle's page in the browser. Nothing in it runs, unless --lab.
+
+    The page is made here, from the bundle's recordings: the one that lies in it is a stranger's. With --json it is
+    written to a file, which is named, and no browser is opened.
+    """
+    from tape_jupyter.bundle import opening
+
+    if lab:
+        raise TapeUsageError("--lab is not there yet")
+    with Steps(quiet=as_json) as steps:
+        if as_json:
+            done = opening.written(place, name, take, steps.tell)
+        else:
+            done = opening.shown(place, name, take, tell=steps.tell, say=lambda at: click.echo(f"{at}  (Ctrl-C ends)"))
+    click.echo(json_text(done.record()) if as_json else "\n".join(done.lines()))
 
 
 COMMANDS = (export, verify, open_)

@@ -125,7 +125,8 @@ class Steps:
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
         console = Console(stderr=True, highlight=False, markup=False)
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet or lines)
+        quiet = quiet or lines or not console.is_terminal  # a bar that cannot be taken back would stand in a log
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet)
         self._lines, self._last = lines, ""
         self._task = self._bar.add_task("starting", total=None)
 

@@ -91,18 +91,32 @@ def default(cassette: Path) -> Path:
 
 def page(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iterator[str]:
     """The page, in pieces. `notes` is filled with what is left out, before the first of them."""
-    code, side = (_inline(script(name), name) for name in ("page", "page-side"))
     spans = Spans(cassette)
     spans.refresh()
     with tempfile.TemporaryFile("w+", encoding="ascii") as aside:
         aside.writelines(_details(spans, notes, tell))
-        yield from _head(cassette, code, side)
-        root, title = takes.cassette_of(cassette.path), _title(cassette)
-        yield plain("tape-state", {"state": _state(title), "session": _session(spans, root, notes), "notes": notes})
-        yield plain("tape-rows", spans.page(0, FIRST, _FOR_EVER))
-        yield f'<script type="text/plain" id="tape-side">{side}</script>\n<script>{code}</script>\n'
-        yield from _rows(spans)
-        yield from _pieces(aside)
+        yield from _page(cassette, spans, notes, _pieces(aside))
+
+
+def streamed(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iterator[str]:
+    """The page, in pieces that are made while it is being read: its rows are drawn long before the last is there.
+
+    What it is too small for is in `notes` only after the last piece, and not in the page.
+    """
+    spans = Spans(cassette)
+    spans.refresh()
+    yield from _page(cassette, spans, [], _details(spans, notes, tell))
+
+
+def _page(cassette: Cassette, spans: Spans, notes: list[str], rest: Iterator[str]) -> Iterator[str]:
+    code, side = (_inline(script(name), name) for name in ("page", "page-side"))
+    yield from _head(cassette, code, side)
+    root, title = takes.cassette_of(cassette.path), _title(cassette)
+    yield plain("tape-state", {"state": _state(title), "session": _session(spans, root, notes), "notes": notes})
+    yield plain("tape-rows", spans.page(0, FIRST, _FOR_EVER))
+    yield f'<script type="text/plain" id="tape-side">{side}</script>\n<script>{code}</script>\n'
+    yield from _rows(spans)
+    yield from rest
     yield "</body>\n</html>\n"
 
 

@@ -59,7 +59,7 @@ def goal(place: str | Path, name: str) -> str | Path:
         return f"{place}{name}" if str(place).endswith("/") else str(place)
     path = Path(place)
     path = path / name if path.is_dir() or str(place).endswith(("/", os.sep)) else path
-    if path.exists() and not (path.is_file() and _is_bundle(path)):
+    if path.exists() and not (path.is_file() and is_bundle(path)):
         raise TapeUsageError(f"{path} exists and is no bundle; nothing was written. Give another name")
     return path
 
@@ -129,7 +129,8 @@ def _only(found: list[str], place: str) -> str:
     return found[0]
 
 
-def _is_bundle(path: Path) -> bool:
+def is_bundle(path: Path) -> bool:
+    """Whether a file begins as a bundle does; what else is wrong with it shows when it is opened."""
     with _told(path), path.open("rb") as file:
         return begins(file.read(100), NAME)
 
