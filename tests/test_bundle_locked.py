@@ -50,6 +50,7 @@ def test_what_lies_in_the_bundle_is_nothing_odd():
         (wheel("https://packages.test/amber.whl"), "files on another host, packages.test"),
         (wheel("https://ada:pw@packages.test/amber.whl"), "packages.test"),
         (wheel(f"https://{locked.NOWHERE}/amber.whl"), "private index"),
+        (wheel("https://x.test/a", index="https://[x"), "an index of its own, https://[x"),
         (wheel("https://x.test/a", index="https://u:p@priv.test/simple"), "an index of its own, https://…@priv.test"),
         ({"name": "amber", "version": "1", "vcs": {"type": "git", "url": "git+ssh://h/x", "commit-id": "c"}}, "repository"),
         ({"name": "amber", "version": "1", "archive": {"url": "https://x.test/a.zip", "hashes": {"sha256": SHA}}}, "an archive of x.test"),

@@ -79,7 +79,11 @@ def _netrc(host: str) -> str:
 
 def is_public(url: str) -> bool:
     """Whether it is pip's default index, or a file of it."""
-    parts, (index, files) = urlsplit(url), _public()
+    index, files = _public()
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
     return parts.scheme == "https" and bool(index) and parts.netloc in (urlsplit(index).netloc, files)
 
 
