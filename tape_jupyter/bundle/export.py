@@ -27,6 +27,7 @@ from tape_jupyter.bundle import (
     places,
     proof,
     readme,
+    redaction,
     signing,
     staging,
     trust,
@@ -222,14 +223,14 @@ def _masked(staged: Staged, secrets: Secrets, options: Options, tell: Tell) -> t
         raise NotExported(_leaked(found, "or mask them everywhere alike: tape export NB --redact"))
     if not found:
         return ()
-    from tape_jupyter.bundle import redaction
-
     clean = redaction.redact(staged.content, secrets, tell)
     staged.content = dict(clean.content)
     for path, why in clean.left_out:
         staged.left.append(manifest.LeftOut(path, 0, "", why))
-    staged.roles = {path: role for path, role in staged.roles.items() if path in staged.content}
-    return tuple(manifest.Redaction(*each) for each in clean.redactions)
+    staged.roles = {
+        path: staged.roles.get(path, "asset") for path in staged.content
+    }  # masked long texts have new names
+    return tuple(manifest.Redaction(each.where, each.kind, each.count) for each in clean.redactions)
 
 
 def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, tell: Tell) -> None:
