@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from tape_jupyter import spellings
 from tape_jupyter.bundle import passages, shapes, unwrapping
@@ -25,7 +24,8 @@ _CONTEXT = 48  # characters before a stretch of base64 that may say what it is: 
 Tell = Callable[[str, int, int], None]
 
 
-class Leak(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Leak:
     """A place (file, then cell, call, line or address), what stands there, and how often."""
 
     where: str
