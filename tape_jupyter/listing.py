@@ -133,7 +133,7 @@ def _asked(asked: Request | FunctionCall) -> dict[str, Any]:
     if isinstance(asked, FunctionCall):
         return {asked.kind: asked.name, "arguments": dict(asked.arguments)}
     headers = asked.headers
-    return {"method": asked.method, "url": asked.url, "headers": _headers(headers), "body": _body(asked.body, headers)}
+    return {"method": asked.method, "url": asked.url, "headers": _headers(headers), "body": body(asked.body, headers)}
 
 
 def _said(said: Reply | Value) -> dict[str, Any]:
@@ -142,14 +142,15 @@ def _said(said: Reply | Value) -> dict[str, Any]:
     told: dict[str, Any] = {"status": said.status, "headers": _headers(said.headers), "end": said.end}
     if said.error is not None:
         told["error"] = dict(said.error)
-    return {**told, "reads": len(said.chunks), "body": _body(said.body, said.headers)}
+    return {**told, "reads": len(said.chunks), "body": body(said.body, said.headers)}
 
 
 def _headers(headers: Headers) -> list[str]:
     return [f"{key}: {value}" for key, value in headers]
 
 
-def _body(data: bytes, headers: Headers) -> Any:
+def body(data: bytes, headers: Headers) -> Any:
+    """A body as JSON where it is that, else as text, else in words."""
     coding = next((value for key, value in headers if key.lower() == "content-encoding"), "")
     try:
         text = opened(data, coding).decode("utf-8")
@@ -185,4 +186,6 @@ def _block(part: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)}"
 
 
-__all__ = ["COLUMNS", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text"]
+__all__ = [
+    "COLUMNS", "body", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text",
+]  # fmt: skip

@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -29,8 +30,27 @@ class Block:
         self._cell: Cell | None = None
         self.report: CellReport | None = None
 
-    def __enter__(self) -> Self:
+    def of(self, source: str, name: str, namespace: Mapping[str, Any]) -> Self:
+        """Speak for a piece of code that has a name of its own: as a notebook's cell it is recorded, and known again.
+
+        `namespace` holds the functions that a request's tools may name.
+        """
+        self._ask = replace(self._ask, source=source, cell_id=name, namespace=namespace)
+        return self
+
+    def begin(self) -> Cell:
+        """Start the block here and now; `end` ends it, in whatever context."""
         self._cell = deck.get().begin(self._ask)
+        return self._cell
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End it, with the error that left it. What was refused stands in `report`, and is not raised."""
+        if self._cell is not None:
+            cell, self._cell = self._cell, None
+            self.report = deck.get().end(cell, error)
+
+    def __enter__(self) -> Self:
+        self.begin()
         return self
 
     def __exit__(
@@ -38,10 +58,9 @@ class Block:
     ) -> None:
         if self._cell is None:
             return
-        cell, self._cell = self._cell, None
-        self.report = deck.get().end(cell, error)
-        if cell.refusals and error is None:
-            raise cell.refusals[0]
+        self.end(error)
+        if self.report is not None and self.report.misses and error is None:
+            raise self.report.misses[0]
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
