@@ -64,7 +64,7 @@ class Shown:
 
 def written(place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody) -> Shown:
     """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
-    with _recordings(place, name, take, tell) as (it, cassettes):
+    with recordings(place, name, take, tell) as (it, cassettes):
         out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default(cassettes[0].path).name)
         _, notes = page.write(cassettes[0], out, lambda done, total: tell("making the page", done, total))
         return Shown(it.place, it.digest, str(out), _names(cassettes), tuple(notes))
@@ -77,7 +77,7 @@ def shown(
 
     Raises BundleError, TapeUsageError.
     """
-    with _recordings(place, name, take, tell) as (it, cassettes):
+    with recordings(place, name, take, tell) as (it, cassettes):
         pages = Pages(cassettes[0], tell)
         with pages.served() as address:
             if webbrowser.open(address):
@@ -91,8 +91,8 @@ def shown(
 
 
 @contextlib.contextmanager
-def _recordings(
-    place: str | Path, name: str | None, take: str | None, tell: Tell
+def recordings(
+    place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
 ) -> Iterator[tuple[Bundle, list[Cassette]]]:
     """The opened bundle, and its recordings in a folder for as long as the context lasts; the wanted one first."""
     with opened(place, tell) as it, tempfile.TemporaryDirectory(prefix="tape-open-") as folder:
