@@ -1,4 +1,4 @@
-"""Engine room: whether a command line is known to stay on this machine. Pure: reads words, runs nothing.
+"""Text room: whether a command line is known to stay on this machine. Pure: reads words, runs nothing.
 
 Fails closed: a program that is not listed, an interpreter, and a shell's script that hides what it runs (`eval`,
 `$( )`, backquotes, a variable for a program, /dev/tcp) all count as reaching the network.

@@ -84,6 +84,7 @@ _TAPS = {
     "builtins": "prompts",
     "getpass": "prompts",
     "ipykernel.kernelbase": "prompts",
+    "ipykernel.zmqshell": "shell",
     "numpy.random": "generators",
     "torch": "generators",
     "mcp.client.session": "mcp",
