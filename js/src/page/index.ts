@@ -6,9 +6,11 @@ import type { Side } from "./side.tsx";
 
 /** The second script lies in the page as text; it runs when the first span is opened. The page's CSP knows its hash. */
 function loadSide(): Promise<CardsModule> {
-  const script = document.createElement("script");
-  script.textContent = document.getElementById("tape-side")?.textContent ?? "";
-  document.head.append(script);
+  if (!("tapeSide" in globalThis)) {
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("tape-side")?.textContent ?? "";
+    document.head.append(script);
+  }
   const { tapeSide } = globalThis as { tapeSide?: Side };
   return tapeSide ? Promise.resolve(tapeSide as CardsModule) : Promise.reject(new Error("This page has no details."));
 }

@@ -2,6 +2,7 @@
 import { render } from "preact";
 import css from "../view/detail.css";
 import { Detail, type DetailProps } from "../view/detail.tsx";
+import { Divider } from "../view/divider.tsx";
 import { find } from "../view/find.ts";
 
 const sheet = new CSSStyleSheet();
@@ -13,6 +14,7 @@ const side = {
     if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
     render(<Detail {...props} Pane={null} />, place);
   },
+  drawDivider: (place: HTMLElement): void => render(<Divider />, place),
   find,
   clear: (place: HTMLElement): void => render(null, place),
 };

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { Bar, Chips } from "./bar.tsx";
 import type { Desk, Look } from "./desk.ts";
 import { useWork, WorkCards, type Work } from "./edit/index.ts";
@@ -35,30 +35,10 @@ export function App({ desk, work, slot }: { desk: Desk; work: Work; slot: Slot }
         {rows ? <Tree desk={desk} look={look} /> : <Nothing desk={desk} look={look} />}
         <Foot desk={desk} look={look} />
       </div>
-      {side && !narrow && <Divider />}
+      {side && !narrow && <Island flat work={work} draw={(side, place) => side.drawDivider(place)} />}
       {side && <div class="side">{side}</div>}
     </div>
   </section>;
-}
-
-/** Drawn between list and detail; its place is a share of the width. */
-function Divider() {
-  const node = useRef<HTMLDivElement>(null);
-  const [share, set] = useState(52);
-  useEffect(() => node.current?.parentElement?.style.setProperty("--share", `${share}%`), [share]);
-  const move = (to: number): void => set(Math.min(Math.max(to, 20), 80));
-  const onKeyDown = (event: KeyboardEvent): void => {
-    const by = { ArrowLeft: -4, ArrowRight: 4 }[event.key];
-    if (by === undefined) return;
-    event.preventDefault();
-    move(share + by);
-  };
-  return <div ref={node} class="divider" role="separator" aria-orientation="vertical" aria-label="Width of the list" aria-valuenow={Math.round(share)} aria-valuemin={20} aria-valuemax={80}
-    tabIndex={0} onKeyDown={onKeyDown} onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
-    onPointerMove={(event) => {
-      const box = event.currentTarget.parentElement?.getBoundingClientRect();
-      if (box && event.currentTarget.hasPointerCapture(event.pointerId)) move((100 * (event.clientX - box.left)) / box.width);
-    }} />;
 }
 
 /** Letters that act on the open span, from anywhere but a field. */

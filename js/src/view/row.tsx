@@ -11,88 +11,112 @@ export const GLYPH = { "": "", overridden: "✎", error: "⚠", diverged: "≠",
 const SAYS = { "": "", overridden: ", changed", error: ", error", diverged: ", diverged", stale: ", stale reply", running: ", running" } as const;
 const WORD = { cell: "cell", span: "span", model: "model call", tool: "tool", retrieval: "retrieval", http: "request" } as const;
 
-/** Everything that a row draws, as plain values: it draws anew only when one of them changes. */
-export interface RowProps {
+/** What all rows are drawn by. `rows` counts changes of the spans. */
+export interface Drawn {
+  spans: Spans;
+  rows: number;
+  folded: ReadonlySet<string>;
+  keep: Uint8Array | null;
+  active: number;
+  open: string | null;
+  stops: ReadonlySet<string>;
+  timeline: Timeline;
+  shown: Window;
+}
+
+interface RowProps {
   row: number;
-  top: number;
-  name: string;
-  note: string;
-  depth: number;
-  kind: (typeof KINDS)[number];
-  mark: (typeof MARKS)[number];
-  took: string;
-  tokens: string;
-  bar: string;
-  fold: "" | "open" | "shut";
-  dim: boolean;
-  active: boolean;
-  open: boolean;
-  /** A stepped cell stands at it. */
-  stop: boolean;
+  /** Its place in the list, from 0. */
+  at: number;
+  by: Drawn;
   /** A copy that stays at the top while its rows pass below; no part of the tree. */
   stuck?: boolean;
 }
 
-export function rowProps(spans: Spans, row: number, at: number, look: { folded: ReadonlySet<string>; keep: Uint8Array | null; timeline: Timeline; shown: Window; active: number; open: string | null; stops: ReadonlySet<string> }): RowProps {
-  const id = spans.id[row] ?? "";
-  const tokens = spans.tokens[row] ?? NaN;
-  return {
-    row,
-    top: at * ROW,
-    name: spans.name[row] ?? "",
-    note: spans.note[row] ?? "",
-    depth: spans.depth[row] ?? 0,
-    kind: KINDS[spans.kind[row] ?? 0] ?? "span",
-    mark: MARKS[spans.mark[row] ?? 0] ?? "",
-    took: duration(spans.seconds(row)),
-    tokens: short(tokens),
-    bar: bar(spans, row, look.timeline, look.shown),
-    fold: spans.leaf(row) ? "" : look.folded.has(id) ? "shut" : "open",
-    dim: look.keep?.[row] === ABOVE,
-    active: row === look.active,
-    open: id === look.open,
-    stop: look.stops.has(id),
-  };
-}
-
-/** Place, width and the share spent waiting: one node, whose two colours are the stops of a gradient. */
-function bar(spans: Spans, row: number, timeline: Timeline, shown: Window): string {
-  const width = shown.to - shown.from;
-  const [start, end] = [timeline.at(spans.start[row] ?? 0), timeline.at(spans.until(row))];
-  if (end < shown.from || start > shown.to) return "";
-  const percent = (moment: number): number => (100 * (moment - shown.from)) / width;
-  const from = Math.max(percent(start), -1);
-  const to = Math.min(percent(end), 101);
-  const first = spans.first[row] ?? NaN;
-  const wait = Number.isNaN(first) ? NaN : Math.min(Math.max(percent(timeline.at(first)), from), to);
-  const share = Number.isNaN(wait) ? "" : `;--wait:${((100 * (wait - from)) / Math.max(to - from, 0.01)).toFixed(1)}%`;
-  return `left:${from.toFixed(2)}%;width:${Math.max(to - from, 0).toFixed(2)}%${share}`;
-}
-
+/**
+ * One span. While one scrolls, every frame has some forty of them draw something anew, so its few nodes are made once
+ * and written to: a frame leaves next to no garbage, and lays out nothing but the rows that came into sight.
+ */
 export class Row extends Component<RowProps> {
+  #node: HTMLElement | null = null;
+
+  /** Before any effect: one of them may look for the row that has the focus. */
+  readonly #made = (node: HTMLElement | null): void => {
+    this.#node = node;
+    this.#write(this.props, null);
+  };
+
   override shouldComponentUpdate(next: RowProps): boolean {
-    return (Object.keys(next) as (keyof RowProps)[]).some((key) => next[key] !== this.props[key]);
+    this.#write(next, this.props);
+    return false;
   }
 
-  override render({ row, top, name, note, depth, kind, mark, took, tokens, bar, fold, dim, active, open, stop, stuck }: RowProps) {
-    const look = ["row", kind, mark && `is-${mark}`, dim && "dim-row", open && "is-open", stop && "is-stop"].filter(Boolean).join(" ");
-    const tree = stuck
-      ? { "aria-hidden": true as const }
-      : {
-          role: "treeitem" as const,
-          "aria-level": depth + 1,
-          "aria-selected": open,
-          tabIndex: active ? 0 : -1,
-          ...(fold ? { "aria-expanded": fold === "open" } : {}),
-        };
-    return <div class={look} data-row={row} {...(stuck ? {} : { style: `top:${top}px` })} {...tree}>
-      <span class="mark" role="img" aria-label={WORD[kind] + SAYS[mark] + (stop ? ", stopped here" : "")}>{stop ? "▶" : GLYPH[mark]}</span>
-      <span class="name" style={`padding-left:${Math.min(depth, 12) * 14}px`}>
-        <span class="fold" aria-hidden="true">{fold === "open" ? "▾" : fold === "shut" ? "▸" : ""}</span><b>{name}</b>{note && <i>{note}</i>}
-      </span>
-      <span class="tokens" aria-hidden="true">{tokens}</span>
-      <span class="took">{took}</span>
-      <span class="lane">{bar && <s style={bar} />}</span>
+  override render({ stuck }: RowProps) {
+    return <div ref={this.#made} {...(stuck ? { "aria-hidden": true } : { role: "treeitem" })}>
+      <span class="mark" role="img" /><span class="name"><span class="fold" aria-hidden="true" /><b /><i /></span>
+      <span class="tokens" aria-hidden="true" /><span class="took" /><span class="lane"><s /></span>
     </div>;
   }
+
+  #write({ row, at, by, stuck }: RowProps, was: RowProps | null): void {
+    const node = this.#node;
+    if (!node) return;
+    if (at !== was?.at && !stuck) node.style.top = `${at * ROW}px`;
+    const old = row === was?.row && by.rows === was.by.rows && by.spans === was.by.spans ? was.by : null;
+    if (!old) said(node, by.spans, row);
+    if (by.folded !== old?.folded || by.keep !== old.keep || by.active !== old.active || by.open !== old.open || by.stops !== old.stops) marked(node, row, by, stuck);
+    if (by.timeline !== old?.timeline || by.shown.from !== old.shown.from || by.shown.to !== old.shown.to) bar(node.lastElementChild?.firstElementChild as HTMLElement, row, by);
+  }
+}
+
+/** What the span is. */
+function said(node: HTMLElement, spans: Spans, row: number): void {
+  const [, name, tokens, took] = node.children;
+  const [fold, title, note] = name?.children ?? [];
+  const depth = spans.depth[row] ?? 0;
+  node.dataset.row = String(row);
+  node.setAttribute("aria-level", String(depth + 1));
+  if (fold) (fold as HTMLElement).style.marginLeft = `${Math.min(depth, 12) * 14}px`;
+  write(title, spans.name[row] ?? "");
+  write(note, spans.note[row] ?? "");
+  write(tokens, short(spans.tokens[row] ?? NaN));
+  write(took, duration(spans.seconds(row)));
+}
+
+/** How it stands: folded, open, changed, stopped at, ... */
+function marked(node: HTMLElement, row: number, { spans, folded, keep, active, open, stops }: Drawn, stuck = false): void {
+  const id = spans.id[row] ?? "";
+  const kind = KINDS[spans.kind[row] ?? 0] ?? "span";
+  const mark = MARKS[spans.mark[row] ?? 0] ?? "";
+  const stop = stops.has(id);
+  const fold = !spans.leaf(row) && !folded.has(id);
+  const [sign, name] = node.children;
+  node.className = ["row", kind, mark && `is-${mark}`, keep?.[row] === ABOVE && "dim-row", id === open && "is-open", stop && "is-stop"].filter(Boolean).join(" ");
+  write(sign, stop ? "▶" : GLYPH[mark]);
+  sign?.setAttribute("aria-label", WORD[kind] + SAYS[mark] + (stop ? ", stopped here" : ""));
+  write(name?.children[0], spans.leaf(row) ? "" : fold ? "▾" : "▸");
+  if (stuck) return;
+  node.setAttribute("tabindex", row === active ? "0" : "-1");
+  node.setAttribute("aria-selected", String(id === open));
+  if (spans.leaf(row)) node.removeAttribute("aria-expanded");
+  else node.setAttribute("aria-expanded", String(fold));
+}
+
+/**
+ * From, to and until when it waited: a node as wide as the lane, whose two colours are the stops of a gradient, and of
+ * which the rest is clipped away. As one scrolls every bar moves: it is painted anew, and nothing is laid out.
+ */
+function bar(node: HTMLElement, row: number, { spans, timeline, shown }: Drawn): void {
+  const percent = (seconds: number): number => Math.min(Math.max((100 * (timeline.at(seconds) - shown.from)) / (shown.to - shown.from), -1), 101);
+  const [from, to] = [percent(spans.start[row] ?? 0), percent(spans.until(row))];
+  const first = spans.first[row] ?? NaN;
+  node.style.cssText = to < 0 || from > 100 ? "display:none"
+    : `clip-path:inset(0 min(${(100 - to).toFixed(2)}%,${(100 - from).toFixed(2)}% - 2px) 0 ${from.toFixed(2)}% round 2px)${Number.isNaN(first) ? "" : `;--wait:${percent(first).toFixed(2)}%`}`;
+}
+
+/** Recorded text is only ever text. A node that has said something keeps its text node. */
+function write(node: Element | undefined, text: string): void {
+  const held = node?.firstChild as Text | null | undefined;
+  if (!held) node?.append(text);
+  else if (held.data !== text) held.data = text;
 }

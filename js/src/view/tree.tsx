@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Desk, Look } from "./desk.ts";
 import { useSize } from "./hooks.ts";
 import { Axis, Cuts, Now, zoomBy, Zooms } from "./lane.tsx";
-import { Row, ROW, rowProps } from "./row.tsx";
+import { type Drawn, Row, ROW } from "./row.tsx";
 import { place, type Spans } from "./spans.ts";
 import type { Timeline, Window } from "./timeline.ts";
 import { plain } from "./keys.ts";
@@ -38,7 +38,7 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
   const slots = Math.ceil(height / ROW) + 2 * SPARE + 1;
   const last = Math.min(rows.length, Math.ceil((top + height) / ROW)) - 1;
   const shown = windowOf(look, timeline, spans, rows, first, last);
-  const drawn = { folded: look.folded, keep: desk.keep, timeline, shown, active, open: look.open, stops: look.stops };
+  const drawn: Drawn = { spans, rows: look.rows, folded: look.folded, keep: desk.keep, active, open: look.open, stops: look.stops, timeline, shown };
 
   const go = (to: number): void => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
@@ -102,14 +102,14 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
     </div>
     <div class="scroll" ref={box} role="tree" aria-label={`Spans${desk.title ? ` of ${desk.title}` : ""}`} onKeyDown={onKey} onClick={onClick} onWheel={onWheel}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
-      {stuck >= 0 && <div class="stuck" role="none"><Row {...rowProps(spans, stuck, 0, { ...drawn, active: -1 })} stuck /></div>}
+      {stuck >= 0 && <div class="stuck" role="none"><Row row={stuck} at={0} by={drawn} stuck /></div>}
       <div role="none" class="rows" style={`height:${rows.length * ROW}px`}>
         <Cuts timeline={timeline} shown={shown} />
         {look.stops.size > 0 && <Now timeline={timeline} shown={shown} spans={spans} stops={look.stops} />}
         {places.map((one) => {
           const row = rows[one] ?? 0;
           // Nodes are used again as one scrolls; the row with the focus keeps its own, so that a refresh leaves it there.
-          return <Row key={one === at ? spans.id[row] : one % slots} {...rowProps(spans, row, one, drawn)} />;
+          return <Row key={one === at ? spans.id[row] : one % slots} row={row} at={one} by={drawn} />;
         })}
       </div>
     </div>

@@ -31,6 +31,8 @@ export interface CardsModule {
   drawCards: (place: HTMLElement, props: CardsProps) => void;
   /** All about one span. */
   drawDetail: (place: HTMLElement, props: DetailProps) => void;
+  /** Between the list and what stands beside it. */
+  drawDivider: (place: HTMLElement) => void;
   /** What the button of the takes opens. */
   drawTakes: (place: HTMLElement, props: TakesProps) => void;
   drawStepBar: (place: HTMLElement, props: StepProps) => void;

@@ -1,6 +1,7 @@
 /** The bundle of the cards: see ../island.tsx. */
 import { render, type ComponentChild } from "preact";
 import { Detail } from "../../detail.tsx";
+import { Divider } from "../../divider.tsx";
 import { find as findIn } from "../../find.ts";
 import detailCss from "../../detail.css";
 import type { CardsModule } from "../island.tsx";
@@ -17,9 +18,10 @@ import { Takes } from "./takes.tsx";
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(detailCss + css + stepCss);
 
-export const { drawCards, drawDetail, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, find, clear }: CardsModule = {
+export const { drawCards, drawDetail, drawDivider, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, find, clear }: CardsModule = {
   drawCards: (place, props) => draw(place, <Front {...props} />),
   drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
+  drawDivider: (place) => draw(place, <Divider />),
   drawTakes: (place, props) => draw(place, <Takes {...props} />),
   drawStepBar: (place, props) => draw(place, <StepBar {...props} />),
   drawStop: (place, props) => draw(place, <StopPane {...props} />),
