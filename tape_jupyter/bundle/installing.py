@@ -6,6 +6,7 @@ digest. What goes wrong is told in a person's words: which package, and what to 
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from tape_jupyter.bundle import indexes
@@ -55,7 +57,8 @@ class Maker:
         if self.uv:
             line = [self.uv, "venv", "--no-project", "--no-config", "--python", self.python, str(folder)]
         else:
-            line = [self.python, "-I", "-m", "venv", "--symlinks" if os.name != "nt" else "--copies", str(folder)]
+            words = [*(["--without-pip"] if _own_pip() else []), "--copies" if os.name == "nt" else "--symlinks"]
+            line = [self.python, "-I", "-m", "venv", *words, str(folder)]
         self._run(line, folder.parent, said, "the virtual environment cannot be made")
         return python_of(folder)
 
@@ -75,8 +78,9 @@ class Maker:
         if self.uv:
             line = [self.uv, "pip", "install", "--no-config", "--python", str(python), *words]
         else:
-            line = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
-            line += ["--no-input", "--progress-bar=off", *words]
+            pip = [*_own_pip(), "--python", str(python)] if _own_pip() else [str(python), "-I", "-m", "pip"]
+            line = [*pip, "install", "--disable-pip-version-check", "--no-compile", "--no-input"]
+            line += ["--progress-bar=off", *words]
             sources = {}  # pip reads its own configuration
         self._run(line, where, said, "the packages of the lock cannot be installed", sources)
 
@@ -110,6 +114,18 @@ class Maker:
             raise BundleError(f"{goal}: {reason(lines)}")
 
 
+@lru_cache(maxsize=1)
+def _own_pip() -> list[str]:
+    """The pip beside us, where it can install for another interpreter (22.3): to put in a new one takes 5 s."""
+    try:
+        version = importlib.metadata.version("pip")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    found = re.match(r"(\d+)\.(\d+)", version)
+    new_enough = found is not None and (int(found[1]), int(found[2])) >= (22, 3)
+    return [sys.executable, "-P", "-m", "pip"] if new_enough else []
+
+
 def python_of(folder: Path) -> Path:
     """The interpreter of an environment."""
     return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
@@ -118,7 +134,7 @@ def python_of(folder: Path) -> Path:
 def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     """What makes environments of this Python (`3.11`; "" any). Raises BundleError where there is no such Python."""
     environ = dict(os.environ if environ is None else environ)
-    uv = environ.get("UV") or shutil.which("uv", path=environ.get("PATH")) or ""
+    uv = uv_of(environ)
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     python = sys.executable if version in ("", own) else next(_pythons(version, environ), "")
     if not python and not uv:
@@ -127,6 +143,11 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
             f"Python {version} so that `python{version}` is found, or install uv, which brings it"
         )
     return Maker(python or version, uv, environ)
+
+
+def uv_of(environ: Mapping[str, str]) -> str:
+    """Where uv is: the one that runs us (`uvx tape-jupyter`), or on the PATH; "" nowhere."""
+    return environ.get("UV") or shutil.which("uv", path=environ.get("PATH")) or ""
 
 
 def _pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:

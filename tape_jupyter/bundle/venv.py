@@ -188,5 +188,5 @@ def _refuse_hooks(package: str, inside: Iterable[str]) -> None:
         shared = scheme == "data" and rest[0] in ("share", "etc")
         if ".." in parts or name.startswith("/") or (scheme and scheme not in ("purelib", "platlib") and not shared):
             raise BundleError(f"{package} would put {name[:200]!a} outside of its packages; nothing was installed")
-        if (len(rest) == 1 or shared) and (hook := names.hook("/".join(rest))):
+        if hook := names.hook("/".join(rest if shared else rest[:1])):
             raise BundleError(f"{package} brings {hook!a}, which runs by merely lying there; nothing was installed")
