@@ -207,7 +207,8 @@ _B, _A, _W = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])", r"[A-Za-z0-9_-]"
 _HEX = r"[0-9a-f]"
 _PEM = r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_GIVEN = r"[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}[rbuf]{0,2}[\"']{0,3}"  # what follows a name that a value is given to
+# What follows a name that a value is given to.
+_GIVEN = r"[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}(?:[rbuf]{1,2}(?=[\"']))?[\"']{0,3}"
 _URL_USER = r"://[^\s/:@\"'<>?#]{0,100}"
 _NAMES = re.compile(
     r"(?i:api_?-?key|(?:secret|access|auth|private|account|subscription|signing)_?-?key|x-auth-token|private-token"

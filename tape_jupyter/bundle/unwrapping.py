@@ -27,6 +27,7 @@ _BASE64 = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}(?:(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|\\n)[A-Za-z0-9+/_-]+)*={0,2}"
 )
 _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}(?![0-9A-Fa-f])")
+_SLASH, _PATH, _SHORT = re.compile("/"), 64, 8192
 _BREAKS = re.compile(r"\r?\n|\\n")
 _GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
@@ -46,23 +47,25 @@ def runs(text: str) -> Iterator[Wrapped]:
     if len(text) < LEAST:
         return
     for found in _BASE64.finditer(text):
-        yield from _base64(found)
+        yield from _base64(found.start(), found[0])
+        if "/" in found[0][:_PATH] and len(found[0]) < _SHORT:
+            for slash in _SLASH.finditer(found[0][:_PATH]):  # a path may lead up to it
+                yield from _base64(found.start() + slash.end(), found[0][slash.end() :])
     for found in _HEX.finditer(text):
         yield from _hex(found)
 
 
-def _base64(found: re.Match[str]) -> Iterator[Wrapped]:
+def _base64(start: int, whole: str) -> Iterator[Wrapped]:
     """What it means read from each of its first four characters: letters before it may be glued to it."""
-    start, whole = found.start(), found[0]
     letters = _BREAKS.sub("", whole).rstrip("=")
-    if not letters.isalpha() or not letters.islower():  # a long word is none
+    if len(letters) >= LEAST and not (letters.isalpha() and letters.islower()):  # a long word is none
         plain = letters.translate(_FROM_URL)
         for shift in range(4):
-            data = base64.b64decode(plain[shift : len(plain) - (len(plain) - shift) % 4 or None] + _rest(plain, shift))
+            data = base64.b64decode(plain[shift : len(plain) - (len(plain) - shift) % 4] + _rest(plain, shift))
             inner = legible(data)
             if inner is not None:
                 text, wrap = inner
-                yield Wrapped(start, found.end(), text, _in_base64(whole, letters[:shift], wrap))
+                yield Wrapped(start, start + len(whole), text, _in_base64(whole, letters[:shift], wrap))
 
 
 _FROM_URL, _TO_URL = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
