@@ -109,8 +109,9 @@ VISIT = """async (tree, opened) => {
   const list = root.querySelector("[role=tree]"), drawn = (at) => root.querySelector(`[role=treeitem][data-row="${at}"]`);
   for (let last = -1; last !== Number(active().dataset.row); await press("PageDown")) {
     last = Number(active().dataset.row);
-    const ends = () => [Math.floor(list.scrollTop / 24), Math.min(total, Math.ceil((list.scrollTop + list.clientHeight) / 24)) - 1];
-    await until(() => ends().every(drawn), `rows ${ends()}`);
+    const first = () => Math.floor(list.scrollTop / 24), end = () => Math.min(total, Math.ceil((list.scrollTop + list.clientHeight) / 24));
+    const inSight = () => Array.from({ length: end() - first() }, (_, number) => first() + number);
+    await until(() => inSight().every(drawn), `rows ${first()} to ${end()}`);
     look();
   }
   return { rows: rows.size, total, spans, tabs: [...tabs], told };
