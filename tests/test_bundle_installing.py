@@ -20,6 +20,7 @@ from tape_jupyter.errors import BundleError
         (["  × Failed to download `amber==1.0`", "  ╰─▶ Hash mismatch for `amber==1.0`"], "amber: what your"),
         (["WARNING: Retrying: Failed to establish a new connection: refused", "ERROR: No matching distribution found for amber==1"], "cannot be reached"),
         (["error: Failed to fetch: `https://h/simple/amber/`", "  Caused by: dns error"], "cannot be reached"),
+        (["error sending request for url (https://h/simple/amber/)", "invalid peer certificate: UnknownIssuer"], "amber: the certificate"),
         (["odd", "fatal: https://ada:pw@h/x broke"], "https://…@h/x broke"),
         ([], "no reason"),
     ],

@@ -38,7 +38,8 @@ _NAMED = (
     re.compile(r"Because ([\w.-]+) was not found"),
     re.compile(r"there (?:is|are) no (?:version|wheels?)[^`]*? (?:of|for) `?([\w.-]+)"),
     re.compile(r"Because ([\w.-]+)(?:==\S+)? has no"),
-    re.compile(r"(?:Hash mismatch for|Failed to (?:download|build|fetch):?) `?([\w.-]+)"),
+    re.compile(r"(?:Hash mismatch for|Failed to (?:download|build)) `?([\w.-]+)"),
+    re.compile(r"/simple/([\w.-]+)/"),
     re.compile(r"^\s+([\w.-]+)==\S+ from ", re.MULTILINE),
     re.compile(r"for ([\w.-]+) .*DO NOT MATCH"),
 )
@@ -97,8 +98,11 @@ class Maker:
 
     def _run(self, line: list[str], where: Path, said: Said, goal: str, added: Mapping[str, str] | None = None) -> None:
         environ = {name: value for name, value in self.environ.items() if not _LEFT.fullmatch(name)}
-        if self.uv and (bundle := environ.get("PIP_CERT")):
-            environ.setdefault("SSL_CERT_FILE", bundle)
+        if self.uv:  # who is trusted is the system's to say, as it is for pip
+            environ.setdefault("UV_SYSTEM_CERTS", "1")
+            environ.setdefault("UV_NATIVE_TLS", "1")
+            if bundle := environ.get("PIP_CERT"):
+                environ.setdefault("SSL_CERT_FILE", bundle)
         lines: list[str] = []
         try:
             with subprocess.Popen(  # noqa: S603 - a command line of ours; names and versions were checked
@@ -172,6 +176,11 @@ def reason(lines: Sequence[str]) -> str:
     whose = f"{name}: " if name else ""
     if _DIFFERS.search(text):
         return f"{whose}what your package index gives has another digest than the session's file. It was not installed"
+    if re.search(r"certificate", text, re.IGNORECASE):
+        return (
+            f"{whose}the certificate of the package index is not trusted here. Point SSL_CERT_FILE at the certificates "
+            "that your network uses"
+        )
     if _NETWORK.search(text):
         return f"{whose}the package index cannot be reached. Connect to the network (packages are kept once installed)"
     if name:

@@ -20,7 +20,7 @@ from tape_jupyter.installed import distributions, imported
 
 OURS = "tape-jupyter"
 KERNEL = "ipykernel"
-_GONE = frozenset({"RECORD", "RECORD.jws", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"})
+_GONE = frozenset({"RECORD", "RECORD.jws", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"})
 _DATA = ("../../../", "..\\..\\..\\")
 
 
