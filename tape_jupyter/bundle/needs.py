@@ -20,7 +20,10 @@ from tape_jupyter.installed import distributions, imported
 
 OURS = "tape-jupyter"
 KERNEL = "ipykernel"
-_GONE = frozenset({"RECORD", "RECORD.jws", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"})
+_GONE = frozenset(
+    {"RECORD", "RECORD.jws", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"}
+)
+"""Files of an installed package's metadata that say how it came here."""
 _DATA = ("../../../", "..\\..\\..\\")
 
 
