@@ -197,4 +197,14 @@ def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
 def _known(spans: Spans, node: Node) -> dict[str, Any]:
     call = details.read_call(node.told.entry if node.told is not None else None)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
-    return {"detail": details.detail(spans, node, tags.of_record, call), "raw": raw}
+    detail = details.detail(spans, node, tags.of_record, call)
+    return {"detail": {**detail, "path": _below(spans, detail.get("path"))}, "raw": raw}
+
+
+def _below(spans: Spans, path: Any) -> str:
+    """A cassette's path from its notebook's folder on: a page tells nothing of where it was made."""
+    folder = takes.cassette_of(spans.book.path).absolute().parent.parent
+    try:
+        return Path(str(path)).absolute().relative_to(folder).as_posix()
+    except ValueError:
+        return Path(str(path)).name

@@ -67,6 +67,13 @@ def test_rows_and_details_stand_in_the_page(tmp_path):
     assert told["tape-state"]["session"]["totals"]["calls"] == 4 and told["tape-state"]["state"]["door"] == "page"
 
 
+def test_a_page_tells_nothing_of_where_it_was_made(tmp_path):
+    out, _ = page.write(Cassette.open(recorded(tmp_path)))
+    details = blocks(out.read_text())["tape-details-0"].values()
+    assert {each["detail"]["path"] for each in details} == {"n.tapes/main.tape.yaml"}
+    assert str(tmp_path) not in json.dumps(blocks(out.read_text()))
+
+
 def test_nothing_in_a_recording_can_end_its_block_and_only_our_scripts_may_run(tmp_path):
     out, _ = page.write(Cassette.open(recorded(tmp_path, EVIL)))
     text = out.read_text()

@@ -42,13 +42,13 @@ def pack(out: BinaryIO, manifest: Manifest, content: Mapping[str, Path | bytes],
     if set(content) != {each.path for each in manifest.files}:
         odd = min(set(content) ^ {each.path for each in manifest.files})
         raise BundleError(f"{odd!a} is in the manifest or among the files, not in both")
-    packer, done = Packer(out), 0
-    packer.add(NAME, lambda: iter([manifest.to_bytes()]), len(manifest.to_bytes()))
-    for each in manifest.files:
-        packer.add(each.path, lambda each=each: _same(each, _pieces(content[each.path])), each.size)  # type: ignore[misc]
-        done += each.size
-        tell("packing", done, manifest.size)
-    packer.close()
+    done = 0
+    with contextlib.closing(Packer(out)) as packer:
+        packer.add(NAME, lambda: iter([manifest.to_bytes()]), len(manifest.to_bytes()))
+        for each in manifest.files:
+            packer.add(each.path, lambda each=each: _same(each, _pieces(content[each.path])), each.size)  # type: ignore[misc]
+            done += each.size
+            tell("packing", done, manifest.size)
 
 
 @contextlib.contextmanager

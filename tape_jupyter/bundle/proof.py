@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter import headless, outputs
-from tape_jupyter.bundle import alone
+from tape_jupyter.bundle import alone, caches
 from tape_jupyter.bundle.copies import Tell
 from tape_jupyter.bundle.session import Session
 from tape_jupyter.forgiven import places
@@ -76,7 +76,7 @@ def prove(
 
     `before` and `after` are for the kernel (alone.Job). Raises BundleError where there is no run.
     """
-    job = alone.Job(str(notebook), str(home), python, before=before, after=after)
+    job = alone.Job(str(notebook), str(home), python, variables=caches.variables(), before=before, after=after)
     where = session.where | places(notebook.parent, home)
 
     def starting(number: int, count: int, title: str) -> None:
