@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tape_jupyter.cli_words import EXAMPLES, Steps, as_json, handled, json_text, notebook
-from tape_jupyter.errors import NotExported, TapeUsageError
+from tape_jupyter.errors import NotExported
 
 VERDICT = {"ok": ("green", "ok"), "wrong": ("red", "wrong"), "note": ("yellow", "note"), "said": ("bright_black", "-")}
 place = click.argument("place", metavar="FILE|FOLDER|URL")
@@ -19,7 +19,8 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @click.command(
     epilog=f"{EXAMPLES}  tape export churn.ipynb                  churn.tape.zip, beside the notebook\n"
     "  tape export churn.ipynb s3://runs/churn.tape.zip\n"
-    "  tape export churn.ipynb --exclude 'data/*'   leave files out; the bundle says which"
+    "  tape export churn.ipynb --exclude 'data/*'   leave files out; the bundle says which\n"
+    "  tape export churn.ipynb --test               also test_churn.py, which pins the run; edit it, it is yours"
 )
 @notebook
 @click.argument("path", required=False, metavar="[PATH]")
@@ -30,7 +31,9 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
     "--exclude", multiple=True, metavar="GLOB", help="Not these files; the bundle says that they are missing."
 )
 @click.option("--no-index", is_flag=True, help="Ask no package index: the list of packages has no hashes.")
-@click.option("--test", "test", is_flag=True, help="Also write a small test file that pins this run.")
+@click.option(
+    "--test", is_flag=False, flag_value="", metavar="[FILE.py]", help="Also write a small test file that pins this run."
+)
 @click.option(
     "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign it with this ssh key, in a file beside it."
 )
@@ -39,8 +42,8 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @as_json
 @handled
 def export(
-    notebook: Path, path: str | None, *, no_index: bool, test: bool, sign: Path | None, progress: bool, as_json: bool,
-    **said: Any,
+    notebook: Path, path: str | None, *, no_index: bool, test: str | None, sign: Path | None, progress: bool,
+    as_json: bool, **said: Any,
 ) -> int:  # fmt: skip
     """Make one file of a notebook's session, and prove it.
 
@@ -48,20 +51,25 @@ def export(
     replays in a fresh kernel without network and is compared cell by cell. Exit code 1 where a cell differs or a secret
     was found: then nothing is written.
     """
+    from tape_jupyter.bundle import pinned
     from tape_jupyter.bundle.export import Options
     from tape_jupyter.bundle.export import export as make
 
     options = Options(ask_index=not no_index, key=sign, **said)
+    pin = None if test is None else pinned.goal(notebook, Path(test) if test else None)
     try:
         with Steps(quiet=as_json, lines=progress) as steps:
             done = make(notebook, path, options, steps.tell)
+            if pin is not None:
+                steps.tell("pinning the run in a test")
+                pinned.write(notebook, pin)
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(f"tape: {error}", err=True)
         return 1
     if as_json:
-        click.echo(json_text({"ok": True, **done.record()}))
+        click.echo(json_text({"ok": True, **done.record(), **({"test": str(pin)} if pin is not None else {})}))
     else:
-        click.echo("\n".join(done.lines()))
+        click.echo("\n".join([*done.lines(), *([f"test: {pin}"] if pin is not None else [])]))
     return 0
 
 
@@ -102,9 +110,15 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
 @click.option("--lab", is_flag=True, help="In JupyterLab: a scratch folder, the bundle's packages, replay mode.")
 @click.option("-n", "--name", help="That recording of the notebook, where there are several.")
 @click.option("--take", metavar="NAME", help="That take of it.")
+@click.option("--yes", is_flag=True, help="With --lab: its code may run, without being asked.")
+@click.option("--here", is_flag=True, help="With --lab: this interpreter's packages, not those of its lock.")
+@click.option("--allow-index", is_flag=True, help="With --lab: install from another index that its lock names.")
 @as_json
 @handled
-def open_(place: str, *, lab: bool, name: str | None, take: str | None, as_json: bool) -> None:
+def open_(
+    place: str, *, lab: bool, name: str | None, take: str | None, yes: bool, here: bool, allow_index: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Show a bundle's page in the browser. Nothing in it runs, unless --lab.
 
     The page is made here, from the bundle's recordings: the one that lies in it is a stranger's. With --json it is
@@ -113,13 +127,18 @@ def open_(place: str, *, lab: bool, name: str | None, take: str | None, as_json:
     from tape_jupyter.bundle import opening
 
     if lab:
-        raise TapeUsageError("--lab is not there yet")
+        from tape_jupyter import cli_replay
+        from tape_jupyter.bundle.replaying import Wanted
+
+        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index)
+        return cli_replay.lab(place, wanted, as_json=as_json)
     with Steps(quiet=as_json) as steps:
         if as_json:
             done = opening.written(place, name, take, steps.tell)
         else:
             done = opening.shown(place, name, take, tell=steps.tell, say=lambda at: click.echo(f"{at}  (Ctrl-C ends)"))
     click.echo(json_text(done.record()) if as_json else "\n".join(done.lines()))
+    return 0
 
 
 COMMANDS = (export, verify, open_)

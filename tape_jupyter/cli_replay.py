@@ -1,4 +1,6 @@
-"""Doors room: `tape replay` of a bundle: it asks whether it may run, tells how it gets on, and writes its reports."""
+"""Doors room: what runs a bundle, `tape replay FILE` and `tape open FILE --lab`: asks whether it may, tells how it
+gets on, and writes the reports.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,20 @@ def replay(
         report.write(junit, report.junit(run))
     click.echo(json_text(run.record()) if as_json else "\n".join(_closing(run, page)))
     return 0 if run.good else 1
+
+
+def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
+    """`tape open FILE --lab`; with --json it is laid out and named, and JupyterLab is not started."""
+    from tape_jupyter.bundle import lab, replaying, trust
+
+    with ended(), Progress(quiet=as_json, first="opening the bundle") as progress:
+        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
+        laid = lab.lay(place, wanted, replaying.Hearer(progress.tell, answer=asking))
+    if as_json:
+        click.echo(json_text(laid.record()))
+        return 0
+    click.echo("\n".join(laid.lines()))
+    return lab.run(laid)
 
 
 def _closing(run: BundleRun, page: Path | None) -> Iterator[str]:

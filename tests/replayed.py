@@ -54,7 +54,8 @@ def bundle_of(path, out, extra=(), **said):
     ]
     content = {f"session/{each.relative_to(folder).as_posix()}": each.read_bytes() for each in found} | dict(extra)
     notebook = f"session/{path.name}"
-    cells = expected.of_session(session_of(path))
+    taped = list(folder.glob("*.tapes/*.tape.yaml"))
+    cells = expected.of_session(session_of(path)) if taped else ()
     roles = {notebook: "notebook"}
     files = [manifest.file_of(name, content[name], roles.get(name) or role_of(name)) for name in sorted(content)]
     told = {

@@ -134,13 +134,12 @@ def test_no_key_of_mine_and_nothing_of_my_home_reaches_it(mine, tmp_path, monkey
     monkeypatch.setenv("HARMLESS", "sk-of-mine-12345")
 
     def look(cells):
-        cells[
-            4
-        ].source = "import os\nprint('sk-of-mine-12345' in os.environ.values(), os.listdir(os.path.expanduser('~')) == ['runtime'])"
+        mine = "[each for each in os.listdir(os.path.expanduser('~')) if each[0] != '.']"
+        cells[4].source = f"import os\nprint('sk-of-mine-12345' in os.environ.values(), {mine})"
         cells[4].outputs = []
 
     run = replaying.replay(bundle_of(changed(mine, look), tmp_path / "b.tape.zip"), HERE)
-    assert run.cells[4].lines()[1] == "+False True"
+    assert run.cells[4].lines()[1] == "+False ['runtime']"
 
 
 def test_a_take_is_played_and_one_that_is_not_there_is_named(mine, tmp_path):
@@ -224,9 +223,8 @@ def test_what_a_person_made_is_not_overwritten_by_a_report(mine, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_leaves_no_folder_and_no_kernel(mine, tmp_path, number):
     def wait(cells):
-        cells[
-            4
-        ].source = f"open({str(tmp_path / 'started')!r}, 'w').close()\nimport threading; threading.Event().wait()"
+        mine = "[each for each in os.listdir(os.path.expanduser('~')) if each[0] != '.']"
+        cells[4].source = f"import os\nprint('sk-of-mine-12345' in os.environ.values(), {mine})"
 
     place = bundle_of(changed(mine, wait), tmp_path / "b.tape.zip")
     command = [sys.executable, "-m", "tape_jupyter", "replay", str(place), "--here", "--yes"]

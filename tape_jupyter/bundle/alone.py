@@ -88,10 +88,11 @@ class Out:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A whole run; `after` is the value of the job's last expression."""
+    """A whole run; `after` is the value of the job's last expression, `ports` are those that Jupyter spoke to it on."""
 
     outs: tuple[Out, ...]
     after: str = ""
+    ports: tuple[int, ...] = ()
 
 
 Starting = Callable[[int, int, str], None]
@@ -135,7 +136,7 @@ def run(job: Job, starting: Starting, ran: Ran) -> Done:
                 done.append(Out(**{**said, "outputs": tuple(said["outputs"])}))
                 ran(done[-1])
             else:
-                return Done(tuple(done), said["after"])
+                return Done(tuple(done), said["after"], tuple(said["ports"]))
         errors.seek(0)
         raise BundleError(
             f"the process that ran the notebook ended before it was done: {errors.read().strip()[-2000:]}"
@@ -192,6 +193,7 @@ def _put_away(child: subprocess.Popen[str]) -> None:
 
 def main() -> None:
     """The driver: argument 1 is the pipe to tell on."""
+    headless.without_grammars()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as pipe:
 
@@ -203,18 +205,19 @@ def main() -> None:
             job = Job(**json.load(sys.stdin))
             if job.cut:
                 loopback_up()
+            ports: list[int] = []
             for out in _cells(
-                job, lambda number, count, title: tell("starting", number=number, count=count, title=title)
+                job, lambda number, count, title: tell("starting", number=number, count=count, title=title), ports
             ):
                 tell("ran", **asdict(out))
-            tell("done", after=_after(job))
+            tell("done", after=_after(job), ports=ports)
         except (TapeError, RuntimeError, OSError) as error:
             tell("failed", why=str(error))
         except KeyboardInterrupt:
             sys.exit(130)
 
 
-def _cells(job: Job, starting: Starting) -> Iterator[Out]:
+def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
     path = Path(job.notebook)
     notebook = headless.read(path)
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless.runs(cell)]
@@ -223,6 +226,7 @@ def _cells(job: Job, starting: Starting) -> Iterator[Out]:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
     stopped = False
     with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
+        ports += client.km.ports if client.km else []
         _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless.title_of(cell.source)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter import outputs
-from tape_jupyter.bundle import alone, comparing, expected, names, trust
+from tape_jupyter.bundle import alone, caches, comparing, expected, names, trust
 from tape_jupyter.bundle.alone import Out, Starting
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.comparing import Difference
@@ -100,6 +100,8 @@ class BundleRun:
     made_by: str = ""
     drift: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    """On which Jupyter spoke to the kernel: for who counts connections."""
 
     @property
     def good(self) -> bool:
@@ -126,7 +128,7 @@ class BundleRun:
         return {
             "bundle": self.place, "digest": self.digest, "notebook": self.notebook, "take": self.take, "ok": self.good,
             "environment": self.env, "guards": list(self.guards), "drift": list(self.drift), "notes": list(self.notes),
-            "cells": [each.record() for each in self.cells],
+            "kernel_ports": list(self.ports), "cells": [each.record() for each in self.cells],
         }  # fmt: skip
 
 
@@ -159,7 +161,7 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
     """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
     want, hear = wanted or Wanted(), heard or Hearer()
     with opened(place, hear.tell) as bundle:
-        _runnable(bundle, want)
+        runnable(bundle, want)
         notes = [trust.ask(bundle, facts(bundle.manifest, want), yes=want.yes, answer=hear.answer)]
         with scratch() as folder:
             session, odd = laid_out(bundle, folder / "bundle")
@@ -167,13 +169,15 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
             hear.tell("starting a kernel", 0, 0)
             judge = _Judge(bundle, session, folder / "home", hear.told)
             job = alone.Job(
-                str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout
+                str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout,
+                variables=caches.variables(),
             )  # fmt: skip
-            alone.run(job, hear.starting, judge.hear)
+            done = alone.run(job, hear.starting, judge.hear)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
         return BundleRun(
             bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), alone.guards(),
             want.take, bundle.manifest.made_by, drift, tuple(filter(None, [*notes, *odd])),
+            done.ports,
         )  # fmt: skip
 
 
@@ -192,7 +196,8 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
     ]
 
 
-def _runnable(bundle: Bundle, want: Wanted) -> None:
+def runnable(bundle: Bundle, want: Wanted) -> None:
+    """Raises BundleError for a notebook of another language, and for a take that it has not."""
     language = str(bundle.manifest.kernel.get("language") or "python")
     if language.lower() != "python":
         raise BundleError(f"its notebook is in {safe(language)}; only Python is replayed", place=bundle.place)

@@ -332,11 +332,8 @@ def test_a_shell_line_that_may_reach_the_network_fails_the_replayed_cell_in_the_
     assert kernel.execute(f"%%tape record shell\nimport httpx\nhttpx.get('{site}/shell').text").ok
     pid = kernel.execute("import os\nos.getpid()").result
     reply = kernel.execute(f"%%tape replay shell\n!curl -s {site}/shell\nos.getpid()")
-    assert (reply.ename, reply.result) == (
-        "BlockedConnection",
-        pid,
-    )  # at the cell's end, and not in a copy of the kernel
-    assert "`curl -s" in reply.evalue
+    assert reply.ename == "UnmatchedCall" and reply.result is None  # at once, and not in a copy of the kernel
+    assert "curl -s" in reply.evalue
     assert kernel.execute("os.getpid()").result == pid
     assert kernel.execute("%%tape replay shell\n!echo from a child").ok
     named = kernel.execute("%%tape record shell\n!true")
