@@ -14,7 +14,6 @@ these. Nothing here writes, except `run_notebook(..., mode="record")`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from tape_jupyter import headless, listing, outputs
+from tape_jupyter import headless, listing, outputs, takes
 from tape_jupyter.calls import FunctionCall, Reply, Value
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
@@ -131,9 +130,10 @@ def spans(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Spa
     which take of it. Raises TapeError for what is none.
     """
     with _recording(Path(place), name) as path:
+        if take:
+            takes.require(path, take)
         cassette = Cassette.open(path)
-        book = cassette.take(take) if take else cassette
-        found = Spans(book)
+        found = Spans(cassette.take(take) if take else cassette)
         found.refresh()
         return tuple(_span(found, node) for node in found.nodes)
 
@@ -255,14 +255,14 @@ def _played(notebook: Path, made: NotebookNode) -> Iterator[Span]:
 def assert_replays(
     place: str | Path, *, take: str = "", timeout: float | None = None, env: Mapping[str, str] = MappingProxyType({})
 ) -> Run:
-    """Replay a notebook, or one in a bundle, and fail with a readable diff where a cell is not as it was saved.
+    """Replay a notebook, and fail with a readable diff where a cell is not as it was saved; gives the run.
 
-    A bundle holds a stranger's code: it runs only where its digest was trusted before (`tape replay FILE` asks once),
-    or is named in the environment variable TAPE_TRUST. Raises AssertionError, and TapeError for what cannot be run.
+    Raises AssertionError, and TapeUsageError for what cannot be run. Bundles hold code of others, and are asked for
+    before they run: `tape replay FILE`, or `pytest --tape FILE`.
     """
     if Path(place).suffix == ".zip":
-        raise TapeUsageError(f"{place}: bundles are replayed by `tape replay`, or `pytest --tape {place}`")
-    done = run_notebook(place, take=take, timeout=timeout, env={**os.environ, **env})
+        raise TapeUsageError(f"{place}: a bundle is replayed by tape replay {place}, or pytest --tape {place}")
+    done = run_notebook(place, take=take, timeout=timeout, env=env)
     if not done.good:
         raise AssertionError(f"{place} does not replay as it was saved:\n{done.text()}")
     return done

@@ -1,0 +1,141 @@
+"""`tape export --test`: a test file that pins a run: it passes as written, is the same every time, and is a person's."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+import tape_jupyter as tape
+from tape_jupyter import headless, testing
+from tape_jupyter.bundle import pinned
+from tape_jupyter.errors import NotExported
+from tests.notebook import ROOT, clean_env, notebook
+from tests.provider import Provider
+from tests.tapes import ASK
+
+TOOL = """import tape_jupyter as tape
+@tape.tool
+def lookup_order(order, user, note=""):
+    return {"order": order, "user": user, "state": 'said "paid"\\n' + "x" * 90}
+USERS = ["ada", "bob"]"""
+SECRET = "sk-ant-api03-Zq8fJ2mV7tR4nB6xK1wL9cD3hG5yP0sA-uEoQiTz"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pinned")
+    with Provider() as provider:
+        cells = (
+            "%load_ext tape_jupyter",
+            ASK.replace("URL", provider.url),
+            TOOL,
+            "print(ask('one'))",
+            "print([lookup_order(n, user)['state'] for n, user in enumerate(USERS)])",
+        )
+        path = notebook(folder / "the orders-2.ipynb", *cells)
+        headless.record(path, lambda *_: None, lambda _: None, env=clean_env(folder))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(recorded):
+    return testing.run_notebook(recorded)
+
+
+def text(recorded, run):
+    return pinned.text_of(recorded, pinned.goal(recorded), run)
+
+
+def test_it_says_calls_arguments_and_output_and_whose_order_it_is(recorded, run):
+    said = text(recorded, run)
+    assert '    ("model", "claude-sonnet-4-5"),\n    ("tool", "lookup_order"),\n' in said
+    assert '("lookup_order", {"order": 1, "user": "bob", "note": ""})' in said
+    assert "def test_lookup_order_never_answers_about_another_user(run):" in said
+    assert 'NOTEBOOK = Path(__file__).parent / "the orders-2.ipynb"' in said
+    assert "def test_cell_5_shows_this(run):" in said
+
+
+def test_it_passes_as_written_and_is_the_same_every_time(recorded, run):
+    file = pinned.write(recorded, pinned.goal(recorded))
+    assert file.name == "test_the_orders_2.py" and file.read_text() == text(recorded, run)
+    assert pinned.write(recorded, pinned.goal(recorded)).read_text() == text(recorded, run)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", str(file)],
+        env={**clean_env(file.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        cwd=file.parent, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "6 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is of the lint group")
+def test_it_is_formatted_as_ruff_formats_and_has_nothing_unused(recorded, run, tmp_path):
+    file = tmp_path / "test_it.py"
+    odd = [
+        "it's",
+        'say "x"',
+        "both \" and '",
+        "tab\t\x00é\u2028\U0001f600",
+        "\\",
+        {"k" * 80: ["v" * 60, {}]},
+        (1.5, None),
+        [],
+        "y" * 200,
+    ]
+    file.write_text(text(recorded, run) + "\n\n" + pinned._constant("ODD", odd) + "\n")
+    for words in (["format", "--isolated", "--diff"], ["check", "--isolated", "--select", "E4,E7,E9,F,I"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *words, str(file)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "plain",
+        "it's \"both\" '",
+        "\x00\x1f\x7f\x85\ud800\u2028é😀\\n",
+        {"a": [1, -2.5e300, None, True]},
+        (("x",),),
+        [{}] * 40,
+    ],
+)
+def test_what_stands_in_it_is_the_value_itself(value):
+    assert ast.literal_eval(pinned.literal(value)) == value
+
+
+def test_a_file_that_somebody_edited_or_wrote_is_never_written_over(recorded, tmp_path):
+    file = pinned.write(recorded, tmp_path / "test_mine.py")
+    assert pinned.goal(recorded, file) == file
+    for edit in (file.read_text() + "# mine\n", file.read_text().replace("ada", "eve"), "", "def test(): pass\n"):
+        file.write_text(edit)
+        with pytest.raises(tape.TapeUsageError, match="not written over"):
+            pinned.goal(recorded, file)
+        assert file.read_text() == edit
+    for wrong in (tmp_path / "notes.txt", tmp_path / "gone" / "test_x.py"):
+        with pytest.raises(tape.TapeUsageError):
+            pinned.goal(recorded, wrong)
+
+
+def test_what_looks_like_a_secret_is_left_out_and_the_rest_stands(recorded, run):
+    spoken = testing.Span("tool", "login", "c1", "r1", asked={"key": SECRET}, answered={})
+    held = testing.Run(run.cells, (*run.spans, spoken), run.outputs)
+    said = text(recorded, held)
+    assert SECRET not in said and "TOOLS" not in said and '("tool", "login")' in said
+    compile(said, "test.py", "exec")
+
+
+def test_a_notebook_that_does_not_replay_is_not_pinned(recorded, tmp_path):
+    bad = tmp_path / recorded.name
+    bad.write_text(recorded.read_text().replace("print([lookup", "print(1, [lookup"))
+    (tmp_path / "the orders-2.tapes").symlink_to(recorded.with_suffix(".tapes"))
+    with pytest.raises(NotExported, match="does not replay as it was saved"):
+        pinned.write(bad, tmp_path / "test_bad.py")
+    assert not (tmp_path / "test_bad.py").exists()
+
+
+def test_a_path_to_the_notebook_is_told_from_the_test(recorded, run, tmp_path):
+    (recorded.parent / "tests").mkdir(exist_ok=True)
+    said = pinned.text_of(recorded, recorded.parent / "tests" / "test_x.py", run)
+    assert 'parent / "../the orders-2.ipynb"' in said and str(ROOT) not in said and str(recorded.parent) not in said
