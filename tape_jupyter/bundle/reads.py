@@ -82,11 +82,14 @@ class Reading:
     def found(self) -> list[Read]:
         """All that was read and that the run did not make itself, sorted by path."""
         self._inside.add(threading.get_ident())
-        for path, mark in self._there.items():
-            if path not in self._made and _read_since(path, mark):
+        try:
+            for path, mark in self._there.items():
+                if path not in self._made and _read_since(path, mark):
+                    self._take(path)
+            for path in _mapped():
                 self._take(path)
-        for path in _mapped():
-            self._take(path)
+        finally:
+            self._inside.discard(threading.get_ident())
         return sorted(self._read.values())
 
     def _hear(self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD) -> None:
