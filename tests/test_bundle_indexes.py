@@ -54,6 +54,13 @@ def test_pips_file_counts(environ, tmp_path):
 
 def test_no_index_means_none(environ):
     assert indexes.configured({**environ, "PIP_NO_INDEX": "1"}) == []
+    assert indexes.forbidden({**environ, "PIP_NO_INDEX": "1"}) and not indexes.forbidden(environ)
+
+
+def test_where_nobody_knows_the_default_none_is_made_up(environ, monkeypatch):
+    monkeypatch.setattr(indexes, "_public", lambda: ("", ""))
+    assert indexes.configured(environ) == [] and not indexes.forbidden(environ)
+    assert not indexes.is_public("https:///simple")
 
 
 def test_uvs_variables_and_file_count_where_pip_says_nothing(environ, tmp_path):
@@ -78,7 +85,8 @@ def test_a_login_may_stand_in_netrc(environ, tmp_path, monkeypatch):
 
 def test_an_installer_gets_the_addresses_with_their_passwords(environ):
     environ |= {"PIP_INDEX_URL": "https://ada:pw@priv.test/simple", "PIP_FIND_LINKS": "/w1 /w2"}
-    assert indexes.addresses(environ) == (["https://ada:pw@priv.test/simple"], ["/w1", "/w2"])
+    assert indexes.addresses(environ) == ["https://ada:pw@priv.test/simple"]
+    assert indexes.loose(environ) == ["/w1", "/w2"]
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,8 @@ def test_a_source_is_read_also_where_python_keeps_its_own_copy(seen):
     (seen.top / "helper.py").write_text("X = 1")
     code = "sys.path.insert(0, '.'); import helper"
     assert "helper.py" in seen(code)[0] and "helper.py" in seen(code, copied=False)[0]
+
+
+def test_a_folder_that_is_listed_and_has_too_much_in_it_is_not_taken_whole(seen):
+    code = "import tape_jupyter.bundle.reads as reads; reads.LISTED = 2; os.listdir('more'); open('more/3.json').read(); print(reading.crowded)"
+    assert set(seen(code)[0]) == {"more/3.json"}

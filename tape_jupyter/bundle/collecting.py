@@ -122,6 +122,7 @@ def _collected(reading: Reading, folder: str) -> Collected:
     left += [
         Left(each.path, each.size, each.sha256, "a file of that name runs by merely lying there") for each in hooks
     ]
+    left += [Left(_inside(top, each) or ".", 0, "", _CROWDED) for each in sorted(reading.crowded)]
     elsewhere = [each for each in found if not each.path.startswith(top + os.sep) and each.path not in carried]
     models = {model for each in elsewhere if (model := model_of(each.path))}
     left += [_left(each) for each in elsewhere if model_of(each.path) is None and not _is_package(each, wanted.local)]
@@ -139,6 +140,7 @@ def _collected(reading: Reading, folder: str) -> Collected:
     )
 
 
+_CROWDED = "a folder that was listed, with too much in it: only what was opened is carried"
 _RUNS = "a file of that name runs by merely lying there"
 _STATE = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "MPLCONFIGDIR")
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from tape_jupyter.bundle import backend, wheel
 from tape_jupyter.bundle.collecting import Collected
 from tape_jupyter.bundle.index import Answer, File, Tell, ask
-from tape_jupyter.bundle.indexes import configured
+from tape_jupyter.bundle.indexes import configured, forbidden
 from tape_jupyter.bundle.locked import NOWHERE, TOOL, oddities
 from tape_jupyter.bundle.needs import OURS, Local, at, installed_as
 
@@ -81,7 +81,10 @@ def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = _silent) 
 
 
 def _unasked(collected: Collected, *, ask_index: bool) -> dict[str, Answer]:
-    why = "pip is configured to use no index" if ask_index else "no index was asked"
+    why = "no index was asked"
+    if ask_index:
+        unknown = "no package index is known here (there is no pip, and none is configured)"
+        why = "pip is configured to use no index" if forbidden() else unknown
     return {name: Answer(why=why, asked=False) for name in collected.distributions}
 
 

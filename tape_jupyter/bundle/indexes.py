@@ -38,23 +38,30 @@ def plain(address: str) -> str:
 
 
 def configured(environ: Mapping[str, str] | None = None) -> list[Index]:
-    """What pip is configured for, then uv; the default first. [] where pip's configuration says to use none."""
-    return [_index(url) for url in addresses(environ)[0]]
+    """What pip is configured for, then uv; the default first. [] where pip is to use none, or the default is unknown."""
+    return [_index(url) for url in addresses(environ)]
 
 
-def addresses(environ: Mapping[str, str] | None = None) -> tuple[list[str], list[str]]:
-    """The addresses of the indexes as they are configured, passwords and all, and the folders of loose wheels.
-
-    For an installer of this machine: nothing of it may be written anywhere.
-    """
+def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The addresses of the indexes as configured, passwords and all: for an installer, never to be written."""
     environ = os.environ if environ is None else environ
+    if forbidden(environ):
+        return []
     pip, uv = _pip(environ), _uv(environ)
-    links = pip.get("find-links", "").split()
-    if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        return [], links
     default = pip.get("index-url") or uv.get("index-url") or _public()[0]
     found = [default, *pip.get("extra-index-url", "").split(), *uv.get("extra-index-url", "").split()]
-    return list(dict.fromkeys(url for url in found if url)), links
+    return list(dict.fromkeys(url for url in found if url))
+
+
+def forbidden(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether pip is configured to use no index at all."""
+    told = _pip(os.environ if environ is None else environ).get("no-index", "")
+    return told.lower() in ("1", "true", "yes", "on")
+
+
+def loose(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Folders and pages of wheels that pip looks at beside its indexes."""
+    return _pip(os.environ if environ is None else environ).get("find-links", "").split()
 
 
 def _index(url: str) -> Index:
@@ -111,19 +118,24 @@ def _pips_own() -> str:
 
 def _pip(environ: Mapping[str, str]) -> dict[str, str]:
     """What pip is configured for, by option: its files, then the environment."""
-    found: dict[str, str] = {}
-    if find_spec("pip") is not None:
-        line = [sys.executable, "-m", "pip", "config", "list", "--disable-pip-version-check"]
-        try:
-            done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))  # noqa: S603
-        except (OSError, subprocess.TimeoutExpired):
-            done = None
-        for name, value in re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout if done else "", re.MULTILINE):
-            found[name] = value.replace("\\n", " ")
+    found = dict(_pips_files(tuple(sorted(environ.items()))))
     for option in ("index-url", "extra-index-url", "no-index", "find-links"):
         if value := environ.get("PIP_" + option.upper().replace("-", "_")):
             found[option] = value
     return found
+
+
+@lru_cache(maxsize=4)
+def _pips_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if find_spec("pip") is None:
+        return ()
+    line = [sys.executable, "-P", "-m", "pip", "config", "list", "--disable-pip-version-check"]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout, re.MULTILINE)
+    return tuple((name, value.replace("\\n", " ")) for name, value in found)
 
 
 def _uv(environ: Mapping[str, str]) -> dict[str, str]:

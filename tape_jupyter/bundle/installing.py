@@ -87,14 +87,17 @@ class Maker:
 
     def _sources(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
-        found, links = indexes.addresses(self.environ)
         told = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # the digest decides, not which index has it
-        if links:
+        if links := indexes.loose(self.environ):
             told["UV_FIND_LINKS"] = ",".join(links)
-        if not found:
+        if indexes.forbidden(self.environ):
             return {**told, "UV_NO_INDEX": "1"}
-        told["UV_DEFAULT_INDEX"] = found[0]
-        return {**told, "UV_INDEX": " ".join(found[1:])} if found[1:] else told
+        found = indexes.addresses(self.environ)
+        if found:
+            told["UV_DEFAULT_INDEX"] = found[0]
+        if found[1:]:
+            told["UV_INDEX"] = " ".join(found[1:])
+        return told
 
     def _run(self, line: list[str], where: Path, said: Said, goal: str, added: Mapping[str, str] | None = None) -> None:
         environ = {name: value for name, value in self.environ.items() if not _LEFT.fullmatch(name)}

@@ -25,6 +25,8 @@ from urllib.parse import unquote, urlsplit
 
 HASHED = 256 << 20
 """Bytes of the largest file that is hashed: larger ones are never carried."""
+LISTED = 1_000
+"""Files of a folder that was listed; of one with more, or more than HASHED bytes, only what was opened is taken."""
 FILES = 50_000
 """Files of a copy whose access times are set back; beyond that the hook is the only witness."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND
@@ -64,6 +66,8 @@ class Reading:
         self._watched = watched
         self.unseen = ""
         """What cannot be seen here, in words; "" nothing."""
+        self.crowded: set[str] = set()
+        """Folders that were listed and have more in them than is taken."""
         self._read: dict[str, Read] = {}
         self._made: set[str] = set()
         self._there: dict[str, int] = {}
@@ -142,10 +146,16 @@ class Reading:
         if isinstance(folder, int):
             return
         full = _absolute(folder)
-        if full == self.top or full.startswith(self.top + os.sep):
-            for entry in list(os.scandir(full)):
-                if not entry.name.startswith(".") and not entry.name.endswith(".pyc"):
-                    self._take(entry.path)
+        if full in self.crowded or not (full == self.top or full.startswith(self.top + os.sep)):
+            return
+        with os.scandir(full) as listed:
+            files = [each for each in listed if not each.name.startswith(".") and each.is_file()]
+        if len(files) > LISTED or sum(each.stat().st_size for each in files) > HASHED:
+            self.crowded.add(full)
+            return
+        for each in files:
+            if not each.name.endswith(".pyc"):
+                self._take(each.path)
 
     def _take(self, path: str) -> None:
         if path in self._read or path in self._made:
