@@ -38,7 +38,7 @@ def plain(address: str) -> str:
 
 
 def configured(environ: Mapping[str, str] | None = None) -> list[Index]:
-    """What pip is configured for, then uv; the default first. [] where pip is to use none, or the default is unknown."""
+    """The addresses as they are configured, passwords and all: for an installer, never to be written."""
     return [_index(url) for url in addresses(environ)]
 
 
