@@ -1,11 +1,8 @@
 """`tape open FILE --lab`: a stranger's session lies ready in JupyterLab, in replay mode, trusted by nobody."""
 
 import json
-import os
-import re
 import subprocess
 import sys
-import threading
 import urllib.request
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from tape_jupyter.bundle import lab
 from tape_jupyter.bundle.replaying import Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
-from tests.notebook import ROOT, clean_env, notebook
+from tests.notebook import ROOT, _url, clean_env, notebook
 from tests.replayed import bundle_of
 
 HERE = Wanted(env="current", yes=True)
@@ -76,12 +73,12 @@ def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     """The real JupyterLab, asked as its front end asks."""
     laid = lab.lay(place, HERE, folder=tmp_path / "a folder ü")
     words = [*laid.command, "--no-browser", "--allow-root", "--ServerApp.port=0", "--IdentityProvider.token=t"]
-    env = {**laid.environment, "PYTHONPATH": str(ROOT)}
-    server = subprocess.Popen(words, env=env, cwd=laid.notebook.parent, stderr=subprocess.PIPE, text=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen(
+        words, env={**laid.environment, "PYTHONPATH": str(ROOT)}, cwd=laid.notebook.parent, **quiet
+    )
     try:
-        url = next(found[1] for line in server.stderr if (found := re.search(r"(http://localhost:\d+/)lab", line)))
-        drain = threading.Thread(target=server.stderr.read, daemon=True)
-        drain.start()
+        url = _url(Path(laid.environment["JUPYTER_RUNTIME_DIR"]), server)
 
         def get(path, data=None):
             request = urllib.request.Request(url + path, data, {"Authorization": "token t"})
@@ -96,6 +93,4 @@ def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     finally:
         server.terminate()
         server.wait()
-        drain.join()
-        server.stderr.close()
     assert laid.notebook.exists()

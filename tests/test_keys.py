@@ -78,6 +78,18 @@ def test_of_googles_two_names_one_is_set_since_its_sdk_warns_of_both(monkeypatch
     assert there == {name for name in (real, supplied) if name}
 
 
+def test_of_googles_two_names_a_cell_has_the_recorded_one_whatever_the_session_began_with():
+    session = keys.supply(Secrets(), ())
+    assert GOOGLE & os.environ.keys() == {"GEMINI_API_KEY"}
+    cell = keys.supply(Secrets(), [run("PATH GOOGLE_API_KEY")])
+    assert GOOGLE & os.environ.keys() == {"GOOGLE_API_KEY"} == GOOGLE & ambient.LENT.keys()
+    cell()
+    cell()
+    assert GOOGLE & os.environ.keys() == {"GEMINI_API_KEY"} == GOOGLE & ambient.LENT.keys()
+    session()
+    assert not GOOGLE & os.environ.keys() and not GOOGLE & ambient.LENT.keys()
+
+
 def test_a_key_of_any_name_that_was_there_while_recording_is_there_in_replay():
     withdraw = keys.supply(Secrets(), [run("HOME MYCORP_API_KEY VECTOR_DB_TOKEN GPG_KEY")])
     assert os.environ["MYCORP_API_KEY"] and os.environ["VECTOR_DB_TOKEN"]

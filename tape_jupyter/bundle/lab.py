@@ -134,6 +134,7 @@ def _environment(home: Path, python: str, notebook: Path, want: Wanted) -> dict[
     return {
         **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
         "TAPE_MODE": "replay", "PYTHONHASHSEED": alone.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1",
+        "JUPYTER_PATH": str(data),  # before the kernels of the server's own environment
     }  # fmt: skip
 
 

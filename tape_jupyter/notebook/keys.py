@@ -32,31 +32,40 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
     for run in runs:
         recorded |= _recorded(run)
     wanted = {name: placeholder(name) for name in USUAL} | recorded
+    lent: dict[str, str] = {}
     for name in _needless(recorded):
         wanted.pop(name, None)
+        if name in LENT and LENT[name] == os.environ.get(name):  # for the session, when nobody knew what was recorded
+            lent[name] = LENT.pop(name)
+            del os.environ[name]
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
     for name, value in missing.items():
         if names_a_secret(name):
             secrets.learn(name, value)
     os.environ.update(missing)
     LENT.update(missing)
-    return lambda: _withdraw(missing)
+    return lambda: _withdraw(missing, lent)
 
 
 def _needless(recorded: Mapping[str, str]) -> list[str]:
     """Google's other name, where one of the two is there already or was there while recording."""
-    for known in (os.environ, recorded):
+    for known in ({name for name in os.environ if LENT.get(name) != os.environ[name]}, recorded):
         here = [name for name in GOOGLE if name in known]
         if here:
             return [name for name in GOOGLE if name not in here]
     return []
 
 
-def _withdraw(missing: Mapping[str, str]) -> None:
+def _withdraw(missing: Mapping[str, str], lent: dict[str, str]) -> None:
+    """Take out what was put in, and put in again what it stood in the way of; once."""
     for name, value in missing.items():
         LENT.pop(name, None)
         if os.environ.get(name) == value:
             del os.environ[name]
+    for name, value in lent.items():
+        if name not in os.environ:
+            LENT[name] = os.environ[name] = value
+    lent.clear()
 
 
 def _recorded(run: Mapping[str, Any]) -> dict[str, str]:
