@@ -38,7 +38,7 @@ def plain(address: str) -> str:
 
 
 def configured(environ: Mapping[str, str] | None = None) -> list[Index]:
-    """The addresses as they are configured, passwords and all: for an installer, never to be written."""
+    """What pip is configured for, then uv; the default first. [] where it is to use none, or the default is unknown."""
     return [_index(url) for url in addresses(environ)]
 
 
