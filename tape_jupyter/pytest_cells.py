@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +74,9 @@ def _one(path: Path) -> Path:
     return path
 
 
-def collect(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The file's collector, where `--tape` speaks of the file."""
-    if path.resolve() not in parent.config.stash.get(_PLACES, frozenset()):
-        return None
-    kind: type[CellsFile] = NotebookFile
-    if path.name.endswith(BUNDLE):
-        kind = import_module("tape_jupyter.pytest_bundles").BundleFile
-    made: pytest.Collector = kind.from_parent(parent, path=path)
-    return made
+def is_named(config: pytest.Config, path: Path) -> bool:
+    """Whether `--tape` speaks of the file."""
+    return path.resolve() in config.stash.get(_PLACES, frozenset())
 
 
 # ---------------------------------------------------------------- cells as tests
@@ -213,4 +206,4 @@ class NotebookFile(CellsFile):
         return headless.replaying(self.path, self.config.getoption("tape_timeout"))
 
 
-__all__ = ["BUNDLE", "CellItem", "CellsFile", "NotebookFile", "add_places", "collect"]
+__all__ = ["BUNDLE", "CellItem", "CellsFile", "NotebookFile", "add_places", "is_named"]

@@ -62,7 +62,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from tape_jupyter import pytest_cells
 
-    return pytest_cells.collect(file_path, parent)
+    if not pytest_cells.is_named(parent.config, file_path):
+        return None
+    kind: type[pytest_cells.CellsFile] = pytest_cells.NotebookFile
+    if file_path.name.endswith(pytest_cells.BUNDLE):
+        from tape_jupyter.pytest_bundles import BundleFile as kind  # noqa: N813 - one of two kinds
+    made: pytest.Collector = kind.from_parent(parent, path=file_path)
+    return made
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
