@@ -50,7 +50,7 @@ def page(run):
 def test_the_page_says_which_cells_differ_and_how():
     text = page(all_kinds())
     for wanted in (
-        "1 of 7 cells as the bundle says; 3 differs, 1 failed, 1 missed, 1 not run", "c" * 64, "no network; the guard",
+        "1 of 7 cells as the bundle says; 3 differ, 1 raised, 1 missed, 1 not run", "c" * 64, "no network; the guard",
         "of the bundle&#x27;s lock", "python 3.12.1 in the bundle", "a note", "angry",
         '<span class="gone">-two</span>', '<span class="new">+2</span>',
         '<th>1</th><th>lost</th><td class="gone">9</td><td class="new">8</td>',

@@ -66,9 +66,9 @@ def lay(
     with opened(place, hear.tell) as bundle:
         replaying.runnable(bundle, want)
         notes = [trust.ask(bundle, facts(bundle, want), yes=want.yes, answer=hear.answer)]
-        python = replaying.interpreter(bundle, want, hear.tell)
         where = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_stem(bundle)}-"))
         try:
+            python = replaying.interpreter(bundle, want, hear.tell, where, notes)
             notebook, odd = replaying.laid_out(bundle, where / "session")
             environment = _environment(where / "home", python, notebook, want)
         except BaseException:

@@ -8,6 +8,7 @@ afterwards, also when the run is interrupted; where the bundle lies nothing is w
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import re
 import sys
@@ -118,7 +119,12 @@ class BundleRun:
 
     def closing(self) -> str:
         """One line."""
-        bad = ", ".join(f"{count} {way}" for way, count in self.counts().items() if way != "same")
+        words = {"differs": "differ", "failed": "raised"}
+        bad = ", ".join(
+            f"{count} {way if way == 'differs' and count == 1 else words.get(way, way)}"
+            for way, count in self.counts().items()
+            if way != "same"
+        )
         return f"{sum(each.good for each in self.cells)} of {len(self.cells)} cells as the bundle says" + (
             f"; {bad}" if bad else ""
         )
@@ -165,7 +171,7 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
         notes = [trust.ask(bundle, facts(bundle.manifest, want), yes=want.yes, answer=hear.answer)]
         with scratch() as folder:
             session, odd = laid_out(bundle, folder / "bundle")
-            python = interpreter(bundle, want, hear.tell)
+            python = interpreter(bundle, want, hear.tell, folder, notes)
             hear.tell("starting a kernel", 0, 0)
             judge = _Judge(bundle, session, folder / "home", hear.told)
             job = alone.Job(
@@ -210,23 +216,47 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
         raise BundleError(f"it has no take {want.take!r}; {have}", place=bundle.place)
 
 
-def interpreter(bundle: Bundle, want: Wanted, tell: Tell) -> str:
-    """The Python that runs the notebook: this one, or that of an environment made of the lock."""
+def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: list[str]) -> str:
+    """The Python that runs the notebook: this one, or that of an environment made of the lock. That is kept in the cache
+    folder, or made in `folder` where nothing can be kept, which is added to `notes`.
+    """
     from tape_jupyter.bundle import venv
 
     if want.env == "current":
         return sys.executable
-
-    def hear(*told: Any) -> None:
-        """A step, and how much of it is done where venv.py knows."""
-        what, done, total = (*told, 0, 0)[:3]
-        tell(str(what), int(done), int(total))
-
     try:
-        return str(venv.made(bundle, allow_index=want.allow_index, tell=hear))
+        if why := _uncached():
+            notes.append(f"the environment was not kept, and is made anew each time: {why}")
+            with _installers_in(folder):
+                return str(venv.made(bundle, folder / "environment", allow_index=want.allow_index, tell=tell))
+        return str(venv.made(bundle, allow_index=want.allow_index, tell=tell))
     except BundleError as error:
         hint = "" if "--here" in error.reason else ". To replay with this interpreter's packages: --here"
         raise BundleError(error.reason + hint, place=bundle.place) from error
+
+
+def _uncached() -> str:
+    """Why nothing can be kept in the user's cache folder; "" where it can."""
+    from tape_jupyter.bundle.index import cache
+
+    try:
+        (cache() / "environments").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache() / "environments"):
+            return ""
+    except OSError as error:
+        return f"{cache()}: {error.strerror or error}"
+
+
+@contextmanager
+def _installers_in(folder: Path) -> Iterator[None]:
+    """Their own caches lie in the folder too: they have no other that they can write."""
+    own = {name: str(folder / "installers") for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR") if name not in os.environ}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name in own:
+            os.environ.pop(name, None)
 
 
 @contextmanager
