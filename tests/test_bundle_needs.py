@@ -67,6 +67,13 @@ def test_what_came_from_no_index_is_taken_as_it_is_installed(site):
     assert not [name for name in inside if name.endswith(("RECORD", "direct_url.json", ".pyc"))]
 
 
+def test_what_conda_installed_is_looked_for_in_the_index(site):
+    site(wheel_of("amber", "1.0"), url="file:///croot/amber_17/work")
+    (site.folder / "amber-1.0.dist-info" / "INSTALLER").write_text("conda\n")
+    told = ask(site, "import amber")
+    assert "amber==1.0" in told["distributions"] and not told["local"]
+
+
 def test_of_a_namespace_only_the_part_that_was_imported_is_taken(site, tmp_path):
     project = tmp_path / "project"
     for name in ("src/acme/birds/__init__.py", "src/acme/fish/__init__.py", "notes.txt"):

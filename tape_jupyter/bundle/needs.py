@@ -120,6 +120,8 @@ def _direct(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
 def _kind(dist: importlib.metadata.Distribution) -> str:
     """How it was installed; "" from an index, or by a way that left no trace."""
     told = _direct(dist)
+    if (dist.read_text("INSTALLER") or "").strip() == "conda":
+        return ""  # it tells of the folder that it was built in, on conda's own machine
     if "vcs_info" in told:
         return "repository"
     if "archive_info" in told:
