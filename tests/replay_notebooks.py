@@ -1,6 +1,6 @@
 """Notebooks that others wrote, unmodified: recorded against a provider on loopback, exported, verified, replayed.
 
-    python tests/replay_notebooks.py FOLDER --keep DIR [--env current|lock] [--provider FAKE_PROVIDER.py] [--match TEXT]
+    python tests/replay_notebooks.py FOLDER --keep DIR [--env current|lock] [--provider FAKE_PROVIDER.py] [--match TEXT] [--no-index]
 
 One JSON line a notebook on stdout: {notebook, recorded, exported, verified, replayed, cells: [{number, status, calls,
 digest_recorded, digest_replayed, same}], connections, sha256, error}; a summary as the last. Exit 0 when all cells of all
@@ -93,6 +93,8 @@ def bare(notebook: Path) -> None:
 class Session:
     """One notebook on its way; `line` is what is told of it."""
 
+    no_index = False
+
     def __init__(self, notebook: Path, name: str, keep: Path, env: str, provider: Path) -> None:
         self.notebook, self.keep, self.env, self.provider = notebook, keep, env, provider
         self.slug = re.sub(r"[^\w.-]+", "-", name.removesuffix(".ipynb")).strip("-")
@@ -147,7 +149,8 @@ class Session:
         self.line["recorded"] = True
 
     def export(self) -> None:
-        code, out, err = self._tape("export", str(self.notebook), str(self.bundle), "--allow-differences", "--json")
+        words = ["--allow-differences", "--json", *(["--no-index"] if self.no_index else [])]
+        code, out, err = self._tape("export", str(self.notebook), str(self.bundle), *words)
         if code or not self.bundle.exists():
             raise RuntimeError(err or out)
         self.line["exported"] = True
@@ -213,7 +216,9 @@ def main() -> int:
     parser.add_argument("--env", choices=("current", "lock"), default="current")
     parser.add_argument("--provider", type=Path, default=corpus / "fake_provider.py")
     parser.add_argument("--match", default="", help="only notebooks with this in their path")
+    parser.add_argument("--no-index", action="store_true", help="export without asking a package index for digests")
     options = parser.parse_args()
+    Session.no_index = options.no_index
     options.keep = options.keep.resolve()
     if (options.keep / "sessions").exists():
         parser.error(f"--keep {options.keep}: there are sessions already; give a new folder")

@@ -217,8 +217,8 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
 
 
 def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: list[str]) -> str:
-    """The Python that runs the notebook: this one, or that of an environment made of the lock. That is kept in the cache
-    folder, or made in `folder` where nothing can be kept, which is added to `notes`.
+    """The Python that runs the notebook: this one, or that of an environment made of the lock, which is kept in the
+    cache, or made in `folder` where nothing can be kept: `notes` is told.
     """
     from tape_jupyter.bundle import venv
 
