@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STRUCTURE = (
-    "the tape's own summary below a cell",
+    "the tape's own summary below a cell, and what a cell that is only `%tape export` or `%tape verify` says",
     "execution counts, and `In [n]` in tracebacks",
     "how a stream was cut into messages, and what a carriage return overwrote",
     "how stdout and stderr were interleaved between two displays",
@@ -100,17 +100,17 @@ def words() -> list[str]:
 
 
 def places(folder: Path | None, home: Path | None = None) -> dict[str, str]:
-    """What stands for the folder that a notebook ran in and for its home, longest path first (`lines` takes it)."""
-    named = [(folder, "<folder>"), (home, "<home>")]
+    """What stands for the folder that a notebook ran in and for its home (`lines` takes it). Several may be joined."""
+    named = [(home, "<home>"), (folder, "<folder>")]
     found = {str(form): word for path, word in named if path for form in (path.absolute(), path.resolve())}
-    return dict(sorted(((path, word) for path, word in found.items() if len(path) > 1), key=lambda each: -len(each[0])))
+    return {path: word for path, word in found.items() if len(path) > 1}
 
 
 def forgive(text: str, kind: str, where: Mapping[str, str] = {}) -> str:
     """The text of an output of a kind (a MIME type, "stream" or "error") without what is forgiven."""
     if not kind.startswith(ANY) and kind not in SVG:
         return text
-    for path, word in where.items():
+    for path, word in sorted(where.items(), key=lambda each: -len(each[0])):
         text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", word, text)
     for rule in RULES:
         if kind.startswith(rule.kinds):

@@ -297,6 +297,10 @@ def put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
         last["text"] += content["text"]
     elif kind in ("stream", "display_data", "execute_result", "error"):
         ran.outputs.append({"output_type": kind, **content})
+    elif kind == "update_display_data":
+        for out in ran.outputs:
+            if out.get("transient", {}).get("display_id") == content["transient"]["display_id"]:
+                out["data"] = content["data"]
 
 
 def run_notebook(

@@ -16,6 +16,7 @@ from typing import Any
 from tape_jupyter import headless, outputs
 from tape_jupyter.bundle import alone, caches
 from tape_jupyter.bundle.copies import Tell
+from tape_jupyter.bundle.expected import shown
 from tape_jupyter.bundle.session import Session
 from tape_jupyter.forgiven import places
 
@@ -96,16 +97,17 @@ def judge(saved: Any, out: alone.Out, where: Mapping[str, str]) -> CellProof:
 
 def _judged(saved: Any, out: alone.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:
     name, value = outputs.failure_of(out.outputs)
+    before = shown(saved)
     if not out.ran:
-        return (NOT_RUN, ()) if saved.outputs else ("", ())
+        return (NOT_RUN, ()) if before else ("", ())
     if name in headless.REFUSALS:
         return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
-    if outputs.same(saved.outputs, out.outputs, where):
+    if outputs.same(before, out.outputs, where):
         return "", ()
-    said = outputs.diff(saved.outputs, out.outputs, where)
-    if name and name != outputs.failure_of(saved.outputs)[0]:
+    said = outputs.diff(before, out.outputs, where)
+    if name and name != outputs.failure_of(before)[0]:
         return RAISED, said
-    return (NEVER_RUN if not saved.outputs and saved.execution_count is None else DIFFERS), said
+    return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said
 
 
 def told(found: Proof) -> list[str]:

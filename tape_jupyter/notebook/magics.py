@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
 from tape_jupyter import gap_page, gap_report, listing, override_words, take_words, takes
-from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeError, TapeUsageError
-from tape_jupyter.notebook import deck, lab, paths, rerun, rerun_words, stepping
+from tape_jupyter.errors import BundleError, CassetteError, NotebookUnknown, TapeError, TapeUsageError
+from tape_jupyter.notebook import deck, exporting, lab, paths, rerun, rerun_words, stepping
 from tape_jupyter.notebook.cells import Cells
+from tape_jupyter.notebook.summary import MARK
 from tape_jupyter.notebook.tracebacks import short
 from tape_jupyter.notebook.words import LINE_MODES, SESSION_MODES, USAGE, Word, did_you_mean, parse_line
 
@@ -30,12 +32,14 @@ OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
     "--on-divergence", "--break", "--record",
 )  # fmt: skip
-LATER = ("export", "verify", "prune")
-ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff", "set")
+LATER = ("prune",)
+ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
+        "export", "verify", "set")  # fmt: skip
 LINE_USAGE = (
     f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:6])} [NAME], %tape set KEY=VALUE, "
     f"{rerun_words.PLAN_USAGE}, {rerun_words.USAGE}, "
-    f"%tape {override_words.USAGE}, %tape {take_words.USAGE}, %tape diff A B"
+    f"%tape {override_words.USAGE}, %tape {take_words.USAGE}, %tape diff A B, "
+    "%tape export [PATH] [--redact] [--allow-differences], %tape verify FILE"
 )
 
 
@@ -77,7 +81,7 @@ class TapeMagics(Magics):
         asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
                 "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
                 "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
-                "override": self._override}  # fmt: skip
+                "override": self._override, "export": self._export, "verify": self._verify}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(f"%tape {word[:80]!r} is unknown{did_you_mean(word, known)}. Usage: {LINE_USAGE}")
@@ -124,6 +128,29 @@ class TapeMagics(Magics):
 
     def _rerun(self, line: str) -> None:
         rerun_words.run(self.cells, takes.cassette_of(self._path("")), line, say)
+
+    def _export(self, line: str) -> None:
+        """In a headless run there is nothing to export yet, and a replay has no side effects."""
+        if self.cells.deck.forced:
+            shown("%tape export: not in a headless run; when it is saved: tape export NB")
+            return
+        words, telling = shlex.split(line), Telling(self.shell)
+        notebook = self.cells.notebook()
+        telling.end(exporting.text(exporting.Export(notebook, words).run(telling.step), notebook))
+
+    def _verify(self, line: str) -> None:
+        from tape_jupyter.bundle import verify
+
+        if self.cells.deck.forced:
+            shown("%tape verify: not in a headless run")
+            return
+        words = shlex.split(line)
+        if len(words) != 1:
+            raise TapeUsageError("usage: %tape verify FILE (a bundle: churn.tape.zip, a folder or a URL)")
+        verdict = verify.verify(words[0])
+        shown("\n".join([verdict.place, *(f"  {mark:5} {said}" for mark, said in verdict.lines())]))
+        if not verdict.good:
+            raise BundleError(verdict.problems[0], place=verdict.place)
 
     def _diff(self, line: str) -> None:
         self._takes(f"diff {line}")
@@ -184,6 +211,32 @@ def unquoted(text: str) -> str:
 
 def say(text: str) -> None:
     print(text)  # noqa: T201 - the answer to a magic
+
+
+def shown(text: str, name: str = "", *, again: bool = False) -> None:
+    """Display what the tape says of itself; `again` puts it in the place of what `name` showed."""
+    from IPython.display import publish_display_data
+
+    transient = {"display_id": name} if name else None
+    publish_display_data({"text/plain": text}, metadata=MARK, transient=transient, update=again)  # type: ignore[no-untyped-call]
+
+
+class Telling:
+    """How a long work gets on, in one place below the cell; in a terminal only its end is told."""
+
+    def __init__(self, shell: Any) -> None:
+        self._live, self._name, self._again = hasattr(shell, "kernel"), f"tape-{time.monotonic_ns()}", False
+
+    def step(self, what: str, done: int, total: int) -> None:
+        if self._live:
+            self._show(exporting.step(what, done, total))
+
+    def end(self, text: str) -> None:
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        shown(text, self._name, again=self._again)
+        self._again = self._live
 
 
 def with_short_errors(what: Callable[[str], Any], line: str) -> Any:

@@ -33,7 +33,7 @@ Send = Callable[[Message], None]
 Answer = Callable[["Viewer", Message], Any]
 
 ANSWERS: dict[str, Answer] = {}
-_MODULES = ("viewer_reads", "viewer_edit", "viewer_rerun", "viewer_step")
+_MODULES = ("viewer_reads", "viewer_edit", "viewer_rerun", "viewer_step", "viewer_export")
 _revisions = itertools.count(1)
 PUSHED = 1_000
 """Rows that are pushed at once; where more changed, the view asks for them."""

@@ -1,0 +1,127 @@
+"""Notebook room: an export that is asked for in a kernel. It runs in a process of its own, by `tape export`, so that
+nothing of the kernel's state is in the bundle: what is exported is the notebook as it lies on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from tape_jupyter import airgap
+from tape_jupyter.errors import NotExported, TapeUsageError
+
+Tell = Callable[[str, int, int], None]
+"""Hears what is under way, and how much of it is done (0 of 0 where nobody knows)."""
+
+_PATIENCE = 20.0
+"""Seconds that it gets to put its own kernel away when it is interrupted."""
+
+
+class Export:
+    """One `tape export`. `run` waits for its end; `stop` ends it, from another thread."""
+
+    def __init__(self, notebook: Path, words: Sequence[str] = ()) -> None:
+        self._line = [
+            sys.executable, "-m", "tape_jupyter", "export", str(notebook), *words,
+            "--json", "--progress", "--python", sys.executable,
+        ]  # fmt: skip
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def run(self, tell: Tell) -> dict[str, Any]:
+        """What it says of the bundle that it wrote (`--json`).
+
+        Raises NotExported where a cell differs or a secret was found, TapeUsageError for all else that is in the way.
+        """
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+            process = self._started(said)
+            try:
+                wrong = _heard(process, tell)
+            except BaseException:
+                self.stop()
+                raise
+            finally:
+                _ended(process)
+            said.seek(0)
+            return _result(said.read(), wrong, process.returncode, stopped=self._stopped)
+
+    def _started(self, said: IO[str]) -> subprocess.Popen[str]:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("TAPE_", "JPY_"))}
+        with airgap.unwatched():
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                self._line, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+                errors="replace", env={**environ, "PYTHONIOENCODING": "utf-8"}, start_new_session=True,
+            )  # fmt: skip
+        return self._process
+
+    def stop(self) -> None:
+        """End it: nothing is written."""
+        self._stopped = True
+        if self._process is not None and self._process.poll() is None:
+            with suppress(OSError):
+                self._process.send_signal(signal.SIGINT)
+
+
+def _heard(process: subprocess.Popen[str], tell: Tell) -> list[str]:
+    """Hand its steps on; gives what else it said."""
+    wrong = []
+    for line in process.stderr or ():
+        try:
+            step = json.loads(line)
+            tell(str(step["step"]), int(step["done"]), int(step["total"]))
+        except (ValueError, KeyError, TypeError):
+            wrong.append(line.rstrip("\n"))
+    return wrong
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+def _result(said: str, wrong: Sequence[str], code: int, *, stopped: bool) -> dict[str, Any]:
+    try:
+        told = json.loads(said)
+    except ValueError:
+        told = {}
+    if isinstance(told, Mapping) and told.get("ok"):
+        return dict(told)
+    if stopped or code == 128 + signal.SIGINT:
+        raise TapeUsageError("the export was stopped; nothing was written")
+    if isinstance(told, Mapping) and "why" in told:
+        raise NotExported(str(told["why"]))
+    message = "\n".join(wrong).removeprefix("tape: ").strip()
+    raise TapeUsageError(message or f"the export ended with code {code} and said nothing")
+
+
+def text(told: Mapping[str, Any], notebook: Path) -> str:
+    """What a person reads of a bundle that was written."""
+    saved = datetime.fromtimestamp(notebook.stat().st_mtime).astimezone().strftime("%H:%M:%S")
+    held = "it does NOT repeat itself whole" if told["differences"] else "every cell replayed as saved"
+    lines = [
+        f"{told['path']}: {told['bytes']:,} bytes, {told['cells']} cells, {told['calls']} calls",
+        f"  sha256 {told['sha256']}",
+        f"  {notebook.name} as it was saved at {saved}; {held}, in a fresh kernel; {'; '.join(told['guards'])}",
+        *(f"  {each['count']} x {each['kind']} in {each['where']}, masked" for each in told["redactions"]),
+        *(f"  ! {note}" for note in told["notes"]),
+    ]
+    return "\n".join(lines)
+
+
+def step(what: str, done: int, total: int) -> str:
+    """A step in one line."""
+    return f"tape export: {what}" + (f" ({done} of {total})" if total else "")

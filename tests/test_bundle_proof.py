@@ -1,0 +1,91 @@
+"""How a cell came out in the proof, in words that say what to do."""
+
+import pytest
+from nbformat.v4 import new_code_cell, new_output
+
+from tape_jupyter.bundle import alone, proof
+from tests.exported import churn, whole  # noqa: F401 - fixtures
+
+
+def stream(text):
+    return new_output("stream", name="stdout", text=text)
+
+
+def error(name, value="no"):
+    return new_output("error", ename=name, evalue=value, traceback=[f"{name}: {value}"])
+
+
+def judged(saved, given, *, ran=True, count=1):
+    cell = new_code_cell("ask()", outputs=saved, execution_count=count)
+    return proof.judge(cell, alone.Out(3, 5, "ask()", tuple(given), 0.1, ran), {})
+
+
+@pytest.mark.parametrize(
+    ("saved", "given", "why"),
+    [
+        ([stream("a")], [stream("a")], ""),
+        ([error("ValueError")], [error("ValueError")], ""),
+        ([stream("a")], [stream("b")], proof.DIFFERS),
+        ([stream("a")], [error("ValueError")], proof.RAISED),
+        ([error("ValueError", "no")], [error("ValueError", "yes")], proof.DIFFERS),
+        ([error("ValueError")], [stream("a")], proof.DIFFERS),
+        ([stream("a")], [error("UnmatchedCall", "POST x is not on the tape")], proof.MISSED),
+        ([error("UnmatchedCall")], [error("UnmatchedCall")], proof.MISSED),
+        ([], [error("BlockedConnection", "to 1.2.3.4")], proof.UNTAPED),
+    ],
+)
+def test_a_cell_is_as_saved_or_it_is_said_why_not(saved, given, why):
+    cell = judged(saved, given)
+    assert cell.why == why and bool(cell.said) == bool(why)
+    assert cell.text() == f"[3] ask(): {why}"
+
+
+def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
+    assert judged([], [stream("a")], count=None).why == proof.NEVER_RUN
+    assert judged([], [], count=None).why == ""
+    assert judged([stream("a")], [], ran=False).why == proof.NOT_RUN
+    assert judged([], [], ran=False).why == ""
+
+
+@pytest.mark.parametrize(
+    ("why", "advice"),
+    [
+        (proof.MISSED, "record that cell again"),
+        (proof.UNTAPED, "put %%tape record on the cells that go to the network"),
+        (proof.NEVER_RUN, "run the whole notebook and save it"),
+        (proof.DIFFERS, "from its first cell to its last"),
+    ],
+)
+def test_what_is_told_ends_with_what_to_do(why, advice):
+    found = proof.Proof((proof.CellProof(1, "a"), proof.CellProof(2, "b", why, ("-1", "+2"))), ())
+    told = proof.told(found)
+    assert "(1 of 2 cells), nothing was written" in told[0] and told[1] == f"  [2] b: {why}"
+    assert told[2:4] == ["      -1", "      +2"]
+    assert advice in told[-1] and "--allow-differences" in told[-1]
+
+
+def test_a_scratch_folder_goes_whatever_was_left_in_it():
+    with proof.scratch() as place:
+        locked = place / proof.PLACE / "locked"
+        locked.mkdir(parents=True)
+        (locked / "file").write_text("1")
+        locked.chmod(0)
+    assert not place.exists()
+
+
+def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(churn):
+    import nbformat
+
+    from tape_jupyter.bundle.export import Options, export
+    from tape_jupyter.errors import NotExported
+
+    node = nbformat.read(churn, as_version=4)
+    node.cells[1].source = node.cells[1].source.replace("ask('one')", "ask('another')")
+    node.cells[3].source = "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')"
+    node.cells[1].outputs, node.cells[1].metadata["tags"] = [error("ValueError")], ["raises-exception"]
+    nbformat.write(node, churn)
+    with pytest.raises(NotExported) as caught:
+        export(churn, options=Options(ask_index=False))
+    assert f"print('said:', text): {proof.MISSED}" in str(caught.value)
+    assert "recorded: 'one'" in str(caught.value) and "now:      'another'" in str(caught.value)
+    assert "[4] import urllib.request" in str(caught.value)
