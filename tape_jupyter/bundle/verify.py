@@ -148,23 +148,11 @@ def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
     for name in it.names("lock"):
         if name.endswith(".toml"):
             try:
-                yield from (f"{name}: {each}" for each in _folded(locked.oddities(it.read(name))))
+                yield from (f"{name}: {each}" for each in locked.oddities(it.read(name)))
             except BundleError as error:
                 problems.append(f"{name} cannot be used: {error.reason}")
     if not it.manifest.lock.hashed and it.manifest.lock.why:
-        yield f"its maker says why the packages have no digests: {it.manifest.lock.why}"
-
-
-_NO_DIGEST = " has no digest: "
-
-
-def _folded(oddities: list[str]) -> Iterator[str]:
-    """Many packages of which the same is said are one line."""
-    bare = [each.partition(_NO_DIGEST)[0] for each in oddities if _NO_DIGEST in each]
-    yield from (each for each in oddities if len(bare) < 2 or _NO_DIGEST not in each)
-    if len(bare) > 1:
-        some = ", ".join(bare[:3]) + (", ..." if len(bare) > 3 else "")
-        yield f"{len(bare)} packages have no digest, whatever the index gives is installed: {some}"
+        yield f"its maker says why not all packages have digests: {it.manifest.lock.why}"
 
 
 def _left_out(it: Bundle) -> Iterator[str]:
