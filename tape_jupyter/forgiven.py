@@ -70,6 +70,10 @@ _svg_date = _put(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
 _svg_ids = _renamed(r"\bid=\"([a-zA-Z]{1,2}[0-9a-f]{10})\"")
 
 RULES = (
+    Rule(
+        "the line that `%tape record` and other modes print", ("stream",),
+        _put(r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""),
+    ),
     Rule("memory addresses (`at 0x7f3a10`)", ANY, _put(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
     Rule(
         "the folders of files in tracebacks and warnings (their names and lines count)", ("stream", "error"),

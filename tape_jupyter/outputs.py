@@ -94,7 +94,9 @@ def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iter
 def _streams(streams: dict[str, str], where: Mapping[str, str]) -> Iterator[str]:
     """Both streams between two displays: each in its order, their interleaving is a race."""
     for name in sorted(streams, reverse=True):
-        yield from _headed(name, forgive(_overwritten(streams[name]), "stream", where))
+        text = forgive(_overwritten(streams[name]), "stream", where)
+        if text or not streams[name]:
+            yield from _headed(name, text)
     streams.clear()
 
 

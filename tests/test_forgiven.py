@@ -29,6 +29,11 @@ def error(*lines):
 
 PLOTLY = '<div id="{0}"></div><script>Plotly.newPlot("{0}", [{1}])</script>'
 FORGIVEN = {
+    "which mode the tape is in": (
+        stream("tape record: every following cell goes live and is recorded\n"),
+        stream("TAPE_MODE=replay wins: %tape record is ignored\n"),
+    ),
+    "that there is a mode": (stream("tape record: every following cell goes live and is recorded\n"), []),
     "an address": (stream("<C object at 0x7f01a2b3>\n"), stream("<C object at 0x55d0>\n")),
     "an address in HTML": (html("&lt;C at 0x7f01a2b3&gt;"), html("&lt;C at 0x7f01a2b4&gt;")),
     "where a package lies": (
@@ -70,6 +75,7 @@ FORGIVEN = {
     ),
 }  # fmt: skip
 KEPT = {
+    "what a program says of tapes": (stream("tape recorder: 3\n"), stream("tape recorder: 4\n")),
     "a number in hexadecimal": (stream("0x7f01a2b3\n"), stream("0x7f01a2b4\n")),
     "a line of a traceback": (error("File /a/sdk.py:120, in post"), error("File /a/sdk.py:121, in post")),
     "the name of a file": (error("File /a/sdk.py:120, in post"), error("File /a/other.py:120, in post")),
