@@ -114,3 +114,10 @@ def test_the_project_is_found_only_by_its_own_interpreter(tmp_path):
     assert alone.environment(tmp_path)["PYTHONPATH"] == str(ROOT)
     other = alone.environment(tmp_path, "/somewhere/venv/bin/python")
     assert "PYTHONPATH" not in other and other["PATH"].startswith("/somewhere/venv/bin" + os.pathsep)
+
+
+def test_cells_that_a_run_all_never_reached_are_not_run_in_a_replay(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "1 / 0", "open('reached', 'w').close()")
+    headless.record(path, lambda *_: None, lambda _: None)
+    outs, _ = run(path, tmp_path)
+    assert [out.ran for out in outs] == [True, False] and not (tmp_path / "reached").exists()

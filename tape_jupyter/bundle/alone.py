@@ -31,6 +31,7 @@ from tape_jupyter.outputs import failure_of
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
+    from nbformat import NotebookNode
 
 KEPT = (
     "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "TERM", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
@@ -70,7 +71,8 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Out:
     """What a code cell gave. `number` counts code cells from 1, `index` all cells from 0; outputs as notebooks have
-    them. `ran` is false after a cell that raised, as with Run All, unless it had raised when it was saved.
+    them. `ran` is false after a cell that raised, as with Run All, unless it had raised when it was saved: then those
+    that were run after it are run, and the others are not.
     """
 
     number: int
@@ -224,22 +226,30 @@ def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
     env = {**environment(job.home, job.python), "PYTHONHASHSEED": hash_seed(path), **job.variables}
     if job.take:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
-    stopped = False
+    stopped = raised = False
     with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
         _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless.title_of(cell.source)
-            if stopped:
+            if stopped or (raised and never_run(cell, notebook)):
                 yield Out(number, index, title, ran=False)
                 continue
             starting(number, len(cells), title)
             raised_before = bool(failure_of(cell.outputs)[0])
+            raised = raised or raised_before
             began = time.perf_counter()
             stopped = not headless.execute(client, cell, index) and not raised_before
             yield Out(number, index, title, tuple(cell.outputs), time.perf_counter() - began)
         if job.after:
             _silently(client, f"__import__('pathlib').Path({str(_handed(job))!r}).write_text({job.after}, 'utf-8')")
+
+
+def never_run(cell: NotebookNode, notebook: NotebookNode) -> bool:
+    """Whether the saved cell was not run, as those after one that raised in a Run All: others have their count."""
+    code = [each for each in notebook.cells if each.cell_type == "code"]
+    counted = any(each.get("execution_count") is not None for each in code)
+    return counted and cell.get("execution_count") is None and not cell.get("outputs")
 
 
 def hash_seed(notebook: Path) -> str:

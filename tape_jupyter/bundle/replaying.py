@@ -300,7 +300,7 @@ class _Judge:
         import nbformat
 
         text = bundle.read(bundle.manifest.notebook).decode("utf-8")
-        self._saved = nbformat.reads(text, as_version=4).cells  # type: ignore[no-untyped-call]
+        self._notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         self._expected = {each.number: each for each in bundle.manifest.cells}
         self._known = {each.cell for each in bundle.manifest.differences}
         self._where = places(notebook.parent, home)
@@ -308,14 +308,15 @@ class _Judge:
         self.cells: list[BundleCell] = []
 
     def hear(self, out: Out) -> None:
-        saved = self._saved[out.index]
+        saved = self._notebook.cells[out.index]
         wanted = self._expected.get(out.number) or _unsaid(out, saved)
         self.cells.append(self._judged(out, saved, wanted))
         self._told(self.cells[-1])
 
     def _judged(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
-        given = expected.digest(out.outputs, self._where) if out.ran else ""
-        status, said = _status(out, wanted, given)
+        ran = out.ran or alone.never_run(saved, self._notebook)  # what was never run has nothing to give
+        given = expected.digest(out.outputs, self._where) if ran else ""
+        status, said = _status(out, wanted, given) if ran else ("not run", ())
         differences = (
             comparing.compare(saved.outputs, out.outputs, self._where)
             if status in ("differs", "failed", "missed")
@@ -338,8 +339,6 @@ def _unsaid(out: Out, saved: Any) -> Expected:
 
 def _status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:
     name, value = outputs.failure_of(out.outputs)
-    if not out.ran:
-        return "not run", ()
     if name in REFUSALS and wanted.raises != name:
         return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))
     if given == wanted.outputs:
