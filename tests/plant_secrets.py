@@ -118,7 +118,9 @@ class Session:
 
     def _call(self, pool: Any, provider: Provider, path: str, answer: Scripted, more: str = "", **body: Any) -> None:
         provider.script(path + more.partition("?")[0], answer)
-        reply = pool.request("POST", provider.url + path + more, json=body or {"q": path}, retries=False, preload_content=False)
+        reply = pool.request(
+            "POST", provider.url + path + more, json=body or {"q": path}, retries=False, preload_content=False
+        )
         while reply.read(64):
             pass
 
@@ -149,9 +151,17 @@ class Session:
             if form == 0:
                 event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
             elif form == 1:
-                event = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": piece}}
+                event = {
+                    "type": "content_block_delta",
+                    "index": 1,
+                    "delta": {"type": "input_json_delta", "partial_json": piece},
+                }
             elif form == 2:
-                event = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": piece}}]}
+                event = {
+                    "id": "c",
+                    "object": "chat.completion.chunk",
+                    "choices": [{"index": 0, "delta": {"content": piece}}],
+                }
             elif form == 3:
                 event = {"message": {"role": "assistant", "content": piece}, "done": n == len(pieces) - 1}
             else:
@@ -180,19 +190,36 @@ class Session:
         for n, plant in enumerate(self.at["source"]):
             literal = f'"""{plant.told}"""'
             source = f"# cell {n}\nvalue = r{literal}\n" if n % 2 else f"call(note={json.dumps(plant.told)})\n"
-            cells.append({"cell_type": "code", "metadata": {}, "source": source.splitlines(keepends=True), "outputs": []})
+            cells.append(
+                {"cell_type": "code", "metadata": {}, "source": source.splitlines(keepends=True), "outputs": []}
+            )
         for n, plant in enumerate((*self.at["output"], *self.at["environment"])):
-            cells.append({"cell_type": "code", "metadata": {}, "source": "show()", "outputs": [self._output(n, plant.told)]})
+            cells.append(
+                {"cell_type": "code", "metadata": {}, "source": "show()", "outputs": [self._output(n, plant.told)]}
+            )
         book = {"cells": cells, "metadata": {"title": "churn"}, "nbformat": 4, "nbformat_minor": 5}
         return json.dumps(book, indent=1).encode()
 
     def _output(self, n: int, told: str) -> dict[str, Any]:
         if n % 4 == 0:
-            return {"output_type": "stream", "name": "stdout", "text": f"first\n{told}\nlast\n".splitlines(keepends=True)}
+            return {
+                "output_type": "stream",
+                "name": "stdout",
+                "text": f"first\n{told}\nlast\n".splitlines(keepends=True),
+            }
         if n % 4 == 1:
-            return {"output_type": "display_data", "metadata": {}, "data": {"text/html": f"<table><td>{told}</td></table>"}}
+            return {
+                "output_type": "display_data",
+                "metadata": {},
+                "data": {"text/html": f"<table><td>{told}</td></table>"},
+            }
         if n % 4 == 2:
-            return {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": {"application/json": {"deep": [{"value": told}]}}}
+            return {
+                "output_type": "execute_result",
+                "execution_count": 1,
+                "metadata": {},
+                "data": {"application/json": {"deep": [{"value": told}]}},
+            }
         return {"output_type": "error", "ename": "E", "evalue": told, "traceback": ["line", f"E: {told}"]}
 
     def _data(self) -> dict[str, bytes]:
@@ -227,7 +254,9 @@ def batch(number: int, planted: list[Plant], keep: Path, seed: int) -> dict[str,
         content = session.make()
         secrets = known.here(folder, session.environ, Path(temporary))
         hits = list(leaks.hunt(content, secrets))
-        missed = [plant for plant in planted if not any(_same(hit.value, plant) for hit in hits)]
+        told = [text for value in {hit.value for hit in hits} for text in opened(value.encode())]
+        cores = Search(planted).found(b"\n\0\n".join(told))
+        missed = [plant for plant in planted if not cores.intersection(plant.cores)]
         clean = redaction.redact(content, secrets)
         laid = Path(temporary) / "laid"
         for path, data in clean.content.items():
@@ -258,12 +287,6 @@ def _bytes(data: bytes | Path) -> bytes:
     return data if isinstance(data, bytes) else data.read_bytes()
 
 
-def _same(value: str, plant: Plant) -> bool:
-    """Whether what was found is the plant, in whatever spelling it was found."""
-    search = Search([plant])
-    return bool(search.found(value.encode()) or any(search.found(text) for text in opened(value.encode())[1:]))
-
-
 def _page(tape: Path) -> bytes:
     from tape_jupyter import page
     from tape_jupyter.cassette import Cassette
@@ -288,8 +311,9 @@ def searched(files: dict[str, bytes], planted: list[Plant]) -> list[tuple[Plant,
                 target.write_bytes(data)
         for tape in Path(temporary).rglob("*.tape.yaml"):
             texts += [(tape.name, text) for text in said(tape)]
-    found = [(name, search.found(text)) for name, text in texts]
-    return [(plant, name) for name, cores in found for plant in planted if cores.intersection(plant.cores)]
+    names = dict.fromkeys(name for name, _ in texts)
+    found = {name: search.found(b"\n\0\n".join(text for other, text in texts if other == name)) for name in names}
+    return [(plant, name) for name, cores in found.items() for plant in planted if cores.intersection(plant.cores)]
 
 
 def unzipped(bundle: Path) -> dict[str, bytes]:
@@ -312,7 +336,7 @@ def said(tape: Path) -> Iterator[bytes]:
         yield repr(reply.headers).encode()
         body = decoded(reply.body, reply.header("content-encoding"))
         yield from opened(body)
-        yield streamed(body)
+        yield from opened(streamed(body))
 
 
 def streamed(body: bytes) -> bytes:
@@ -344,12 +368,17 @@ def streamed(body: bytes) -> bytes:
 def whole(number: int, keep: Path, seed: int) -> dict[str, Any]:
     """A notebook that a kernel recorded, through the command, with its proofs: refused, then masked."""
     rng = random.Random(seed * 7919 + number)
-    planted = [Plant(kind, "plain", place, *made(kind, rng)) for kind, place in (("github", "source"), ("slack bot", "data"), ("stripe", "body"))]
+    planted = [
+        Plant(kind, "plain", place, *made(kind, rng))
+        for kind, place in (("github", "source"), ("slack bot", "data"), ("stripe", "body"))
+    ]
     token, bot, key = (plant.text for plant in planted)
     with tempfile.TemporaryDirectory() as temporary:
         folder, home = Path(temporary) / "work", Path(temporary) / "home"
         home.mkdir()
-        env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ} | {"HOME": str(home)}
+        env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ} | {
+            "HOME": str(home)
+        }
         (folder / "data").mkdir(parents=True)
         (folder / "data" / "notes.csv").write_text(f"who,note\nAda,{bot}\n")
         reply = json.dumps({"content": [{"type": "text", "text": f"use {key}"}]}).encode()
@@ -370,12 +399,24 @@ def whole(number: int, keep: Path, seed: int) -> dict[str, Any]:
         refused = plain.returncode == 1 and not goal.exists()
         told = any(plant.text in plain.stdout + plain.stderr for plant in planted)
         masked = _tape(["export", str(path), str(goal), "--no-index", "--redact"], env)
-    line = {"whole": number, "planted": len(planted), "refused": refused, "told": told, "exported": masked.returncode == 0}
+    line = {
+        "whole": number,
+        "planted": len(planted),
+        "refused": refused,
+        "told": told,
+        "exported": masked.returncode == 0,
+    }
     if masked.returncode:
         return {**line, "leaked": 0, "said": (masked.stdout + masked.stderr)[-2000:]}
     leaked = searched(unzipped(goal), planted)
     rows = [plant.row(bundle=goal.name) for plant in planted]
-    return {**line, "leaked": len(leaked), "leaks": [[p.kind, p.place, where] for p, where in leaked], "bundle": goal.name, "rows": rows}
+    return {
+        **line,
+        "leaked": len(leaked),
+        "leaks": [[p.kind, p.place, where] for p, where in leaked],
+        "bundle": goal.name,
+        "rows": rows,
+    }
 
 
 def _notebook_of(path: Path, cells: tuple[str, ...]) -> Path:
@@ -422,14 +463,18 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", help="a folder for the bundles and planted.json")
     parser.add_argument("--count", type=int, default=len(KINDS) * len(ENCODINGS) * len(PLACES))
-    parser.add_argument("--whole", type=int, default=2, help="sessions that go through `tape export`, with their proofs")
+    parser.add_argument(
+        "--whole", type=int, default=2, help="sessions that go through `tape export`, with their proofs"
+    )
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as temporary:
         keep = Path(asked.keep or temporary).resolve()
         summary = run(asked.seed, asked.count, keep, asked.whole, lambda line: print(json.dumps(line), flush=True))
     print(json.dumps(summary))
     good = summary["refused"] == summary["batches"] + summary["whole"] and not summary["failed"]
-    return 0 if good and not summary["leaked"] and not summary["missed"] and summary["seen"] == summary["planted"] else 1
+    return (
+        0 if good and not summary["leaked"] and not summary["missed"] and summary["seen"] == summary["planted"] else 1
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import zlib
 from dataclasses import asdict, dataclass
 from urllib.parse import quote, unquote_to_bytes
 
+import numpy as np
+
 LETTERS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -61,12 +63,19 @@ def b64url(data: bytes) -> str:
 def pem(rng: random.Random) -> tuple[str, list[str]]:
     body = base64.b64encode(rng.randbytes(400)).decode()
     lines = [body[i : i + 64] for i in range(0, len(body), 64)]
-    return "-----BEGIN PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----\n", [n for n in lines if len(n) > 40]
+    return "-----BEGIN PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----\n", [
+        n for n in lines if len(n) > 40
+    ]
 
 
 def account(rng: random.Random) -> tuple[str, list[str]]:
     key, cores = pem(rng)
-    told = {"type": "service_account", "project_id": "churn-1", "private_key_id": drawn(rng, HEX, 40), "private_key": key}
+    told = {
+        "type": "service_account",
+        "project_id": "churn-1",
+        "private_key_id": drawn(rng, HEX, 40),
+        "private_key": key,
+    }
     return json.dumps(told), cores
 
 
@@ -148,36 +157,36 @@ ENCODINGS = {
 
 def spelled(core: str) -> set[bytes]:
     """The core as it may stand in bytes; base64 wherever it begins in what was encoded."""
-    data = core.encode()
-    ways = {core, json.dumps(core)[1:-1], quote(core, safe=""), quote(core), data.hex(), data.hex().upper()}
-    ways |= {ENCODINGS[name](core) for name in ("url", "json", "html")} | {ENCODINGS["url"](core).lower(), core[::-1]}
-    ways |= {ENCODINGS["json"](core).replace("\\", "\\\\"), "".join(f"&#x{ord(c):x};" for c in core)}
-    for shift in range(3):
-        inner = base64.b64encode(b"\0" * shift + data).decode()[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
-        ways |= {inner, inner.replace("+", "-").replace("/", "_")}
+    ways = {json.dumps(core)[1:-1], quote(core), core[::-1]}
+    for form in {core, quote(core, safe="")}:
+        data = form.encode()
+        ways |= {form, data.hex(), data.hex().upper(), ENCODINGS["url"](form), ENCODINGS["url"](form).lower()}
+        ways |= {ENCODINGS["json"](form), ENCODINGS["json"](form).replace("\\", "\\\\"), ENCODINGS["html"](form)}
+        for shift in range(3):
+            inner = base64.b64encode(b"\0" * shift + data).decode()[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+            ways |= {inner, inner.replace("+", "-").replace("/", "_")}
     return {way.encode() for way in ways} | {core.encode("utf-16-le"), core.encode("utf-16-be")}
 
 
-LEAD = 8
-
-
 class Search:
-    """Many cores, looked for in many texts: by what they begin with, then whole."""
+    """Many cores, looked for in much data: by the eight bytes that each spelling begins with, then whole."""
 
     def __init__(self, plants: list[Plant]) -> None:
-        self.needles: dict[bytes, set[tuple[bytes, str]]] = {}
+        self.ways: dict[int, set[tuple[bytes, str]]] = {}
         for plant in plants:
             for core in plant.cores:
                 for way in spelled(core):
-                    self.needles.setdefault(way[:LEAD], set()).add((way, core))
+                    self.ways.setdefault(int.from_bytes(way[:8], "little"), set()).add((way, core))
+        self.leads = np.array(sorted(self.ways), dtype="<u8")
 
     def found(self, data: bytes) -> set[str]:
         """The cores that stand in the data, in any spelling."""
-        hits = set()
-        for lead, ways in self.needles.items():
-            if lead in data:
-                hits |= {core for way, core in ways if way in data}
-        return hits
+        leads: set[int] = set()
+        for start in range(min(8, max(0, len(data) - 7))):
+            words = np.frombuffer(data, dtype="<u8", offset=start, count=(len(data) - start) // 8)
+            at = np.searchsorted(self.leads, words)
+            leads.update(words[self.leads[np.minimum(at, len(self.leads) - 1)] == words].tolist())
+        return {core for lead in leads for way, core in self.ways[lead] if way in data}
 
 
 def opened(data: bytes) -> list[bytes]:

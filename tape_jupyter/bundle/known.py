@@ -94,11 +94,12 @@ def credentials(text: str) -> Iterator[tuple[str, str]]:
         plain = value.strip().strip("\"'")
         if (names_a_secret(name) or _CREDENTIAL.search(name)) and not plainly_none(plain) and " " not in plain:
             yield name.rpartition("/")[2], plain
+    if re.fullmatch(r"\S{16,300}", text.strip()) and not plainly_none(text.strip()):
+        yield "token", text.strip()  # a file that is nothing but a token
     for line in text.splitlines():
-        if (line.count(":") == 4 and "//" not in line) or (len(text) < 300 and line == text.strip()):
-            value = line.rpartition(":")[2].strip()  # a line of .pgpass; a file that is nothing but a token
-            if shapes.random_like(value) and re.fullmatch(r"\S{8,}", value):
-                yield "token", value
+        value = line.rpartition(":")[2].strip()
+        if line.count(":") == 4 and "//" not in line and re.fullmatch(r"\S{8,}", value):  # .pgpass
+            yield "password", value
 
 
 def _fields(text: str) -> Iterable[tuple[str, str]]:

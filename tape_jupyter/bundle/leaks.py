@@ -17,6 +17,7 @@ from tape_jupyter.bundle.passages import Passage
 from tape_jupyter.secrets import Secrets, plainly_none
 
 NAME = "a file's name"
+_KNOWN = "known "
 _BETWEEN = "\n\x1e\n"
 _BLOCK = 65536  # characters that are asked about at once
 _CONTEXT = 48  # characters before a stretch of base64 that may say what it is: `AccountKey=`
@@ -96,11 +97,14 @@ def _in(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
     """The secrets of passages, and of what is wrapped in them; of two that overlap the longer."""
     layer = [_Stretch(passage, None, 0, passage.text) for passage in found if len(passage.text) >= spellings.SHORT]
     seen: set[tuple[int, int, str]] = set()
+    named: set[tuple[int, str]] = set()
     for level in range(unwrapping.DEPTH + 1):
         for stretch, offset, kind, value in _search(layer, known):
             at = offset if stretch.offset is None else stretch.offset
-            name = (id(stretch.passage), at, value)
-            if name not in seen:
+            name, again = (id(stretch.passage), at, value), (id(stretch.passage), kind)
+            if kind.startswith(_KNOWN) and level == 0:
+                named.add(again)  # known values are found in their encodings as well: not once more inside
+            if name not in seen and (level == 0 or again not in named):
                 seen.add(name)
                 yield Hit(path, stretch.passage.place(at), kind, value)
         if level < unwrapping.DEPTH and layer:
@@ -149,7 +153,7 @@ def _known(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
         if by_field and shapes.is_strong(value):
             yield start, end, f"field {name}"
         elif not by_field and not plainly_none(value):
-            yield start, end, f"known {name}"
+            yield start, end, f"{_KNOWN}{name}"
 
 
 def _widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:

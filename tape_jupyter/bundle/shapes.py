@@ -188,7 +188,13 @@ def _is_assigned(value: str) -> bool:
     """A value that somebody gave to a name like `api_key`: strong, and no path, address or other name."""
     kinds = (any(c.isdigit() for c in value), any(c.isalpha() for c in value))
     plain = all(kinds) and entropy(value) >= min(3.0, 0.8 * math.log2(len(value))) and not is_example(value)
-    return plain and not re.match(r"https?:|/|\.|[\w.]+[(\[]|os\.|env|\{|\$", value)
+    return plain and not _CODE.match(value)
+
+
+_CODE = re.compile(
+    r"https?:|/|\.|[\w.]+[(\[]|os\.|env|\{|\$"  # an address, a path, a call, a variable
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|[a-z]+(?:_[a-z]+|_\d{1,3})+\Z|[A-Z]+(?:_[A-Z]+|_\d{1,3})+\Z"  # a name
+)
 
 
 def is_strong(value: str) -> bool:

@@ -27,6 +27,7 @@ _BASE64 = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}(?:(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|\\n)[A-Za-z0-9+/_-]+)*={0,2}"
 )
 _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}(?![0-9A-Fa-f])")
+_WORD = re.compile("[a-z]+|[0-9a-f]+|[0-9A-F]+")  # a long word is no base64, nor is hex
 _SLASH, _PATH, _SHORT = re.compile("/"), 64, 8192
 _BREAKS = re.compile(r"\r?\n|\\n")
 _GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
@@ -58,7 +59,7 @@ def runs(text: str) -> Iterator[Wrapped]:
 def _base64(start: int, whole: str) -> Iterator[Wrapped]:
     """What it means read from each of its first four characters: letters before it may be glued to it."""
     letters = _BREAKS.sub("", whole).rstrip("=")
-    if len(letters) >= LEAST and not (letters.isalpha() and letters.islower()):  # a long word is none
+    if len(letters) >= LEAST and not _WORD.fullmatch(letters):
         plain = letters.translate(_FROM_URL)
         for shift in range(4):
             data = base64.b64decode(plain[shift : len(plain) - (len(plain) - shift) % 4] + _rest(plain, shift))
