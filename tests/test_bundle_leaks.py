@@ -61,7 +61,7 @@ def places(text, rng, folder):
     yield "source", lambda: {"session/n.ipynb": notebook(cell(f"ask(r'''{text}''')"))}
     yield (
         "output",
-        {
+        lambda: {
             "session/n.ipynb": notebook(
                 cell("x", {"output_type": "stream", "name": "stdout", "text": ["a\n", text + "\n"]})
             )
@@ -69,7 +69,7 @@ def places(text, rng, folder):
     )
     yield (
         "html",
-        {
+        lambda: {
             "session/n.ipynb": notebook(
                 cell("x", {"output_type": "display_data", "data": {"text/html": f"<p>{text}</p>"}, "metadata": {}})
             )
@@ -89,7 +89,7 @@ def places(text, rng, folder):
     yield "tool", lambda: taped(folder / "4", (FunctionCall("look_up", {"note": text}), Value(freeze([text]))))
     yield (
         "header",
-        taped(folder / "5", (request({"q": 3}), Reply(200, (("x-trace", text.replace("\n", " ")),), (b"{}",), (0.1,)))),
+        lambda: taped(folder / "5", (request({"q": 3}), Reply(200, (("x-trace", text.replace("\n", " ")),), (b"{}",), (0.1,)))),
     )
     yield "long", lambda: taped(folder / "6", (request({"q": "filler " * 12000 + text}), reply()))
 
