@@ -226,13 +226,14 @@ def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
     env = {**environment(job.home, job.python), "PYTHONHASHSEED": hash_seed(path), **job.variables}
     if job.take:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
+    unrun = {index for index, cell in cells if never_run(cell, notebook)}
     stopped = raised = False
     with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
         _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless.title_of(cell.source)
-            if stopped or (raised and never_run(cell, notebook)):
+            if stopped or (raised and index in unrun):
                 yield Out(number, index, title, ran=False)
                 continue
             starting(number, len(cells), title)
