@@ -108,7 +108,10 @@ def random_like(value: str) -> bool:
 
 
 def is_example(value: str) -> bool:
-    return _EXAMPLE.search(value) is not None or plainly_none(value)
+    return _EXAMPLE.search(value) is not None or (len(value) < _LONG and plainly_none(value))
+
+
+_LONG = 24  # characters: "my-" and the like begin what people write, and now and then what was drawn
 
 
 def entropy(value: str) -> float:
@@ -246,7 +249,7 @@ SHAPES: tuple[Shape, ...] = (
     _token("openai-key", "sk-", r"[A-Za-z0-9]{32,64}", mixed, _EDGE),
     _token("openrouter-key", "sk-or-v1-", f"{_HEX}{{64}}"),
     _token("langfuse-key", "sk-lf-", f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
-    _token("google-api-key", "AIza", f"{_W}{{35}}", mixed),
+    _token("google-api-key", "AIza", f"{_W}{{35}}"),
     _token("google-oauth-secret", "GOCSPX-", f"{_W}{{28}}"),
     _token("google-oauth-token", "ya29. 1//0", f"{_W}{{30,}}", mixed, _EDGE),
     _token("aws-access-key-id", "AKIA ASIA ABIA ACCA", "[A-Z2-7]{16}"),
