@@ -117,7 +117,7 @@ declare module "@jupyterlab/notebook" {
     readonly content: Notebook;
     readonly context: {
       readonly path: string;
-      readonly localPath: string;
+      readonly localPath: string; save(): Promise<void>;
       readonly ready: Promise<void>;
       readonly pathChanged: ISignal<unknown, string>;
     };

@@ -129,6 +129,7 @@ class Page {
       this.#step({ breaks: ask.breaks, record: ask.record }).then(() => door.answer(ask, {}), (error: unknown) => door.refuse(ask, (error as Error).message));
       return;
     }
+    if (ask.about === "export" && !ask.look) { this.#panel.context.save().then(() => wire.send(ask), (error: unknown) => door.refuse(ask, (error as Error).message)); return; }
     if (ask.about !== "select") { wire.send(ask); return; }
     const { cell } = ask;
     if (typeof cell === "string") void loadLate().then(({ showCell }) => showCell(this.#panel, cell));

@@ -294,3 +294,18 @@ export interface StepFrame {
 }
 export interface StepVariables { variables: { name: string; type: string; text: string; whole: boolean }[]; total: number }
 export interface StepCompared { variables: { name: string; before: string; after: string }[]; note: string }
+
+// ---------------------------------------------------------------- about: "export" {path?, redact?, allow_differences?}
+// -> Exporting; with {look: true} how the last one stands; "export.stop" {} -> {}; tell "export": Exporting. The notebook
+// is exported as it is saved: a door that can save it does so first.
+
+export interface Exporting {
+  state: "idle" | "running" | "done" | "failed";
+  step: string; done: number; total: number;
+  /** Of the end: what there is to read. */
+  text: string; path: string; sha256: string;
+  /** Cells differ: it is marked so, or was not made. */
+  differs: boolean;
+  /** It was not made, since a secret was found. */
+  secret: boolean;
+}

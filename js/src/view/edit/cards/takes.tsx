@@ -4,6 +4,7 @@ import type { Take } from "../../protocol.ts";
 import type { TakesProps } from "../island.tsx";
 import { Alert, useDoing } from "../small.tsx";
 import type { Work } from "../work.ts";
+import { Export } from "./exporting.tsx";
 
 export function Takes({ work, session, able, onClose }: TakesProps) {
   const list = useRef<HTMLDivElement>(null);
@@ -28,6 +29,7 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
     {!session.takes.length && <p class="tape-dim">No takes yet: edit a reply, and its change becomes one.</p>}
     {now && able.override && <TakeActions work={work} take={now.name} isDefault={session.default_take === now.name} onPlan={able.rerun ? onClose : undefined} />}
     <Alert text={wrong} />
+    {able.override && <Export work={work} />}
   </div>;
 }
 
