@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -27,9 +28,10 @@ EVIL = b"<script>evil()</script>"
 
 
 @pytest.fixture(autouse=True)
-def scripts(monkeypatch):
-    """Stand in for the built bundle: this is about how the page is sent."""
+def scripts(monkeypatch, tmp_path_factory):
+    """Stand in for the built bundle: this is about how the page is sent. Pages that are left as files go with the tests'."""
     monkeypatch.setattr(page, "script", lambda name: f"// {name}\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("left")))
 
 
 @pytest.fixture

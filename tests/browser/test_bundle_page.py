@@ -2,6 +2,7 @@
 
 import re
 import socket
+import tempfile
 
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +30,13 @@ def evil(tmp_path_factory):
     return written(folder, content, said)
 
 
-def test_nothing_runs_in_the_page_that_is_sent(evil, page, tmp_path):
+@pytest.fixture(autouse=True)
+def left(monkeypatch, tmp_path):
+    """Where pages go that are left as files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_nothing_runs_in_the_page_that_is_sent(evil, page):
     with opening.recordings(evil) as (_, cassettes), opening.Pages(cassettes[0]).served() as address:
         watch, answers = Watch(page, address), []
         page.on("response", lambda answer: answers.append(answer))
