@@ -1,15 +1,15 @@
 """`@pytest.mark.tape` and the `tape` fixture, in test sessions of their own, as somebody else's project has them."""
 
-import json
 import os
 import re
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
 from tape_jupyter import pytest_taped
 from tape_jupyter.cassette import Cassette
-from tests.notebook import ROOT
+from tests.notebook import ROOT, clean_env
 from tests.provider import Provider
 
 pytest_plugins = ["pytester"]
@@ -23,6 +23,8 @@ async def ask_async(text, url="URL"):
     async with httpx.AsyncClient() as client:
         return (await client.post(f"{url}/v1/messages", json=body)).json()["content"][0]["text"]
 """
+
+NIGHTLY = pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="a session more: at night")
 
 
 class Project:
@@ -56,13 +58,121 @@ def project(pytester, provider, monkeypatch):
     return Project(pytester, provider)
 
 
-def test_a_marked_test_is_recorded_once_and_replayed_ever_after_without_a_provider(project):
-    project.file("@pytest.mark.tape\ndef test_one():\n    print('said', ask('one'))")
-    project.run("--tape-mode", "once").assert_outcomes(passed=1)
-    assert project.asked() == 1 and project.cassettes() == ["tapes/test_it/test_one.tape.yaml"]
-    project.provider.stop()
-    project.run().assert_outcomes(passed=1)
-    project.run("--tape-mode", "once").assert_outcomes(passed=1)
+PLAIN = {  # files of one project: recorded in one session, replayed in another with the provider gone
+    "one": """
+@pytest.mark.tape
+def test_one():
+    assert ask("one")
+""",
+    "fixture": """
+import tape_jupyter
+@tape_jupyter.tool
+def lookup_order(order, user):
+    return {"order": order, "user": user}
+def test_one(tape):
+    with tape_jupyter.span("plan"):
+        said = ask("one")
+    assert [(each.kind, each.name) for each in tape.calls] == [("model", "claude-sonnet-4-5")]
+    lookup_order(7, user="ada")
+    model, tool = tape.calls
+    assert model.asked["messages"][0]["content"] == "one" and model.text == said and model.path == ("plan",)
+    assert model.status == 200 and not model.error
+    assert tool.kind == "tool" and tool.name == "lookup_order" and tool.asked == {"order": 7, "user": "ada"}
+    assert tool.answered == {"order": 7, "user": "ada"}
+    assert {each.kind for each in tape.spans} == {"cell", "span", "model", "tool"}
+    assert tape.path.name == "test_one.tape.yaml" and len(tape.cassette.calls) == 2
+""",
+    "parameters": """
+@pytest.mark.tape
+class TestOrders:
+    @pytest.mark.parametrize("text", ["one", "two / three", "Two / three"])
+    def test_ask(self, text, tape):
+        assert ask(text) and len(tape.calls) == 1
+
+@pytest.mark.parametrize("text", ["one", pytest.param("two", marks=pytest.mark.tape)])
+def test_a_mark_on_one_parameter_tapes_that_one_alone(text, request):
+    assert ("tape" in request.fixturenames) == (text == "two")
+    if text == "two":
+        ask(text)
+""",
+    "names": """
+@pytest.mark.tape("shared")
+def test_one():
+    ask("one")
+@pytest.mark.tape("tapes/by/path.tape.yaml")
+def test_two():
+    ask("two")
+""",
+    "asyncio": """
+import asyncio
+@pytest.fixture
+def anyio_backend(): return "asyncio"
+@pytest.mark.anyio
+@pytest.mark.tape
+async def test_one(tape):
+    one, two = await asyncio.gather(ask_async("one"), ask_async("two"))
+    assert one != two and len(tape.calls) == 2
+    start = time.monotonic()
+    await asyncio.sleep(0.1)
+    assert time.monotonic() - start >= 0.1
+""",
+    "threads": """
+from concurrent.futures import ThreadPoolExecutor
+@pytest.mark.tape
+def test_one(tape):
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(ask, "abcd"))) == 4
+    found = []
+    thread = threading.Thread(target=lambda: found.append(ask("late")))
+    thread.start(); thread.join()
+    assert found and len(tape.calls) == 5
+""",
+    "unittest": """
+import unittest
+@pytest.mark.tape
+class TestOrders(unittest.TestCase):
+    def test_ask(self):
+        assert ask("one")
+""",
+}
+CASSETTES = {
+    "one": ["test_one"], "fixture": ["test_one"], "names": ["shared"], "asyncio": ["test_one"], "threads": ["test_one"],
+    "unittest": ["TestOrders-test_ask"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory):
+    """That project, recorded and then replayed: its folder, and what either session says of each test."""
+    folder = tmp_path_factory.mktemp("project")
+    words = [sys.executable, "-m", "pytest", "-rA", "-W", "error", "-p", "tape_jupyter.pytest_plugin", "-p", "anyio"]
+    env = {**clean_env(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with Provider() as provider:
+        for name, source in PLAIN.items():
+            (folder / f"test_{name}.py").write_text(ASK.replace("URL", provider.url) + source)
+        recorded = subprocess.run([*words, "--tape-mode", "once"], env=env, cwd=folder, capture_output=True, text=True)
+    replayed = subprocess.run(words, env=env, cwd=folder, capture_output=True, text=True)
+    return folder, recorded.stdout, replayed.stdout
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_recorded_once_replays_with_the_provider_gone(sessions, name):
+    _, *said = sessions
+    tests = PLAIN[name].count("def test_") + (3 if name == "parameters" else 0)
+    for session in said:
+        assert session.count(f"PASSED test_{name}.py::") == tests, session
+
+
+@pytest.mark.parametrize("name", CASSETTES)
+def test_its_cassette_lies_beside_it_by_module_and_test(sessions, name):
+    folder = sessions[0] / "tapes" / f"test_{name}"
+    assert sorted(path.name.removesuffix(".tape.yaml") for path in folder.iterdir()) == CASSETTES[name]
+
+
+def test_every_parameter_has_a_cassette_of_its_own_and_a_path_is_a_path(sessions):
+    names = {path.name for path in (sessions[0] / "tapes" / "test_parameters").iterdir()}
+    assert len(names) == 4 and "TestOrders-test_ask-one.tape.yaml" in names
+    assert (sessions[0] / "tapes" / "by" / "path.tape.yaml").exists()
 
 
 def test_without_a_recording_the_test_does_not_run_and_says_how_to_record_it(project):
@@ -100,6 +210,7 @@ def test_a_miss_fails_the_test_with_the_nearest_call_even_where_it_was_swallowed
     assert project.asked() == before
 
 
+@NIGHTLY
 def test_a_miss_that_reached_pytest_is_told_the_same_way(project, monkeypatch):
     source = "@pytest.mark.tape\ndef test_one():\n    import os\n    ask(os.environ.get('SAY', 'one'))"
     project.file(source).run("--tape-mode", "once").assert_outcomes(passed=1)
@@ -125,66 +236,6 @@ def test_one():
     done = project.run()
     done.assert_outcomes(failed=1)
     assert "assert ''" in done.stdout.str() and "is not on the tape" in done.stdout.str()
-
-
-def test_the_fixture_gives_what_happened_to_assert_on(project):
-    project.file("""
-import tape_jupyter
-@tape_jupyter.tool
-def lookup_order(order, user):
-    return {"order": order, "user": user}
-def test_one(tape):
-    with tape_jupyter.span("plan"):
-        said = ask("one")
-    assert [(each.kind, each.name) for each in tape.calls] == [("model", "claude-sonnet-4-5")]
-    lookup_order(7, user="ada")
-    model, tool = tape.calls
-    assert model.asked["messages"][0]["content"] == "one" and model.text == said and model.path == ("plan",)
-    assert model.status == 200 and not model.error
-    assert tool.kind == "tool" and tool.name == "lookup_order" and tool.asked == {"order": 7, "user": "ada"}
-    assert tool.answered == {"order": 7, "user": "ada"}
-    assert {each.kind for each in tape.spans} == {"cell", "span", "model", "tool"}
-    assert tape.path.name == "test_one.tape.yaml" and len(tape.cassette.calls) == 2
-""")
-    project.run("--tape-mode", "record").assert_outcomes(passed=1)
-    project.provider.stop()
-    project.run().assert_outcomes(passed=1)
-
-
-def test_every_parameter_class_and_function_has_a_cassette_of_its_own(project):
-    project.file("""
-@pytest.mark.tape
-class TestOrders:
-    @pytest.mark.parametrize("text", ["one", "two / three", "Two / three"])
-    def test_ask(self, text, tape):
-        assert ask(text) and len(tape.calls) == 1
-""")
-    project.run("--tape-mode", "once").assert_outcomes(passed=3)
-    assert len(project.cassettes()) == 3 and "tapes/test_it/TestOrders-test_ask-one.tape.yaml" in project.cassettes()
-    project.provider.stop()
-    project.run().assert_outcomes(passed=3)
-
-
-def test_a_mark_on_one_parameter_tapes_that_one_alone(project):
-    project.file("""
-@pytest.mark.parametrize("text", ["one", pytest.param("two", marks=pytest.mark.tape)])
-def test_ask(text, request):
-    assert ("tape" in request.fixturenames) == (text == "two")
-""")
-    project.run("--tape-mode", "once").assert_outcomes(passed=2)
-
-
-def test_a_named_cassette_a_path_and_a_notebooks_are_found(project):
-    project.file("""
-@pytest.mark.tape("shared")
-def test_one():
-    ask("one")
-@pytest.mark.tape("tapes/by/path.tape.yaml")
-def test_two():
-    ask("two")
-""")
-    project.run("--tape-mode", "once").assert_outcomes(passed=2)
-    assert project.cassettes() == ["tapes/by/path.tape.yaml", "tapes/test_it/shared.tape.yaml"]
 
 
 def test_modes_of_the_mark_and_of_the_command_line(project, monkeypatch):
@@ -222,42 +273,6 @@ def test_a_take_and_other_options_of_replaying_are_the_marks_too(project):
     done.stdout.fnmatch_lines(["*has no 'tkae': did you mean take?*"])
 
 
-def test_async_tests_are_taped_whoever_runs_them(project):
-    project.file("""
-import asyncio
-@pytest.fixture
-def anyio_backend(): return "asyncio"
-@pytest.mark.anyio
-@pytest.mark.tape
-async def test_one(tape):
-    one, two = await asyncio.gather(ask_async("one"), ask_async("two"))
-    assert one != two and len(tape.calls) == 2
-    start = time.monotonic()
-    await asyncio.sleep(5)
-    assert time.monotonic() - start >= 5
-""")
-    project.run("-p", "anyio", "--tape-mode", "once").assert_outcomes(passed=1)
-    project.provider.stop()
-    project.run("-p", "anyio").assert_outcomes(passed=1)
-
-
-def test_threads_of_a_test_are_on_its_tape(project):
-    project.file("""
-from concurrent.futures import ThreadPoolExecutor
-@pytest.mark.tape
-def test_one(tape):
-    with ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(ask, "abcd"))) == 4
-    found = []
-    thread = threading.Thread(target=lambda: found.append(ask("late")))
-    thread.start(); thread.join()
-    assert found and len(tape.calls) == 5
-""")
-    project.run("--tape-mode", "once").assert_outcomes(passed=1)
-    project.provider.stop()
-    project.run().assert_outcomes(passed=1)
-
-
 def test_what_other_fixtures_ask_is_on_the_tape_and_a_sessions_own_server_is_not(project):
     project.file("""
 @pytest.fixture(scope="session")
@@ -279,6 +294,7 @@ def test_one(greeting):
     assert len(Cassette.open(path).calls) == 3
 
 
+@NIGHTLY
 def test_a_miss_in_a_fixtures_teardown_is_an_error_of_the_test(project, monkeypatch):
     project.file("""
 import os
@@ -296,6 +312,7 @@ def test_one(greeting):
     project.run().assert_outcomes(passed=1, errors=1)
 
 
+@NIGHTLY
 def test_workers_of_xdist_replay_side_by_side(project):
     project.file("""
 @pytest.mark.tape
@@ -323,21 +340,6 @@ def test_three():
     before = project.asked()
     project.run("-k", "one or two").assert_outcomes(passed=2)
     assert project.asked() == before + 1
-
-
-def test_unittest_classes_and_tests_that_run_twice(project):
-    project.file("""
-import unittest
-@pytest.mark.tape
-class TestOrders(unittest.TestCase):
-    def test_ask(self):
-        assert ask("one")
-""")
-    project.run("--tape-mode", "record").assert_outcomes(passed=1)
-    project.run("--tape-mode", "record").assert_outcomes(passed=1)
-    before = project.asked()
-    project.run().assert_outcomes(passed=1)
-    assert project.asked() == before == 2
 
 
 @pytest.mark.parametrize(
