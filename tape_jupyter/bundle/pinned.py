@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.bundle import known, leaks
 from tape_jupyter.errors import NotExported, TapeUsageError
-from tape_jupyter.headless import CellRun
 from tape_jupyter.testing import Run, Span, run_notebook
 
 WIDTH = 88
@@ -53,12 +52,12 @@ def is_ours(file: Path) -> bool:
     return found is not None and found[1] == _digest(text[: found.start()])
 
 
-def write(notebook: Path, file: Path, told: Callable[[CellRun], None] = lambda _: None) -> Path:
-    """Replay the notebook and write the test that pins what it did; gives the file.
+def write(notebook: Path, file: Path, run: Run | None = None) -> Path:
+    """Write the test that pins what a replay of the notebook did (it is replayed now, if it was not); gives the file.
 
     Raises NotExported where a cell is not as saved: there is nothing yet to hold on to.
     """
-    run = run_notebook(notebook, told=told)
+    run = run or run_notebook(notebook)
     if not run.good:
         raise NotExported(f"{notebook} does not replay as it was saved, so no test was written:\n{run.text()}")
     text = text_of(notebook, file, run)
