@@ -223,6 +223,13 @@ def _value(entry: Entry, text: str) -> Value:
     """A function's value as JSON text: plain JSON, or the recorded structure with its types, changed."""
     if not isinstance(entry.request(), FunctionCall):
         raise TapeUsageError(f"call {entry.id} is a request: override its reply")
+    value, recorded = value_of(text).value, entry.reply()
+    kept = recorded if isinstance(recorded, Value) else Value()
+    return replace(kept, value=value, error=None, unkept="")
+
+
+def value_of(text: str) -> Value:
+    """What a function gives, as JSON text of its value. Raises TapeUsageError."""
     structure = _json(text, "the value")
     try:
         thaw(structure)
@@ -230,9 +237,7 @@ def _value(entry: Entry, text: str) -> Value:
         pass  # the notebook has it, this process has not
     except CassetteError as error:
         raise TapeUsageError(f"this is no value that can be given back: {error}") from error
-    recorded = entry.reply()
-    kept = recorded if isinstance(recorded, Value) else Value()
-    return replace(kept, value=structure, error=None, unkept="")
+    return Value(structure)
 
 
 def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:

@@ -11,6 +11,7 @@ import secrets as entropy
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -321,6 +322,23 @@ class Deck:
         if not cell.replaying:
             self._holds(cell.run)
 
+    def turn_aside(self, cell: Cell, name: str) -> Cassette:
+        """What a recording cell does from now on goes to a new take of its cassette; what it recorded stays, and ends.
+
+        Raises CassetteError, OSError.
+        """
+        base, recorded = cell.cassette, cell.run
+        assert base is not None
+        take = self._take(base, name)
+        if recorded:
+            self._end_run(cell, None, interrupted=False)
+        with cell.lock:
+            cell.path, cell.run = take.path, ""
+            cell.cassette, _ = self.cassette(take.path, take)
+            cell.ask = replace(cell.ask, options={**cell.ask.options, "adds_to": recorded})
+            self.start_run(cell)
+        return take
+
     def _holds(self, run: str) -> None:
         """The history knows which recording the running cell made, or repeats."""
         if self.tracker is not None and run:
@@ -353,7 +371,7 @@ class Deck:
     def _run_record(self, cell: Cell) -> dict[str, Any]:
         identity = cell.execution.cell
         told = {
-            "mode": cell.mode,
+            "mode": "new_episodes" if cell.ask.options.get("adds_to") else cell.mode,
             "cell": identity.cell_id,
             "source": identity.source,
             "session": identity.session,
@@ -369,6 +387,8 @@ class Deck:
 
     def _parent(self, cell: Cell) -> str:
         """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
+        if adds_to := cell.ask.options.get("adds_to"):
+            return str(adds_to)
         if cell.mode == "replay":
             return cell.player.repeats(cell.execution)
         if cell.mode != "new_episodes":

@@ -191,6 +191,8 @@ def told_of(cell: Cell) -> tuple[str, Path | None, list[str]]:
         notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
     if cell.ask.options.get("step") and cell.replaying:
         notes.append(f"what was changed is in the take {name}; {tape.root.name} is as it was")
+    elif cell.ask.options.get("step"):
+        notes.append(f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before")
     elif cell.run and cell.replaying:
         what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from tape_jupyter.notebook import written
 from tape_jupyter.notebook.boundary import Written
 from tape_jupyter.notebook.divergence import diverged
 from tape_jupyter.notebook.misses import title
+from tape_jupyter.notebook.partial import STEPPED
 from tape_jupyter.notebook.taped import Cell, Held
 from tape_jupyter.player import GoLive, Refuse
 from tape_jupyter.spans.cells import source_hash, title_of
@@ -30,6 +30,7 @@ from tape_jupyter.stepping.breaks import Breaks
 from tape_jupyter.stepping.frames import Walked, stack, texts_of, variables, walk
 from tape_jupyter.stepping.machine import Machine, Parked, Rewind
 from tape_jupyter.stepping.site import KINDS
+from tape_jupyter.taps import holding
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.deck import Deck
@@ -52,7 +53,7 @@ class Waiter:
     decided: Any
     answer: Callable[[], Play | Capture]
     frames: Walked = field(default_factory=list)
-    changeable: bool = False
+    unchangeable: str = ""
     sent: Any = None
     wake: Callable[[], None] = lambda: None
 
@@ -183,7 +184,9 @@ class Stepper:
             if not self.machine.stays(waiter.at):
                 return False
             frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
-            waiter.frames, waiter.changeable = walk(frame), _is_changeable(waiter, frame)
+            waiter.frames = walk(frame)
+            if isinstance(waiter.decided, GoLive):
+                waiter.unchangeable = holding.why_unchangeable(waiter.held.call, frame)
             self._waiters[waiter.at.strand] = waiter
             if waiter.held.cell.clock is not None:
                 waiter.held.cell.clock.hold()
@@ -258,6 +261,8 @@ class Stepper:
 
     def _at_call(self, word: str, at: Parked, message: Mapping[str, Any]) -> None:
         waiter = self._waiters[at.strand]
+        if word == "request" and waiter.unchangeable:
+            raise TapeUsageError(waiter.unchangeable)
         if word not in self.can(waiter):
             raise TapeUsageError(f"{word!r:.40} is not possible here: {', '.join(self.can(waiter))}")
         if word in ("over", *KINDS):
@@ -290,10 +295,13 @@ class Stepper:
             moves = ["over"]
         if self.machine.passed:
             moves.append("back")
-        if self.records:
-            return [*moves, "refuse", *(["request"] if waiter.changeable else []), "stop"]
         known = shown.entry_of(waiter.decided) is not None
-        return [*moves, *(["edit", "fault"] if known else []), "answer", "live", "refuse", "stop"]
+        fault = ["fault"] if known or self.records else []
+        own = [*(["edit"] if known else []), *fault, "answer"]
+        if self.records:
+            request = ["request"] if isinstance(waiter.decided, GoLive) and not waiter.unchangeable else []
+            return [*moves, *own, "refuse", *request, "stop"]
+        return [*moves, *own, "live", "refuse", "stop"]
 
     # ------------------------------------------------------------ edits
 
@@ -301,9 +309,12 @@ class Stepper:
         """Commit another reply to the take, serve it and go on."""
         entry = shown.entry_of(waiter.decided)
         if entry is None:
-            self._write(waiter, str(message.get("text", "")))
+            reply = self._reply_for(waiter, word, message)
+            self._turn_aside(waiter)
+            self._answer_written(waiter, reply)
             return
         answer = edits.accepted(entry, self._edit_of(word, entry, message), accept=message.get("accept") is True)
+        self._turn_aside(waiter)
         book = self._book()
         take = book.put(entry, answer)
         self.edits += 1
@@ -327,11 +338,23 @@ class Stepper:
             raise TapeUsageError("an edit says what the reply is to be")
         return edit
 
-    def _write(self, waiter: Waiter, text: str) -> None:
+    def _reply_for(self, waiter: Waiter, word: str, message: Mapping[str, Any]) -> Any:
         """The reply of a call that is not on the tape: in the wire form of the recorded call that is nearest."""
         held = waiter.held
         told = diverged(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
-        self._answer_written(waiter, written.answer(told, text))
+        if word == "fault":
+            return written.fault(told, str(message.get("name", "")), message.get("options") or {})
+        return written.answer(told, str(message.get("text", "")))
+
+    def _turn_aside(self, waiter: Waiter) -> None:
+        """The first edit of a recording: what happened until here stays in it, and what follows goes to a take."""
+        cell = waiter.held.cell
+        if not self.records or cell.cassette is None or cell.cassette.base is not None:
+            return
+        self.runs.add(cell.run)
+        take = self.deck.turn_aside(cell, takes.fresh(cell.cassette.root, STEPPED))
+        self.runs.add(cell.run)
+        self.options["take"] = takes.name_of(take.path)
 
     def _answer_written(self, waiter: Waiter, reply: Any) -> None:
         self.edits += 1
@@ -432,7 +455,10 @@ class Stepper:
     def _strand(self, waiter: Waiter) -> Record:
         frame = waiter.frames[0][0] if waiter.frames else None
         at = waiter.at
-        call = shown.call_record(at, waiter.held, waiter.decided, self.can(waiter), self.deck.secrets, sent=waiter.sent)
+        call = shown.call_record(
+            at, waiter.held, waiter.decided, self.can(waiter), self.deck.secrets,
+            sent=waiter.sent, unchangeable=waiter.unchangeable if self.records else "",
+        )  # fmt: skip
         return {
             "strand": at.strand, "name": at.name, "call": call,
             "at": self._file(frame.f_code.co_filename) if frame is not None else "",
@@ -486,25 +512,6 @@ def _leave() -> Play | Capture:
 def _refuse(waiter: Waiter) -> Play | Capture:
     text = f"{title(waiter.held.call)} was refused by you. Nothing was sent."
     raise waiter.held.cell.refuse(BlockedConnection(text))
-
-
-def _is_changeable(waiter: Waiter, frame: types.FrameType | None) -> bool:
-    """Whether the door that made the call can send another request instead (taps/holding.py)."""
-    from tape_jupyter.calls import FunctionCall
-
-    if not isinstance(waiter.decided, GoLive):
-        return False
-    if isinstance(waiter.held.call, FunctionCall):
-        return waiter.held.call.discreet == "no"
-    return _through_httpx(frame)
-
-
-def _through_httpx(frame: types.FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "tape_jupyter.taps.httpx":
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _who() -> str:

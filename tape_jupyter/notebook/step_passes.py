@@ -133,7 +133,7 @@ class Passes:
         ask, stepper = self.cell.ask, self.stepper
         options = {**ask.options, **stepper.options}
         if stepper.records and stepper.runs | ({self.cell.run} - {""}):
-            options.setdefault("repeats", self.cell.run)
+            options.setdefault("repeats", options.get("adds_to") or self.cell.run)
             return replace(ask, mode="new_episodes", options=options)
         return replace(ask, options=options)
 

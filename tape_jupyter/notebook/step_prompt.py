@@ -27,6 +27,7 @@ HELP = """\
   e TEXT    this reply instead (text of a model, JSON    a TEXT  the same, for a call that is not on the tape
             of a tool); kept in a take                   f NAME [OPTION=VALUE]  a fault: rate_limit, timeout, ...
   live      let this one call go out                     refuse  refuse it
+  p TEXT    send this instead, when it goes out (--record): the body, or a tool's arguments as JSON
   r, q      the whole reply, the whole request           w  where: the stack; v [FRAME]  its variables
   d A B     how the variables at two stops differ        s  stop: variables as before the cell; h  this help"""
 PROMPT = "step> "
@@ -115,6 +116,9 @@ class Prompt(Reach):
             stepper.do({"do": "jump", "place": _place(stepper.state(), rest)})
         elif word in ("e", "edit", "a", "answer"):
             stepper.do({"do": "answer", "strand": strand, "text": rest, "accept": True})
+        elif word in ("p", "request"):
+            stepper.do({"do": "request", "strand": strand, "text": rest})
+            _say(_standing(stepper.state(), waiter))
         elif word in ("f", "fault"):
             name, *options = shlex.split(rest) or [""]
             told = dict(each.partition("=")[::2] for each in options)

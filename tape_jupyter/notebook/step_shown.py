@@ -15,6 +15,7 @@ from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette import Entry
 from tape_jupyter.entry import Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.faults import faults
 from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.matching import json_value
 from tape_jupyter.notebook.taped import Held
@@ -27,6 +28,8 @@ from tape_jupyter.stepping.site import KINDS, Site, Would
 MOST = 4_000
 """Characters of a section."""
 _TITLE = 80
+_FRAMING = ("content-length", "content-encoding", "transfer-encoding")
+"""A changed body is neither packed nor in parts, and as long as it is."""
 _NOTHING = {"text": "", "json": False, "whole": True}
 
 
@@ -66,16 +69,25 @@ def would(decided: Any) -> Would:
     return "live" if isinstance(decided, GoLive) else "play"
 
 
-def call_record(at: Parked, held: Held, decided: Any, can: list[str], secrets: Secrets, *, sent: Any) -> dict[str, Any]:
-    """As protocol.ts has it (StepCall)."""
+def call_record(
+    at: Parked, held: Held, decided: Any, can: list[str], secrets: Secrets, *, sent: Any, unchangeable: str = ""
+) -> dict[str, Any]:
+    """As protocol.ts has it (StepCall). `unchangeable`: why a request that goes out cannot be changed before."""
     site = at.site
     asked = sent if sent is not None else held.call
     return {
         "place": at.place, "nth": at.nth, "span": site.span, "kind": site.kind, "title": site.title, "name": site.name,
         "would": site.would, "request": request_section(asked, secrets), "reply": reply_section(decided, secrets),
-        "request_edit": editable_request(asked) if "request" in can else None,
+        "request_edit": editable_request(asked) if "request" in can else None, "unchangeable": unchangeable,
+        "faults": _faults(held.call) if "fault" in can and not site.span else [],
         "edited": site.edited, "can": can,
     }  # fmt: skip
+
+
+def _faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
+    """Those of a call that is not on the tape: there is no recorded reply that could come after one."""
+    told = [each.record() for each in faults(call)]
+    return [{**each, "options": [one for one in each["options"] if one["name"] != "times"]} for each in told]
 
 
 def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
@@ -132,14 +144,15 @@ def changed_request(call: Request | FunctionCall, text: str) -> Request | Functi
         raise TapeUsageError(f"a request is at most {edits.LIMIT:,} characters long")
     if isinstance(call, FunctionCall):
         return _with_arguments(call, text)
-    if json_value(call.body) is not None:
+    if json_value(decode(call.body, call.header("content-encoding")) or b"") is not None:
         try:
             body = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         except ValueError as error:
             raise TapeUsageError(f"the request is JSON, and this is none ({error})") from None
     else:
         body = text.encode("utf-8")
-    return Request(call.method, call.url, call.headers, body)
+    kept = [(name, value) for name, value in call.headers if name.lower() not in _FRAMING]
+    return Request(call.method, call.url, (*kept, ("Content-Length", str(len(body)))), body)
 
 
 def _with_arguments(call: FunctionCall, text: str) -> FunctionCall:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter import edits, providers
+from tape_jupyter import edits, faults, providers
 from tape_jupyter.bodies import decode
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette, Entry
@@ -56,12 +56,25 @@ def write(take: Cassette, cell: history.Entry, divergence: Divergence, text: str
 
 def answer(divergence: Divergence, text: str) -> Reply | Value:
     """The reply that a text stands for. Raises TapeUsageError where nothing recorded shows its wire form."""
+    if divergence.nearest is not None:
+        return edits.answer_of(divergence.nearest, edit_of(divergence.nearest, text))
+    if isinstance(divergence.call, FunctionCall):
+        return edits.value_of(text)
+    raise TapeUsageError(
+        "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go live, "
+        "or skip the cell"
+    )
+
+
+def fault(divergence: Divergence, name: str, options: Mapping[str, Any]) -> Reply | Value:
+    """The fault of that name in the call's place. Raises TapeUsageError where there is none for such a call."""
+    if isinstance(divergence.call, FunctionCall):
+        return faults.injected(divergence.call, Value(), {"name": name, "options": options})[0]
     if divergence.nearest is None:
         raise TapeUsageError(
-            "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go live, "
-            "or skip the cell"
+            "nothing like this call is recorded, so a fault has no reply to be made of: refuse the call instead"
         )
-    return edits.answer_of(divergence.nearest, edit_of(divergence.nearest, text))
+    return edits.answer_of(divergence.nearest, {"form": "fault", "name": name, "options": options})
 
 
 def edit_of(template: Entry, text: str) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from tape_jupyter.taps.aiohttp_played import Nowhere, Played, connection, play
 from tape_jupyter.taps.aiohttp_sockets import PlayedSocket
 from tape_jupyter.taps.endings import class_name, thawed, was_cancelled
 from tape_jupyter.taps.gating import await_head
-from tape_jupyter.taps.holding import asked
+from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 Door = Callable[..., Coroutine[Any, Any, Any]]
@@ -71,6 +71,9 @@ class _Tap:
             if isinstance(decision, Play):
                 await self._fail_connecting(decision, req)
                 return self._played(decision, connector, req)
+            other = instead(decision)
+            if other is not None:
+                self._change(req, other)
             call = Live(decision)
             try:
                 with live():
@@ -144,6 +147,13 @@ class _Tap:
         if getattr(body, "consumed", True):  # aiohttp before 3.12 does not know whether it can be sent again
             self._keep(req, body, data)
         return await _compressed(data, req.compress) if req.compress else data
+
+    def _change(self, req: Any, other: Request) -> None:
+        """What goes out in place of the program's request: a person changed its body."""
+        req.chunked, req.compress = None, None
+        req.headers.clear()
+        req.headers.extend(other.headers)
+        self._keep(req, req.body, other.body)
 
     def _keep(self, req: Any, body: Any, data: bytes) -> None:
         from aiohttp.payload import BytesPayload

@@ -62,6 +62,11 @@ class Taped:
         named = list(bound.arguments.items())[first:]
         return without_plumbing({n: list(v) if self._is_rest(n) else v for n, v in named})
 
+    @property
+    def changeable(self) -> bool:
+        """Whether the body can run with other arguments than the program's: they are told by name, all of them."""
+        return self.signature is not None and self.given == ((), _NOTHING)
+
     def _is_rest(self, name: str) -> bool:
         return self.signature is not None and self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
 
@@ -96,7 +101,7 @@ class Taped:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that the body runs with: the program's, or what a person made of them."""
         other = instead(decision)
-        if other is None or self.signature is None or self.given != ((), _NOTHING):
+        if other is None or self.signature is None or not self.changeable:
             return args, kwargs
         bound = self.signature.bind(*args, **kwargs)
         bound.arguments.update(other.arguments)
@@ -129,10 +134,10 @@ class Taped:
         call = self.ask(args, kwargs)
         if isinstance(call.decision, Play):
             return call.played_source(call.decision, is_async=inspect.isasyncgenfunction(self.body))
-        body = self.body(*args, **kwargs)
         if call.decision is None:
-            return yielding.through(body)
-        return yielding.live(body, call.decision, call.name)
+            return yielding.through(self.body(*args, **kwargs))
+        args, kwargs = self.sent(call.decision, args, kwargs)
+        return yielding.live(self.body(*args, **kwargs), call.decision, call.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
+from tape_jupyter.taps.holding import instead
 from tape_jupyter.taps.swap import live, sending, swap, undoing
 
 UNSENT = "while_sending"
@@ -160,6 +161,9 @@ class _Call:
             self.conn._HTTPConnection__state = http.client._CS_IDLE  # type: ignore[attr-defined]  # noqa: SLF001
 
     def _send(self, capture: Capture | None) -> None:
+        other = instead(capture)
+        if other is not None:
+            self._change(other)
         send = functools.partial(self._output, self.conn, self._raw(), self._encode_chunked)
         if capture is None:
             with _opening(self.conn):
@@ -172,6 +176,11 @@ class _Call:
                 setattr(error, UNSENT, True)
             capture.fail(error)
             raise
+
+    def _change(self, other: Request) -> None:
+        """What goes out in place of the program's request: a person changed its body."""
+        self.conn._buffer[1:] = [f"{name}: {value}".encode("latin-1") for name, value in other.headers]  # noqa: SLF001
+        self._sent, self._encode_chunked = [other.body], False
 
     def _raw(self) -> bytes | None:
         return b"".join(self._sent) if self._sent else None

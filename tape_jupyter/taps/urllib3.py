@@ -19,6 +19,7 @@ from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
+from tape_jupyter.taps.holding import instead
 from tape_jupyter.taps.swap import sending, swap, undoing
 
 _PORTS = {"http": 80, "https": 443}
@@ -59,11 +60,13 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(decision, Play):
             pass_head(decision)
             return call.play(cast("Reply", decision.reply), decision.gate)
-        send = functools.partial(original, pool, conn, method, url, sent, headers)
         if decision is None:
             call.open_tunnel()
-            return send(**options)
-        return call.record(send, decision)
+            return original(pool, conn, method, url, sent, headers, **options)
+        other = instead(decision)
+        if other is not None:
+            sent, headers = call.changed(other)
+        return call.record(functools.partial(original, pool, conn, method, url, sent, headers), decision)
 
     return make_request
 
@@ -86,6 +89,11 @@ class _Call:
         if not framed:
             self.options["chunked"] = True
         return _drained(body)
+
+    def changed(self, other: Request) -> tuple[bytes, dict[str, str]]:
+        """Body and headers that go out in place of the program's: a person changed the body."""
+        self.options.pop("chunked", None)
+        return other.body, dict(other.headers)
 
     def request(self, body: bytes | None) -> Request:
         return Request(self.method.upper(), self._absolute(), self.headers, body or b"")

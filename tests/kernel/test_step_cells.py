@@ -365,3 +365,111 @@ def test_under_a_session_that_replays_the_cell_is_replayed_without_stopping(tmp_
             ran = kernel.execute(code)
             assert ran.ok, ran.traceback
         assert "TAPE_MODE=replay wins" in ran.summary
+
+
+RECORDED = 'a = ask("new")\nb = ask("newer " + a[:3])\nc = ask("newest " + b)\nprint(b, "|", c[:40])'
+
+
+def test_an_answer_by_hand_while_recording_is_in_a_take_and_the_recording_holds_what_happened(
+    page, kernel, provider, base
+):
+    asked = len(provider.requests)
+    page.run(f"%%tape step --record\n{RECORDED}")
+    page.stop_at()
+    page.moved("over")
+    assert {"answer", "fault"} <= set(page.states[-1]["strands"][0]["call"]["can"])
+    page.moved("answer", text="by hand")
+    page.do("over")
+    ran = page.end()
+    assert ran.ok, ran.traceback
+    assert ran.stdout.startswith("by hand | ") and len(provider.requests) == asked + 2
+    assert takes(base) == ["main.step.tape.yaml"] and "take step" in ran.summary
+    assert '"by hand"' not in base.read_text() and "by hand" not in base.read_text()
+    again = kernel.execute(f"%%tape replay --take step\n{RECORDED}")
+    assert again.stdout == ran.stdout and len(provider.requests) == asked + 2, again.traceback
+    missed = kernel.execute(f"%%tape replay\n{RECORDED}")
+    assert missed.ename == "UnmatchedCall"  # the second call never went out
+
+
+def test_a_fault_while_recording_and_an_edit_of_what_was_just_recorded(page, kernel, provider, base):
+    source = 'try:\n    ask("new")\nexcept Exception as error:\n    print(type(error).__name__)\nd = ask("later")\nprint(d[:9])'
+    page.run(f"%%tape step --record\n{source}")
+    page.stop_at()
+    asked = len(provider.requests)
+    page.moved("fault", name="rate_limit", options={})
+    page.do("over")
+    ran = page.end()
+    assert ran.ok and ran.stdout.startswith("HTTPError\n") and len(provider.requests) == asked + 1
+    again = kernel.execute(f"%%tape replay --take step\n{source}")
+    assert again.stdout == ran.stdout, again.traceback
+    was = digest(base)
+    page.states.clear()
+    page.run('%%tape step --record\nfirst = ask("once")\nsecond = ask("twice " + first[:4])\nprint(first, second[:6])')
+    page.stop_at()
+    page.moved("over")
+    page.moved("back")
+    assert "edit" in page.states[-1]["strands"][0]["call"]["can"]
+    page.moved("answer", text="edited")
+    page.do("over")
+    ran = page.end()
+    assert ran.ok and ran.stdout.startswith("edited "), ran.traceback
+    assert digest(base) != was and "edited" not in base.read_text().partition("once")[2]
+
+
+SENDERS = """import aiohttp, gzip, json, requests, urllib.request
+where = "URL/v1/messages"
+def body(text):
+    return {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": text}]}
+def said(answer):
+    return answer["content"][0]["text"]
+def by_urllib(text):
+    asked = urllib.request.Request(where, json.dumps(body(text)).encode(), {"Content-Type": "application/json"})
+    return said(json.load(urllib.request.urlopen(asked)))
+def by_requests(text):
+    parts = iter([json.dumps(body(text)).encode()])  # no length: it would go out in parts
+    return said(requests.post(where, data=parts, headers={"Content-Type": "application/json"}).json())
+async def by_aiohttp(text):
+    async with aiohttp.ClientSession() as session, session.post(where, json=body(text)) as answer:
+        return said(await answer.json())
+def counted(n):
+    yield from range(n)
+import functools
+half = functools.partial(lambda city, unit: city + unit, unit="C")
+def signed(text):
+    key = {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}
+    return said(requests.post(where, json=body(text), headers=key).json())"""
+SENT = """import tape_jupyter as tape
+told = [by_urllib("a long one"), by_requests("a long two"), await by_aiohttp("a long three")]
+told.append(list(tape.frozen(counted)(3)))
+told.append(tape.frozen(half, name="half")("Rome"))
+told.append(signed("signed"))
+print(told)"""
+
+
+def test_a_request_is_changed_whatever_library_sends_it_and_where_it_cannot_be_one_line_says_why(
+    page, kernel, provider
+):
+    assert kernel.execute(SENDERS.replace("URL", provider.url)).ok
+    page.run(f"%%tape step senders --record\n{SENT}")
+    call = page.stop_at()["strands"][0]["call"]
+    for number in ("one", "two", "three"):
+        assert "request" in call["can"] and call["unchangeable"] == "", number
+        page.do("request", text=call["request_edit"].replace("a long", "a short"))
+        call = page.moved("over")["strands"][0]["call"]
+        asked = provider.requests[-1]
+        assert asked.json["messages"][0]["content"] == f"a short {number}"
+        names = [name.lower() for name, _ in asked.headers.items()]
+        assert names.count("content-length") == 1 and "transfer-encoding" not in names
+    page.do("request", text='{"n": 2}')
+    call = page.moved("over")["strands"][0]["call"]
+    assert "request" not in call["can"] and "given beforehand" in call["unchangeable"]
+    call = page.moved("over")["strands"][0]["call"]
+    assert "request" not in call["can"] and "signed (AWS)" in call["unchangeable"]
+    with pytest.raises(Refused, match="signed"):
+        page.do("request", text="{}")
+    page.do("over")
+    ran = page.end()
+    assert ran.ok, ran.traceback
+    assert "[0, 1], 'RomeC'" in ran.stdout
+    again = kernel.execute(f"%%tape replay senders\n{SENT}")
+    assert again.stdout == ran.stdout, again.traceback

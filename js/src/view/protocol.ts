@@ -271,6 +271,10 @@ export interface StepCall {
   request: Section; reply: Section | null;
   /** The request's body or arguments, to be changed; null where that cannot be done. */
   request_edit: string | null;
+  /** Why what goes out cannot be changed, a sentence; "" mostly. */
+  unchangeable: string;
+  /** Faults that it can be given where it is not on the tape; of one that is, they come with its edit. */
+  faults: Fault[];
   edited: boolean;
   can: StepWord[];
 }

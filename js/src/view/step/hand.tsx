@@ -1,8 +1,11 @@
 /** What a person writes in a call's place: its reply, or the request that goes out. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { faultOf } from "../edit/cards/draft.ts";
+import { Faults } from "../edit/cards/faults.tsx";
 import { wrongJson } from "../edit/cards/json.ts";
 import { Code, free, Text, useFocusBack } from "../edit/cards/parts.tsx";
 import { Alert, escape, useDoing, useName } from "../edit/small.tsx";
+import type { Draft } from "../edit/cards/draft.ts";
 import type { Work } from "../edit/work.ts";
 import type { StepCall } from "../protocol.ts";
 import type { Stepper } from "./stepper.ts";
@@ -38,6 +41,27 @@ export function Write({ work, stepper, call, what, onClose }: WriteProps) {
         <button type="submit" class="tape-primary" disabled={!able}>{does}</button>
         <button type="button" onClick={onClose}>Cancel</button>
         <span class="tape-dim">{what === "request" ? "the call stays stopped" : "the cell goes on to its next call"}</span>
+      </div>
+    </footer>
+  </form>;
+}
+
+/** A fault for a call that is not on the tape. */
+export function Fail({ stepper, call: { faults }, onClose }: Pick<WriteProps, "stepper" | "call" | "onClose">) {
+  const [fault, set] = useState<Draft["fault"]>({ name: faults[0]?.name ?? "", options: {} });
+  const { busy, wrong, go } = useDoing();
+  const place = useRef<HTMLFormElement>(null);
+  useFocusBack(place, "edit");
+  useEffect(() => place.current?.querySelector<HTMLElement>("input")?.focus({ preventScroll: true }), []);
+  const give = (): void => go(() => stepper.do("fault", faultOf(fault, faults)));
+  return <form ref={place} class="tape-edit" aria-label="Fault" onKeyDown={(event) => escape(event, onClose)} onSubmit={(event) => { event.preventDefault(); give(); }}>
+    <div class="tape-fields"><Faults faults={faults} fault={fault} onType={set} /></div>
+    <footer class="tape-foot">
+      <Alert text={wrong} />
+      <div class="tape-actions">
+        <button type="submit" class="tape-primary" disabled={busy}>Let it fail</button>
+        <button type="button" onClick={onClose}>Cancel</button>
+        <span class="tape-dim">nothing is sent</span>
       </div>
     </footer>
   </form>;

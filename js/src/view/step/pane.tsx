@@ -8,7 +8,7 @@ import { Text } from "../json.tsx";
 import type { Detail, Edit, StepCall, StepStrand, Turn } from "../protocol.ts";
 import type { StepProps } from "./bar.tsx";
 import { Frames } from "./frames.tsx";
-import { Write } from "./hand.tsx";
+import { Fail, Write } from "./hand.tsx";
 import { useStepper, type Stepper } from "./stepper.ts";
 import { fate, kind } from "./words.ts";
 
@@ -47,6 +47,7 @@ function Writes({ work, stepper, at }: StopProps & { at: StepStrand }) {
   const close = (): void => stepper.open(null);
   const { writing } = stepper;
   if (writing === "hand" || writing === "request") return <Write key={writing} work={work} stepper={stepper} call={at.call} what={writing} onClose={close} />;
+  if (writing === "fault" && !at.call.span) return <Fail key="fail" stepper={stepper} call={at.call} onClose={close} />;
   const serve = (edit: Edit, accept: boolean): Promise<void> =>
     edit.form === "fault" ? stepper.do("fault", { name: edit.name, options: edit.options }) : stepper.do("edit", { edit, accept });
   return <EditPane work={work} span={at.call.span} start={writing === "fault" ? "fault" : undefined} serve={serve} onClose={close} />;
@@ -74,7 +75,7 @@ function Reply({ stepper, call, turns }: { stepper: Stepper; call: StepCall; tur
     <div class="tape-actions">
       {stepper.can("edit") && <button class="tape-primary" data-back="edit" title="Edit reply  e" aria-keyshortcuts="e" onClick={() => stepper.open("reply")}>Edit reply</button>}
       {stepper.can("answer") && <button onClick={() => stepper.open("hand")}>Answer by hand…</button>}
-      {stepper.can("fault") && call.span && <button title="Let it fail: 429, a reset, a timeout" onClick={() => stepper.open("fault")}>Fault…</button>}
+      {stepper.can("fault") && (call.span || call.faults.length > 0) && <button title="Let it fail: 429, a reset, a timeout" onClick={() => stepper.open("fault")}>Fault…</button>}
       {stepper.can("live") && call.would !== "live" && <button title="This one call goes out; it may cost money" onClick={() => void stepper.do("live")}>Let it go live</button>}
       {stepper.can("refuse") && <button title="Nothing is sent; the program sees an error" onClick={() => void stepper.do("refuse")}>Refuse</button>}
     </div>
@@ -93,5 +94,6 @@ function Request({ stepper, call, turns, open }: { stepper: Stepper; call: StepC
     <div class="step-said">{turns.length ? <Conversation turns={turns} changed={false} /> : <Text section={call.request} label="Request" />}</div>
     {stepper.can("request") && call.request_edit !== null && <div class="tape-actions">
       <button data-back="request" onClick={() => stepper.open("request")}>{tool ? "Change the arguments…" : "Change the request…"}</button></div>}
+    {call.unchangeable && <p class="tape-dim">{call.unchangeable}</p>}
   </details>;
 }

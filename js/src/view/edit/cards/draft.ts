@@ -1,6 +1,6 @@
 /** What a person typed about one span and has not saved: pure, kept while the view lives. */
 import { locate, put, steps, wrongJson } from "./json.ts";
-import type { Edit, Editable, Field, Problem } from "../../protocol.ts";
+import type { Edit, Editable, Fault, Field, Problem } from "../../protocol.ts";
 
 export type Tab = "message" | "json" | "value" | "raw" | "fault";
 
@@ -107,7 +107,7 @@ export function changedIn(draft: Draft, of: Editable, part: Part): boolean {
 /** What the tab in front would save. Only typed fields are sent where nothing else was touched: the smallest edit. */
 export function edit(draft: Draft, of: Editable): Edit {
   if (draft.tab === "value") return { form: "value", value: draft.value };
-  if (draft.tab === "fault") return { form: "fault", name: draft.fault.name, options: options(draft, of) };
+  if (draft.tab === "fault") return { form: "fault", name: draft.fault.name, options: faultOf(draft.fault, of.faults).options };
   if (draft.tab === "raw") return { form: "raw", status: Number(draft.raw.status), headers: headers(draft.raw.headers), body: draft.raw.body };
   if (draft.message !== of.current) return { form: "message", message: settled(draft, of).message };
   const fields = of.fields.flatMap(({ path, value }) => {
@@ -117,12 +117,14 @@ export function edit(draft: Draft, of: Editable): Edit {
   return { form: "fields", fields };
 }
 
-function options({ fault: { name, options: typed } }: Draft, of: Editable): Record<string, number | string> {
-  const fault = of.faults.find((each) => each.name === name);
-  return Object.fromEntries((fault?.options ?? []).map((option) => {
+/** A fault as it is asked for: what was typed of its options, else what they are by themselves. */
+export function faultOf({ name, options: typed }: Draft["fault"], faults: readonly Fault[]): { name: string; options: Record<string, number | string> } {
+  const fault = faults.find((each) => each.name === name);
+  const options = Object.fromEntries((fault?.options ?? []).map((option) => {
     const text = typed[`${name}.${option.name}`];
     return [option.name, text === undefined ? option.value : typeof option.value === "number" ? Number(text) : text];
   }));
+  return { name, options };
 }
 
 export function headers(lines: string): [string, string][] {
@@ -150,7 +152,7 @@ export function wrong(draft: Draft, of: Editable): Problem[] {
   }
   if (draft.tab === "json") json("json", draft.message);
   if (draft.tab === "value") json("value", draft.value);
-  if (draft.tab === "fault" && Object.values(options(draft, of)).some((value) => Number.isNaN(value))) error("", "A number is wanted here.");
+  if (draft.tab === "fault" && Object.values(faultOf(draft.fault, of.faults).options).some((value) => Number.isNaN(value))) error("", "A number is wanted here.");
   if (draft.tab === "raw") {
     if (!/^[1-5]\d\d$/.test(draft.raw.status)) error("status", "A status is a number from 100 to 599.");
     if (headers(draft.raw.headers).some(([name, value]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[\0\r]/.test(value))) {

@@ -74,7 +74,7 @@ function Form({ work, span, of, start, serve, onClose }: PaneProps & { of: Edita
       {draft.tab === "message" && <Fields work={work} of={of} draft={draft} problems={problems} onType={typed} />}
       {draft.tab === "json" && <Whole work={work} label="Whole message as JSON" at="json" value={draft.message} before={of.recorded} problems={problems} onType={(message) => typed({ message, fields: {} })} />}
       {draft.tab === "value" && <Whole work={work} label="Returned value as JSON" at="value" value={draft.value} before={of.recorded} problems={problems} onType={(value) => typed({ value })} />}
-      {draft.tab === "fault" && <Faults of={of} draft={draft} onType={typed} />}
+      {draft.tab === "fault" && <Faults faults={of.faults} fault={draft.fault} onType={(fault) => typed({ fault })} />}
       {draft.tab === "raw" && <Raw work={work} of={of} draft={draft} problems={problems} onType={typed} />}
     </div>
     <footer class="tape-foot">
