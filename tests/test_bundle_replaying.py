@@ -119,27 +119,28 @@ def test_a_call_that_is_not_on_the_tape_is_missed_and_what_follows_is_not_run(mi
     assert run.cells[1].said[0].startswith("UnmatchedCall: POST ") and "now:" in "\n".join(run.cells[1].lines())
 
 
-def test_a_strangers_text_does_not_move_the_terminals_cursor(mine, tmp_path):
-    def paint(cells):
-        cells[4].source = "#\x1b[2J wipe\nprint('\\x1b[31mred')"
-        cells[4].outputs = []
-
-    run = replaying.replay(bundle_of(changed(mine, paint), tmp_path / "b.tape.zip"), HERE)
-    told = run.cells[4].told()
-    assert run.cells[4].status == "differs" and "\x1b" not in "".join([told.title, *told.said])
-
-
-def test_no_key_of_mine_and_nothing_of_my_home_reaches_it(mine, tmp_path, monkeypatch):
+def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_the_tape(mine, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-mine-12345")
     monkeypatch.setenv("HARMLESS", "sk-of-mine-12345")
 
-    def look(cells):
-        mine = "[each for each in os.listdir(os.path.expanduser('~')) if each[0] != '.']"
-        cells[4].source = f"import os\nprint('sk-of-mine-12345' in os.environ.values(), {mine})"
+    def spy(cells):
+        home = "[each for each in os.listdir(os.path.expanduser('~')) if each[0] != '.']"
+        cells[3].source = f"import os\nprint('sk-of-mine-12345' in os.environ.values(), {home})"
+        cells[3].outputs = []
+        cells[4].source = "#\x1b[2J wipe\nprint('\\x1b[31mred')"
         cells[4].outputs = []
 
-    run = replaying.replay(bundle_of(changed(mine, look), tmp_path / "b.tape.zip"), HERE)
-    assert run.cells[4].lines()[1] == "+False ['runtime']"
+    kit = {"python": "2.7.18", "distributions": ["pandas==0.1", "not-here==1.0"]}
+    fake = {"session/tape_jupyter.py": b"raise SystemExit"}
+    run = replaying.replay(bundle_of(changed(mine, spy), tmp_path / "b.tape.zip", fake, kit=kit), HERE)
+    assert statuses(run) == ["same", "same", "same", "differs", "differs"]
+    assert run.cells[3].lines()[1] == "+False ['runtime']"
+    told = run.cells[4].told()
+    assert "\x1b" not in "".join([told.title, *told.said])
+    assert "session/tape_jupyter.py was left out" in run.notes[0]
+    assert run.drift[0].startswith("python 2.7.18 in the bundle, ")
+    assert any(each.startswith("pandas 0.1 in the bundle, ") for each in run.drift)
+    assert "not-here 1.0 in the bundle, not here" in run.drift
 
 
 def test_a_take_is_played_and_one_that_is_not_there_is_named(mine, tmp_path):
@@ -153,20 +154,6 @@ def test_a_take_is_played_and_one_that_is_not_there_is_named(mine, tmp_path):
     assert "+north, said the take" in run.cells[1].lines()
     with pytest.raises(BundleError, match="no take 'calm'; there are: angry"):
         replaying.replay(place, Wanted("calm", "current", yes=True))
-
-
-def test_what_it_is_not_run_with_is_named(mine, tmp_path):
-    kit = {"python": "2.7.18", "distributions": ["pandas==0.1", "not-here==1.0"]}
-    run = replaying.replay(bundle_of(mine, tmp_path / "b.tape.zip", kit=kit), HERE)
-    assert run.drift[0].startswith("python 2.7.18 in the bundle, ")
-    assert any(each.startswith("pandas 0.1 in the bundle, ") for each in run.drift)
-    assert "not-here 1.0 in the bundle, not here" in run.drift
-
-
-def test_a_file_that_would_stand_for_the_tape_is_not_laid_beside_the_notebook(mine, tmp_path):
-    fake = {"session/tape_jupyter.py": b"raise SystemExit"}
-    run = replaying.replay(bundle_of(mine, tmp_path / "b.tape.zip", fake), HERE)
-    assert run.good and "session/tape_jupyter.py was left out" in run.notes[0]
 
 
 def test_another_language_is_refused(mine, tmp_path):
@@ -220,7 +207,7 @@ def test_what_a_person_made_is_not_overwritten_by_a_report(mine, tmp_path):
     assert run(place, "--here", "--yes", "--report", page).exit_code == 2 and page.read_text() == "<h1>mine</h1>"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *([signal.SIGINT] if "TAPE_NIGHTLY" in os.environ else [])])
 def test_a_run_that_is_interrupted_leaves_no_folder_and_no_kernel(mine, tmp_path, number):
     def wait(cells):
         started = f"open({str(tmp_path / 'started')!r}, 'w').close()"

@@ -7,23 +7,28 @@ from tests.notebook import Kernel, notebook
 LOAD = "%load_ext tape_jupyter"
 
 
-@pytest.fixture
-def cell(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("shell")
+
+
+@pytest.fixture(scope="module")
+def cell(folder):
     """Runs a cell of a notebook in one kernel."""
-    notebook(tmp_path / "n.ipynb", LOAD)
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "n.ipynb")}) as kernel:
+    notebook(folder / "n.ipynb", LOAD)
+    with Kernel(folder, {"TAPE_NOTEBOOK": str(folder / "n.ipynb")}) as kernel:
         assert kernel.execute(LOAD).ok
         yield kernel.execute
 
 
-def test_a_program_that_may_go_to_the_network_is_not_run_again(cell, tmp_path):
+def test_a_program_that_may_go_to_the_network_is_not_run_again(cell, folder):
     work = "import os\n!python -c \"import os; print(os.getpid()); open('ran', 'a').write('x')\"\nprint(_exit_code)"
     live = cell(f"%%tape record\n{work}")
-    assert live.ok and (tmp_path / "ran").read_text() == "x"
+    assert live.ok and (folder / "ran").read_text() == "x"
     played = cell(f"%%tape replay\n{work}")
     assert played.ok and played.stdout == live.stdout and live.stdout.strip().endswith("\n0")
-    assert (tmp_path / "ran").read_text() == "x"
-    text = (tmp_path / "n.tapes" / "main.tape.yaml").read_text()
+    assert (folder / "ran").read_text() == "x"
+    text = (folder / "n.tapes" / "main.tape.yaml").read_text()
     assert "shell" in text and "command" in text
 
 
@@ -45,10 +50,10 @@ def test_pip_is_played_wherever_python_lies(cell):
     assert live.stdout == played.stdout and live.stdout.startswith("pip ")
 
 
-def test_what_stays_on_the_machine_runs_each_time_and_untaped_cells_are_as_ever(cell, tmp_path):
+def test_what_stays_on_the_machine_runs_each_time_and_untaped_cells_are_as_ever(cell, folder):
     work = "!echo again >> log.txt; ls log.txt"
     assert cell(f"%%tape record\n{work}").stdout == cell(f"%%tape replay\n{work}").stdout
-    assert (tmp_path / "log.txt").read_text() == "again\n" * 2
+    assert (folder / "log.txt").read_text() == "again\n" * 2
     n = cell("x = 'plain'\n!python -c \"print('{x}')\"\n_exit_code")
     assert n.ok and n.stdout.strip() == "plain"
 
