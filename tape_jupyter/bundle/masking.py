@@ -96,13 +96,14 @@ class Masking(Secrets):
     # ------------------------------------------------------------ structures
 
     def scrub_structure(self, value: Any) -> tuple[Any, bool]:
+        moved = False
+        if isinstance(value, dict):
+            for kind in _STREAMS:  # as a whole first: of what is cut, a part may look like a secret of its own
+                if isinstance(value.get(kind), list):
+                    entries, across = self._across(value[kind])
+                    value, moved = ({**value, kind: entries}, True) if across else (value, moved)
         clean, changed = super().scrub_structure(value)
-        if isinstance(clean, dict):
-            for kind in _STREAMS:
-                if isinstance(clean.get(kind), list):
-                    entries, moved = self._across(clean[kind])
-                    clean, changed = ({**clean, kind: entries}, True) if moved else (clean, changed)
-        return clean, changed
+        return clean, changed or moved
 
     def _scrub_field(self, key: Any, item: Any) -> tuple[Any, bool]:
         clean, changed = self.scrub_structure(item)

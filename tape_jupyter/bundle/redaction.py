@@ -39,36 +39,46 @@ def redact(content: Content, known: Secrets, tell: Tell | None = None) -> Redact
     A mark is `<secret:NAME>` for a value with a name here (as recordings have it), else `redacted-KIND-NUMBER`: letters
     that are left alone in URLs, JSON and code. Raises BundleError where a secret cannot be masked.
     """
-    hits = list(leaks.hunt(content, known, tell))
-    if not hits:
-        return Redacted(dict(content), (), ())
+    first = hits = list(leaks.hunt(content, known, tell))
     if named := sorted({hit.kind for hit in hits if hit.where == leaks.NAME}):
         raise BundleError(f"a file's own name holds a secret ({', '.join(named)}); rename it, then export again")
-    masking = Masking(known, marks(hits))
     new: dict[str, bytes | Path] = dict(content)
     left_out: dict[str, str] = {}
+    every: list[Hit] = []
+    for _ in range(_ROUNDS):
+        if not hits:
+            return Redacted(new, tuple(leaks.told(first)), tuple(sorted(left_out.items())))
+        every += hits
+        left_out |= _masked(new, hits, Masking(known, marks(every)))
+        hits = list(leaks.hunt(new, known, tell))
+    raise _left(hits)
+
+
+_ROUNDS = 4
+"""A part of a secret may be found as one of its own, and what it leaves of the whole the next time."""
+
+
+def _masked(new: dict[str, bytes | Path], hits: Iterable[Hit], masking: Masking) -> dict[str, str]:
+    """Mask what was found; the files that are left out instead, and why."""
     touched = dict.fromkeys(hit.path for hit in hits)
+    left_out: dict[str, str] = {}
     sources = _notebooks(new, touched, masking)
     _cassettes(new, touched, masking, sources)
     for path in touched:
-        if path in new and not path.endswith((".ipynb", SUFFIX)) and new[path] is content[path]:
-            clean = text_without(passages.read(content[path]), masking)
+        if path in new and not path.endswith((".ipynb", SUFFIX)):
+            clean = text_without(passages.read(new[path]), masking)
             if clean is None:
                 left_out[path] = BINARY
                 del new[path]
             else:
                 new[path] = clean
-    _require_clean(new, known, tell)
-    return Redacted(new, tuple(leaks.told(hits)), tuple(sorted(left_out.items())))
+    return left_out
 
 
-def _require_clean(content: Content, known: Secrets, tell: Tell | None) -> None:
-    if rest := leaks.scan(content, known, tell):
-        places = [f"{leak.where}: {leak.kind}" for leak in rest]
-        raise BundleError(
-            f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again",
-            problems=places,
-        )
+def _left(hits: Iterable[Hit]) -> BundleError:
+    places = [f"{leak.where}: {leak.kind}" for leak in leaks.told(hits)]
+    reason = f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again"
+    return BundleError(reason, problems=places)
 
 
 def marks(hits: Iterable[Hit]) -> dict[str, str]:
