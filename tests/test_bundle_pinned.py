@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 import tape_jupyter as tape
-from tape_jupyter import headless, testing
+from tape_jupyter import cli, headless, testing
 from tape_jupyter.bundle import pinned
 from tape_jupyter.errors import NotExported
 from tests.notebook import ROOT, clean_env, notebook
@@ -115,6 +116,15 @@ def test_a_file_that_somebody_edited_or_wrote_is_never_written_over(recorded, ru
     for wrong in (tmp_path / "notes.txt", tmp_path / "gone" / "test_x.py"):
         with pytest.raises(tape.TapeUsageError):
             pinned.goal(recorded, wrong)
+
+
+def test_the_command_line_refuses_before_anything_runs(recorded, tmp_path):
+    (tmp_path / "test_mine.py").write_text("def test(): pass\n")
+    words = ["export", recorded, tmp_path / "out.tape.zip", "--test"]
+    for file, why in (("test_mine.py", "not written over"), ("notes.txt", "ends in .py")):
+        done = CliRunner().invoke(cli.tape, [*map(str, words), str(tmp_path / file)])
+        assert done.exit_code == 2 and why in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
 
 
 def test_what_looks_like_a_secret_is_left_out_and_the_rest_stands(recorded, run):

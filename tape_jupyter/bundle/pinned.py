@@ -181,9 +181,9 @@ def _same_key(name: str, key: str) -> str:
 
 
 def _last(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
-    """What the last cell that shows anything shows; not what speaks of this machine."""
-    shown = [(number, run.shown(number).splitlines()) for number in range(1, len(run.outputs) + 1)]
-    told = [(number, lines) for number, lines in shown if lines]
+    """What the last cell that shows anything shows; not the tape's own lines, nor what speaks of this machine."""
+    own = [cell.number for cell in run.cells if not cell.title.startswith("%tape")]
+    told = [(number, lines) for number in own if (lines := run.shown(number).splitlines())]
     here = {str(notebook.resolve().parent), str(Path.home())} - {"/"}
     if not told or any(place in line for place in here for line in told[-1][1]):
         return
