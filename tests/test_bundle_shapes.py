@@ -89,3 +89,8 @@ def test_what_is_found_is_never_shown():
     text, _ = made("github", random.Random(2))
     assert text not in repr(list(shapes.find(text))) and {"github-token", "discord-token"} <= set(shapes.kinds())
     assert len(shapes.kinds()) >= 25
+
+
+def test_a_password_in_a_url_is_one_though_its_first_letter_is_quoted():
+    assert values("https://deploy:%2Fj7QvX2%2BkLm9@git.acme.dev/churn.git") == {"%2Fj7QvX2%2BkLm9"}
+    assert not values("https://deploy:%PASSWORD%@git.acme.dev") and not values("mysql://app:%(password)s@db/x")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from tape_jupyter.bundle import shapes
 from tape_jupyter.errors import TapeUsageError
@@ -35,6 +36,7 @@ KEPT = (
 _LINE = re.compile(
     r"^[ \t]*(?:export[ \t]+)?[\"']?([\w./:@-]{1,120})[\"']?[ \t]*[=:][ \t]*(.+?)[ \t]*,?[ \t]*$", re.MULTILINE
 )
+_IN_URL = re.compile(r"://[^\s/:@\"']*:([^\s/@\"']+)@")
 _CREDENTIAL = re.compile(
     r"(?:_auth|_authToken|auth|oauth_token|token|password|passwd|pass|secret|key|credential|api_?key|access_?key)\Z",
     re.IGNORECASE,
@@ -90,6 +92,8 @@ def credentials(text: str) -> Iterator[tuple[str, str]]:
     """Names and values of what a file of settings or credentials holds that is a secret."""
     for found in shapes.find(text):
         yield found.kind, found.value
+    for password in _IN_URL.findall(text):  # whatever it looks like: it stands where passwords do
+        yield from (("url-password", each) for each in {password, unquote(password)})
     for name, value in (*_LINE.findall(text), *_fields(text)):
         plain = value.strip().strip("\"'")
         if (names_a_secret(name) or _CREDENTIAL.search(name)) and not plainly_none(plain) and " " not in plain:

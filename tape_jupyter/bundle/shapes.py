@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import unquote
 
 from tape_jupyter.secrets import placeholder, plainly_none
 
@@ -182,9 +183,10 @@ _WORDS = frozenset(
 
 def _is_password(value: str) -> bool:
     """Not one that stands for any: six characters at least, no word of documentation, no variable."""
+    value = unquote(value)
     if len(value) < 6 or value.lower() in _WORDS or is_example(value) or len(set(value)) < 4:
         return False
-    return not re.fullmatch(r"[{$%\[(<].*|.*[}\])>]|[A-Z_]+", value)
+    return not re.fullmatch(r"[{$\[(<].*|%[\w(]+[%)]s?|.*[}\])>]|[A-Z_]+", value)
 
 
 def _is_assigned(value: str) -> bool:
