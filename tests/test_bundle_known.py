@@ -97,3 +97,9 @@ def test_the_patterns_of_the_notebook_are_known(tmp_path):
         (text[start:end], name) for text in ["of C-17 and Ada Roy"] for start, end, name, _ in secrets.found(text)
     ] == [("C-17", "customer"), ("Ada Roy", "redacted")]
     assert known.patterns(b"[]") == known.patterns(b"no notebook") == []
+
+
+def test_a_key_that_begins_with_a_slash_is_no_path(tmp_path):
+    (tmp_path / "key7x2.pem").write_text("x")
+    environ = {"ACME_TOKEN": "/f336g3q7cbvZNvX4SSHTL3AOxH0jP", "ACME_KEY": str(tmp_path / "key7x2.pem")}
+    assert list(kept(known.here(tmp_path, environ, tmp_path))) == ["/f336g3q7cbvZNvX4SSHTL3AOxH0jP"]

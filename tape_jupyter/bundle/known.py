@@ -51,6 +51,9 @@ def here(folder: Path, environ: Mapping[str, str] | None = None, home: Path | No
     secrets.learn_environment(
         {name: value for name, value in environ.items() if value != placeholder(name)}  # a replay's, nobody's key
     )
+    for name, value in environ.items():  # a path, to the recorder; a key may begin with a slash as well
+        if names_a_secret(name) and value.startswith(("/", "~")) and shapes.mixed(value) and value.count("/") < 6:
+            secrets.learn(name, "" if Path(value).expanduser().exists() else value, explicit=False)
     try:
         home = Path.home() if home is None else home
     except RuntimeError:
