@@ -131,6 +131,9 @@ class Capture(Protocol):
     the terminal event or the last declared byte: a tap calls it *before* handing the chunk on.
     """
 
+    def sent(self) -> None:
+        """The request is out, and nothing came yet: a tap that can tell says so, in the thread or task that waits."""
+
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
         """The head of the reply arrived."""
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter import __version__, assets, records, slices, takes, tapetext
+from tape_jupyter.beginnings import UNPROVEN, Beginning, begun
 from tape_jupyter.book import TORN, WHOLE_CHECK, Entry, Overridden
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Replaced
+from tape_jupyter.matching import Asked
 from tape_jupyter.migrations import VERSION
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.takes import Base
@@ -156,52 +158,83 @@ class Cassette(Derived):
             if (own := self._run(run)) is not None:
                 own["kit"] = records.kit_whole(record, own, first)
 
+    def begin_call(self, run: str, call: Request | FunctionCall, asked: Asked, secrets: Secrets) -> Beginning:
+        """What a call's record begins with, made before its reply is there. Writes nothing. Raises CassetteError."""
+        with self._lock:
+            self._prime(run)
+            return begun(run, call, asked, secrets, self._folder)
+
     def append_call(
-        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
+        self,
+        head: records.Head,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        secrets: Secrets,
+        beginning: Beginning | None = None,
     ) -> Entry:
         """Commit one call. What is written is proven first: parse(emit(record)) == record, and the bytes restore.
 
-        Raises CassetteError where it cannot be kept (disk full, read-only); the caller's program is not concerned.
+        `beginning`: its `begin_call`, where that was made already. Raises CassetteError where it cannot be kept (disk
+        full, read-only); the caller's program is not concerned.
         """
         with self._lock:
             try:
-                return self._append_call(head, call, reply, secrets)
+                return self._append_call(head, call, reply, secrets, beginning)
             except Replaced:
                 self._start_over(head.run)
                 return self._append_call(head, call, reply, secrets)
 
     def _append_call(
-        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
+        self,
+        head: records.Head,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        secrets: Secrets,
+        beginning: Beginning | None = None,
     ) -> Entry:
         if (head.run, head.call) in self.by_name:
             raise CassetteError(f"call {head.call} of run {head.run} is recorded already", path=str(self.path))
-        record, remember = self._record(head, call, reply, secrets, scrub=False)
-        text = tapetext.emit(record)
-        if secrets.suspicious(_without_request(text) if head.clean and head.clean == secrets.version else text):
-            record, remember = self._record(head, call, reply, secrets, scrub=True)
-            text = tapetext.emit(record)
-        place = self._append(self._prove(record, text))
+        self._prime(head.run)
+        if beginning is None or not beginning.holds(self._folder):
+            asked = Asked(head.match, head.exact, head.asked, head.clean)
+            beginning = begun(head.run, call, asked, secrets, self._folder)
+        text = self._whole(head, beginning, reply, secrets)
+        remember = beginning.remember
+        if not text:
+            record, remember = self._scrubbed(head, call, reply, secrets)
+            text = self._prove(record, tapetext.emit(record))
+        place = self._append(text)
         entry = Entry(self, place, (head.call, head.run, head.match, head.where.lineage))
         self._add_call(entry, head.exact)
         remember(head.call)
         return entry
 
-    def _record(
-        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets, *, scrub: bool
+    def _whole(self, head: records.Head, beginning: Beginning, reply: Reply | Value, secrets: Secrets) -> str:
+        """The text of a call's record, proven; "" where it holds secrets."""
+        told = head.record()
+        answer = {"response": records.response_section(reply, secrets, head.said)}
+        parts = (tapetext.lines(told), beginning.text, tapetext.lines(answer))
+        looked_at = parts[::2] if beginning.clean and beginning.clean == secrets.version else parts
+        if secrets.suspicious("".join(looked_at)):
+            return ""
+        if sum(map(len, parts)) > assets.LIMIT:
+            record = {**told, "request": beginning.section, **answer}
+            return self._prove(record, tapetext.whole(*parts))
+        if tapetext.parse(tapetext.whole(*parts[::2])) != {**told, **answer}:
+            raise CassetteError(UNPROVEN, path=str(self.path))
+        return tapetext.whole(*parts)
+
+    def _scrubbed(
+        self, head: records.Head, call: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
     ) -> tuple[dict[str, Any], Callable[[str], None]]:
-        """The record of a call, and what to do once it is committed."""
-        if scrub:
-            head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
-        request = records.request_section(call, secrets, head.asked, digest=not head.exact)  # `exact` is one
-        response = records.response_section(reply, secrets, head.said)
-        if scrub:
-            request, response = records.scrubbed(request, secrets), records.scrubbed(response, secrets)
-        self._prime(head.run)
+        """The record of a call without known secrets, and what to do once it is committed."""
+        head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
+        request = records.scrubbed(records.request_section(call, secrets, head.asked), secrets)
+        response = records.scrubbed(records.response_section(reply, secrets, head.said), secrets)
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:
             request["body"] = folded
-        told = records.scrubbed_head(head, secrets) if scrub else head.record()
-        return {**told, "request": request, "response": response}, remember
+        return {**records.scrubbed_head(head, secrets), "request": request, "response": response}, remember
 
     def _prime(self, run: str) -> None:
         """Let a take's requests refer to those of the recording that the run adds to: they repeat its history."""
@@ -277,9 +310,7 @@ class Cassette(Derived):
             record = self._put_away(record)
             text = tapetext.emit(record)
         if tapetext.parse(text) != record:
-            raise CassetteError(
-                "a record did not survive being written and read; please report this", path=str(self.path)
-            )
+            raise CassetteError(UNPROVEN, path=str(self.path))
         return text
 
     def _put_away(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -314,11 +345,6 @@ class Cassette(Derived):
                 self._index(span)
         except CassetteError:
             self._journal.distrust()  # our record is committed; whoever reads the file next is told of the other
-
-
-def _without_request(text: str) -> str:
-    """The text of a call's record without `request:`; only the record's own keys stand at the start of a line."""
-    return text[: text.find("\nrequest:")] + text[text.rfind("\nresponse:") :]
 
 
 def open(path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Cassette:  # noqa: A001  # tape.open

@@ -94,6 +94,8 @@ class Folder:
         self._items: dict[tuple[str, bytes], tuple[str, str, int]] = {}
         self._texts: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._bodies: OrderedDict[tuple[str, str], dict[str, list[_Item]]] = OrderedDict()
+        self.known = 0
+        """How many bodies it was told of: as long as no other is, the same body is folded alike."""
 
     def fold(self, run: str, body: Any) -> tuple[Any, Callable[[str], None]]:
         """The body with references, and `remember(call id)` to be called once the record is committed."""
@@ -140,6 +142,7 @@ class Folder:
         return length, _name(run, *held[:2]), start
 
     def _remember(self, run: str, call: str, lists: dict[str, list[_Item]], texts: dict[str, bytes]) -> None:
+        self.known += 1
         self._bodies[run, call] = lists
         for path, items in lists.items():
             for index, item in enumerate(items):

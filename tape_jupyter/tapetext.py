@@ -22,6 +22,7 @@ is written `\U0000de00`, because JSON would join them into one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
@@ -51,16 +52,23 @@ def emit(record: dict[str, Any]) -> str:
     without a line, for any other type and for what the text cannot carry: NaN and infinities, numbers over 400
     digits, over 64 levels, keys over 1,000 characters. The caller then keeps the body as text.
     """
-    out = ["---"]
-    if record:
-        _emit_map(out, record, "", "", 1)
-    else:
-        out.append("{}")
-    out.append("...\n")
+    return whole(lines(record) if record else "{}\n")
+
+
+def lines(part: Mapping[str, Any]) -> str:
+    """The lines of a part of a record, not empty, as `emit` writes them between the marks."""
+    out: list[str] = []
+    _emit_map(out, part, "", "", 1)
+    out.append("")
     return "\n".join(out)
 
 
-def _emit_map(out: list[str], mapping: dict[str, Any], first: str, pad: str, depth: int) -> None:
+def whole(*parts: str) -> str:
+    """The record whose parts have these lines; no two of them have a key in common."""
+    return "".join(("---\n", *parts, "...\n"))
+
+
+def _emit_map(out: list[str], mapping: Mapping[str, Any], first: str, pad: str, depth: int) -> None:
     """The lines of a map. `first` begins its first line (`- ` in a list), `pad` the others."""
     inner = pad + "  "
     for key, value in mapping.items():
@@ -147,7 +155,7 @@ def _text(text: str, pad: str) -> str:
     ends = len(text) - len(body)
     margin = "\n" + pad
     lines = body.replace("\n", margin)
-    while "\n\n" in body and margin + "\n" in lines:  # empty lines stay empty; twice around at most
+    while margin + "\n" in lines and "\n\n" in body:  # empty lines stay empty; twice around at most
         lines = lines.replace(margin + "\n", "\n\n")
     style = "|-" if ends == 0 else "|" if ends == 1 else "|+"
     return style + margin + lines + "\n" * (ends - 1)

@@ -33,6 +33,7 @@ class Entry:
     reason: str = ""
     ended: int = 0
     played: bool = False
+    out: int = 0
 
     @property
     def reply(self) -> Reply:
@@ -46,6 +47,10 @@ class Entry:
 class MemoryCapture:
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
+
+    def sent(self) -> None:
+        assert self.entry.status is None and not self.entry.end
+        self.entry.out += 1
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
         assert self.entry.status is None and not self.entry.end

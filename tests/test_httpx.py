@@ -179,6 +179,26 @@ def test_a_chunk_is_on_the_tape_before_the_program_has_it(door, provider, tape):
     assert on_tape == [chunks[: n + 1] for n in range(len(chunks))]
 
 
+def test_a_tape_is_told_once_when_a_request_is_out_and_before_anything_comes(door, provider, tape):
+    with taped(tape):
+        door.post(provider.url + "/v1/messages", json=PROMPT)
+        door.post(provider.url + "/v1/messages", json=PROMPT)
+        door.post(f"http://127.0.0.1:{closed_port()}/", json=PROMPT)
+    assert [entry.out for entry in tape.entries] == [1, 1, 0]  # MemoryCapture sees to the order
+
+
+def test_a_program_that_traces_its_requests_hears_of_each_step_as_ever(provider, tape):
+    steps: dict[bool, list[str]] = {True: [], False: []}
+    for recording, heard in steps.items():
+        tape.ignored = not recording
+        with taped(tape), httpx2.Client() as client:
+            given = {"trace": lambda step, _info, heard=heard: heard.append(step)}
+            reply = client.post(provider.url + "/v1/messages", json=PROMPT, extensions=given)
+            assert reply.request.extensions["trace"] is given["trace"]
+            assert "trace" not in client.post(provider.url + "/v1/messages", json=PROMPT).request.extensions
+    assert steps[True] == steps[False] != []
+
+
 def test_a_refused_connection_is_the_same_error_again(door, provider, tape):
     url = refuse()
     kind, text, asked = twice(tape, provider, lambda: door.post(url, json=PROMPT))

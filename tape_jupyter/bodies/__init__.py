@@ -41,6 +41,7 @@ Section = dict[str, Any]
 _SPACE: Final = " \t\r\n"
 _SSE_START: Final = re.compile(r"(?:data|event|id|retry)?:")
 _UNREADABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SETTINGS: Final = 400  # characters
 _MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
@@ -99,11 +100,14 @@ def _attempts(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]
 
 
 def _json(text: str, core: str, parsed: Any) -> Iterator[Section]:
-    """Sections of a JSON text: of what was parsed already, then read anew, for 1.0 may have become 1 (matching.py)."""
+    """Sections of a JSON text: of what was parsed already, then read anew, for 1.0 may have become 1 (matching.py).
+
+    Such numbers are settings, which stand around the long texts; one that is overlooked costs an attempt that fails.
+    """
     start = len(text) - len(text.lstrip(_SPACE))
     around = {"head": text[:start], "tail": text[start + len(core) :]}
     reads: tuple[Callable[[], Any], ...] = (functools.partial(load, core),)
-    if parsed is not None and ".0" not in core:
+    if parsed is not None and ".0" not in core[:_SETTINGS] and ".0" not in core[-_SETTINGS:]:
         reads = (functools.partial(checked, core, parsed), *reads)
     for read in reads:
         try:

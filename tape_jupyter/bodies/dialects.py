@@ -218,14 +218,18 @@ def _check(value: dict[str, Any] | list[Any], depth: int) -> None:
 
 
 def candidates(text: str) -> Iterator[Dialect]:
-    """Dialects that a JSON text (without white space around it) may be in, likeliest first; few."""
-    spellings = _spellings(text)
+    """Dialects that a JSON text (without white space around it) may be in, likeliest first; few.
+
+    Most texts are in the first: what it takes a search through the text to know is asked after that.
+    """
     layouts = _layouts(text)
     for layout in layouts:
-        for spelling in spellings:
-            yield dialect(_short(layout + spelling))
-    flavour = _float_flavour(text)
-    if flavour:
+        yield dialect(_short(layout))
+        for spelling in _spellings(text):
+            if spelling:
+                yield dialect(_short(layout + spelling))
+    if flavour := _float_flavour(text):
+        spellings = _spellings(text)
         for layout in layouts:
             for spelling in spellings:
                 yield dialect(f"{layout}{spelling} {flavour}")

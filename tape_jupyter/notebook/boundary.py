@@ -133,10 +133,20 @@ class Boundary:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
             return UNSENT if cell.replaying else Passing()
+        self.desk.secrets.learn_request(request)
+        if self._goes_live(cell, request):
+            self._open_run(cell, request)
+            matching, where = partial(self._match, cell, request), self._where(cell, origin)
+            return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
         answered = partial(self._http_answered, cell, origin, request, kind, matched)
         return self._settled(cell, origin, matched.match, request, kind, answered)
+
+    def _goes_live(self, cell: Cell, request: Request) -> bool:
+        """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not be known yet."""
+        chosen = cell.mode not in ("record", "live") or cell.execution.selection or cell.stepping is not None
+        return not chosen and not self._may_offer_tools(cell, request) and not opens_dialogue(request)
 
     def _http_answered(
         self,
@@ -175,7 +185,6 @@ class Boundary:
         return capture
 
     def _match(self, cell: Cell, request: Request) -> Asked:
-        self.desk.secrets.learn_request(request)
         exact = exact_digest(request)
         if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact)):
             return Asked(known, exact)
@@ -352,9 +361,11 @@ class Boundary:
 
     def _tools(self, cell: Cell, request: Request, body: Any) -> None:
         """Tape the functions that this request offers as tools."""
-        if b'"tool' not in request.body and not cell.ask.options.get("tools") and not cell.execution.selection:
-            return
-        self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+        if self._may_offer_tools(cell, request):
+            self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+
+    def _may_offer_tools(self, cell: Cell, request: Request) -> bool:
+        return b'"tool' in request.body or bool(cell.ask.options.get("tools") or cell.execution.selection)
 
 
 @dataclass(frozen=True, slots=True)

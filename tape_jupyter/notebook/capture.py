@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
 from tape_jupyter import providers
+from tape_jupyter.beginnings import Beginning
 from tape_jupyter.bodies import TerminalWatch
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette, Entry
@@ -27,6 +30,9 @@ from tape_jupyter.secrets import Secrets
 
 class Passing:
     """A live call of which nothing is kept (telemetry; calls.Capture); the guard lets its socket through."""
+
+    def sent(self) -> None:
+        """Not kept."""
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
         """Not kept."""
@@ -51,27 +57,60 @@ class Passing:
 
 
 class Taking:
-    """What every call that goes live has: its id and place, and the one commit. `kind` is its host class."""
+    """What every call that goes live has: its id and place, and the one commit. `kind` is its host class.
 
-    def __init__(self, cell: Cell, secrets: Secrets, match: str, kind: str, where: Where) -> None:
-        self.cell, self.secrets, self.match, self.kind, self.where = cell, secrets, match, kind, where
-        self.id = cell.next_name(match)
+    What it is found by (`asked`: its match key, or how to find that) gives its id, when somebody first wants to know.
+    """
+
+    def __init__(
+        self, cell: Cell, secrets: Secrets, asked: str | Asked | Callable[[], Asked], kind: str, where: Where
+    ) -> None:
+        self.cell, self.secrets, self.kind, self.where = cell, secrets, kind, where
+        self._asking = Asked(asked) if isinstance(asked, str) else asked
+        self._named: tuple[Asked, str] | None = None
         self.at = datetime.now(UTC)
         self.started = perf_counter()
         self.entry: Entry | None = None
         self.over: Entry | None = None
         self.frozen = self.diverged = ""
         self.instead: Request | FunctionCall | None = None
-        self.asked = Asked(match)
+        self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
+        if isinstance(self._asking, Asked):
+            self._name()
         cell.going[self] = None
         cell.changed()
 
     def takes_place_of(self, recorded: Entry | None) -> None:
         """Its answer overrides that recorded call in a take; None: it is a call of its own."""
         self.over = recorded
-        self.id = recorded.id if recorded is not None else self.id
+        if recorded is not None:
+            self._named = self.asked, recorded.id
+
+    @property
+    def asked(self) -> Asked:
+        return (self._named or self._name())[0]
+
+    @property
+    def match(self) -> str:
+        return self.asked.match
+
+    @property
+    def id(self) -> str:
+        return (self._named or self._name())[1]
+
+    def _name(self) -> tuple[Asked, str]:
+        """Any thread may ask: one that shows what runs, too."""
+        with self.cell.lock:
+            if self._named is None:
+                try:
+                    asked = self._asking if isinstance(self._asking, Asked) else self._asking()
+                except Exception as error:
+                    self.cell.warn(f"a call is NOT on the tape ({type(error).__name__}: {error})", cold=True)
+                    asked = Asked("")
+                self._named = asked, self.cell.next_name(asked.match)
+            return self._named
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -89,7 +128,7 @@ class Taking:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
-        if self.cell.cassette is not None and self.cell.run:
+        if self.cell.cassette is not None and self.cell.run and self.match:
             self._append(self.cell.cassette, call, reply, kit, row)
         with self.cell.lock:
             self.cell.rows.append(row)
@@ -109,7 +148,7 @@ class Taking:
             if self.over is not None:
                 self.entry = cassette.append_override(self.over, reply, head.answered(), self.secrets)
             else:
-                self.entry = cassette.append_call(head, call, reply, self.secrets)
+                self.entry = cassette.append_call(head, call, reply, self.secrets, self._beginning)
             self.cell.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.warn(f"call {self.id} is NOT on the tape: {error}", cold=True)
@@ -125,9 +164,17 @@ class HttpCapture(Taking, Passing):
     open. What comes after that is added by `more:` records.
     """
 
-    def __init__(self, cell: Cell, secrets: Secrets, asked: Asked, kind: str, where: Where, request: Request) -> None:
-        super().__init__(cell, secrets, asked.match, kind, where)
-        self.asked, self.request = asked, request
+    def __init__(
+        self,
+        cell: Cell,
+        secrets: Secrets,
+        asked: Asked | Callable[[], Asked],
+        kind: str,
+        where: Where,
+        request: Request,
+    ) -> None:
+        super().__init__(cell, secrets, asked, kind, where)
+        self.request = request
         self._head: tuple[int, Headers, str, str] | None = None
         self._chunks: list[bytes] = []
         self._waits: list[float] = []
@@ -137,6 +184,12 @@ class HttpCapture(Taking, Passing):
         self._watch: TerminalWatch | None = None
         self.moment = cell.tools.moment()
         cell.running[self] = None
+
+    def sent(self) -> None:
+        """The network answers meanwhile: what is known by now is made ready in time that nobody waits for."""
+        if self.cell.cassette is not None and self.cell.run and self.over is None and self.match:
+            with suppress(Exception):  # the commit makes it again, and tells what is wrong
+                self._beginning = self.cell.cassette.begin_call(self.cell.run, self.request, self.asked, self.secrets)
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
         self._head = (status, headers, version, reason)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.calls import Reply, Request
 from tape_jupyter.providers import (
     anthropic,
     bedrock,
@@ -183,9 +183,9 @@ def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None, s
     """
     known = identify(request)
     if reply is not None and reply.status == 101:
-        return _heads(realtime.facts(request, reply, known.provider), reply)
+        return replace(realtime.facts(request, reply, known.provider), **_heads(reply))
     if not known.wire and not _may_be_model(request):
-        return _heads(Facts(provider=known.provider), reply)
+        return Facts(provider=known.provider, **_heads(reply))
     body = parsed if parsed is not None else wire.loads(wire.plain(request.headers, request.body) or b"")
     data = None
     if type(said) is not dict and reply is not None and reply.chunks:
@@ -194,31 +194,29 @@ def facts(request: Request, reply: Reply | None = None, *, parsed: Any = None, s
         known = _by_shape(known, request, body)
     view = VIEWS.get(known.wire)
     if view is None:
-        return _heads(Facts(provider=known.provider), reply)
+        return Facts(provider=known.provider, **_heads(reply))
     ask: Ask = view.ask(body)
     model = ask.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
-        return _heads(Facts(), reply)
+        return Facts(**_heads(reply))
     said, streamed = (said, False) if type(said) is dict else _said(view, reply, data)
     answer: Answer = view.answer(said)
-    return _heads(
-        Facts(
-            provider=known.provider,
-            wire=known.wire,
-            api=known.api,
-            model=model,
-            answered=answer.model,
-            sampling=ask.sampling,
-            tools=ask.tools,
-            results=ask.results,
-            calls=answer.calls,
-            usage=answer.usage,
-            stop=answer.stop,
-            user=user_of(body),
-            error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
-            streamed=streamed or ask.streamed or known.streamed,
-        ),
-        reply,
+    return Facts(
+        provider=known.provider,
+        wire=known.wire,
+        api=known.api,
+        model=model,
+        answered=answer.model,
+        sampling=ask.sampling,
+        tools=ask.tools,
+        results=ask.results,
+        calls=answer.calls,
+        usage=answer.usage,
+        stop=answer.stop,
+        user=user_of(body),
+        error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
+        streamed=streamed or ask.streamed or known.streamed,
+        **_heads(reply),
     )
 
 
@@ -235,20 +233,13 @@ def _said(view: ModuleType, reply: Reply | None, data: bytes | None) -> tuple[An
     return view.assemble(events), True
 
 
-def _heads(told: Facts, reply: Reply | None) -> Facts:
-    """The same facts, with what the reply's headers tell."""
+def _heads(reply: Reply | None) -> dict[str, Any]:
+    """What the reply's headers tell: the request's id, rate limits."""
     if reply is None:
-        return told
-    return replace(told, request_id=_request_id(reply.headers), limits=_limits(reply.headers))
-
-
-def _request_id(headers: Headers) -> str:
-    found = {key.lower(): value for key, value in headers}
-    return next((found[name] for name in REQUEST_IDS if name in found), "")
-
-
-def _limits(headers: Headers) -> dict[str, str]:
-    return {key.lower(): value for key, value in headers if key.lower().startswith(LIMITS)}
+        return {}
+    told = {key.lower(): value for key, value in reply.headers}
+    limits = {name: value for name, value in told.items() if name.startswith(LIMITS)}
+    return {"request_id": next((told[name] for name in REQUEST_IDS if name in told), ""), "limits": limits}
 
 
 def _may_be_model(request: Request) -> bool:

@@ -16,6 +16,8 @@ from tape_jupyter.providers.views import ABSENT, PINNABLE, Facts, Tool, Usage
 
 def dig(value: Any, path: str) -> Any:
     """What lies at a dotted path of mappings, or None: other people's JSON may hold anything anywhere."""
+    if "." not in path:
+        return value.get(path) if isinstance(value, dict) else None
     for key in path.split("."):
         if not isinstance(value, dict):
             return None
@@ -49,9 +51,10 @@ def settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Sampling settings by their common name; of the places in `paths` the first that is set counts."""
     found: dict[str, Any] = dict.fromkeys(PINNABLE, ABSENT)
     for name, places in paths.items():
-        value = next((value for place in places if (value := dig(body, place)) is not None), None)
-        if value is not None:
-            found[name] = value
+        for place in places:
+            if (value := dig(body, place)) is not None:
+                found[name] = value
+                break
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ class _Tap:
                 pass_head(decision)
                 return self._play(decision, request, self.played)
             request = self._sent(request, decision)
-            with sending(decision):
+            with sending(decision), _told_when_out(request, _Out(decision)):
                 response = original(transport, request)
             return _observed(response, decision, self.live)
 
@@ -82,7 +83,7 @@ class _Tap:
                 await await_head(decision)
                 return self._play(decision, request, self.played_async)
             request = self._sent(request, decision)
-            with sending(decision):
+            with sending(decision), _told_when_out(request, _AsyncOut(decision)):
                 response = await original(transport, request)
             return _observed(response, decision, self.live_async)
 
@@ -133,6 +134,38 @@ def _call(request: Any, body: bytes) -> Request:
 
 def _headers(raw: list[tuple[bytes, bytes]]) -> Headers:
     return tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw])
+
+
+@contextmanager
+def _told_when_out(request: Any, out: _Out) -> Iterator[None]:
+    """Have httpcore tell of what it does, with the `trace` of its requests; a program that has its own keeps it."""
+    own = request.extensions
+    if "trace" not in own:
+        request.extensions = out.extensions = {**own, "trace": out.trace}
+    try:
+        yield
+    finally:
+        request.extensions = own
+
+
+class _Out:
+    """Tells the capture when a request is out. httpcore names the steps: `http11.receive_response_headers.started`."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.extensions: dict[str, Any] = {}
+
+    def trace(self, step: str, _info: Mapping[str, Any]) -> Any:
+        if step.endswith("receive_response_headers.started"):
+            self.extensions.pop("trace", None)
+            self.capture.sent()
+
+
+class _AsyncOut(_Out):
+    """The same, awaited."""
+
+    async def trace(self, step: str, info: Mapping[str, Any]) -> None:
+        super().trace(step, info)
 
 
 def _observed(response: Any, capture: Capture, stream: type[Any]) -> Any:
