@@ -41,6 +41,27 @@ def test_a_part_that_changes_is_told_and_put_back(part):
     assert part not in ambient.changes(before, ambient.take())
 
 
+@pytest.mark.parametrize("part", CHANGES)
+@pytest.mark.parametrize("near", [None, {"json", "random", "logging", "gc"}, {"somebodys"}])
+def test_a_part_that_code_nearby_may_have_changed_is_looked_at_again(part, near):
+    before = ambient.take()
+    try:
+        CHANGES[part]()
+        asked = part not in ("numpy random", "numpy", "pandas") or near is None or "somebodys" in near
+        found = ambient.take(before, None if near is None else frozenset(near))
+        assert (part in ambient.changes(before, found)) == asked
+    finally:
+        ambient.put(part, before[part])
+
+
+def test_a_part_that_no_code_nearby_changes_is_as_it_was():
+    before = ambient.take()
+    found = ambient.take(before, frozenset({"json"}))
+    for part in ("random", "logging", "process", "numpy random", "numpy", "pandas"):
+        assert found[part] is before[part]
+    assert found.keys() == before.keys() and ambient.take({}, frozenset()).keys() == before.keys()
+
+
 def test_nothing_changes_by_looking():
     assert ambient.changes(ambient.take(), ambient.take()) == {}
 

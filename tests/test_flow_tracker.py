@@ -175,12 +175,55 @@ def test_what_shows_a_plain_value_is_not_listened_to_and_all_else_is(run):
 
 def test_the_surroundings_are_taken_once_a_cell(run, monkeypatch):
     taken, take = [], ambient.take
-    monkeypatch.setattr(ambient, "take", lambda: taken.append(1) or take())
+    monkeypatch.setattr(ambient, "take", lambda *known: taken.append(1) or take(*known))
     run("x = 1")
     taken.clear()
     assert "environment" in run("import os\nos.environ['TAPE_A'] = '1'").ambient
     assert "environment" not in run("x = 2").ambient
     assert len(taken) == 2
+
+
+SURROUNDINGS = {
+    "called": ("random", "import random", "random.random()"),
+    "called by C": ("random", "import random", "sorted([2, 1], key=lambda _: random.random())"),
+    "handed to C": ("random", "import random", "list(map(random.uniform, [1], [2]))"),
+    "C handed to C": ("random", "import random", "list(map(random.getrandbits, [8]))"),
+    "held in a list": ("random", "import random\nways = [random.getrandbits]", "list(map(ways[0], [8]))"),
+    "a method that was kept": ("random", "import random\ndraw = random.Random.random", "draw(random._inst)"),
+    "imported again": ("random", "import random", "from random import seed as start\nstart(3)"),
+    "by numpy, C handed to C": ("numpy random", "import numpy as np, numpy.random", "list(map(np.random.rand, [1]))"),
+    "by a package of tables": ("numpy random", "import pandas as pd\nt = pd.DataFrame({'a': range(9)})", "t.sample(2)"),
+    "an option": ("numpy", "import numpy as np", "np.set_printoptions(precision=3)"),
+    "an option by its attribute": ("pandas", "import pandas as pd", "pd.options.display.precision = 3"),
+    "an attribute alone": ("logging", "import logging\nlog = logging.getLogger('flow.tracker')", "log.level = 10"),
+    "of something inside": (
+        "logging", "import logging\nclass Box: pass\nbox = Box()\nbox.log = logging.getLogger('flow.t')",
+        "box.log.disabled = True",
+    ),
+    "a setting": ("process", "import sys", "sys.setrecursionlimit(sys.getrecursionlimit() + 3)"),
+    "a setting by a function": (
+        "process", "import gc\ndef quiet():\n    gc.disable() if gc.isenabled() else gc.enable()", "quiet()",
+    ),
+    "a default of sockets": ("process", "from socket import setdefaulttimeout as wait", "wait(77)"),
+    "by a thread that goes on": (
+        "random",
+        "import random, threading\ngo, done = threading.Event(), threading.Event()\n"
+        "def work():\n    go.wait(60); random.random(); done.set()\nthreading.Thread(target=work).start()",
+        "go.set(); done.wait(60)",
+    ),
+    "after many calls": ("random", "import random\nways = []", "for n in range(9000): str(n)\nrandom.random()"),
+    "by eval": ("random", "import random", "eval('random.random()')"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SURROUNDINGS)
+def test_what_changed_around_a_cell_is_seen_by_whatever_way_it_was_done(run, how):
+    part, before, source = SURROUNDINGS[how]
+    run(before)
+    run("quiet_one = 1")
+    entry = run(source)
+    assert entry.outcome == "ok" and part in entry.ambient
+    assert part not in run("quiet_one = 2").ambient
 
 
 def test_what_a_taped_cells_pins_hold_is_no_change_of_any_cell(run, monkeypatch):

@@ -16,11 +16,12 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, NamedTuple
 
 from tape_jupyter.flow.history import Change
+from tape_jupyter.flow.modules import bag
 
 
 class Part(NamedTuple):
@@ -31,6 +32,10 @@ class Part(NamedTuple):
     put: Callable[[Any], None]
     needs: str = ""
     """The module without which it is not there."""
+    by: frozenset[str] = frozenset()
+    """It changes only where code of these packages runs or is at hand, or of any that is not Python's own; where none
+    is named, nothing tells.
+    """
 
 
 _IGNORED = frozenset({"LINES", "COLUMNS", "PYTEST_CURRENT_TEST"})
@@ -217,37 +222,51 @@ def _put_nothing(_value: Any) -> None:
     """What cannot be put back (a figure, closed since)."""
 
 
+_OTHERS = frozenset({"?"})
+
 PARTS: dict[str, Part] = {
     "environment": Part("an environment variable", _environment, _put_environment),
     "cwd": Part("the working directory", _cwd, os.chdir),
-    "random": Part("the state of `random`", random.getstate, random.setstate),
+    "random": Part("the state of `random`", random.getstate, random.setstate, by=bag("random _random")),
     "path": Part("`sys.path`", lambda: list(sys.path), _put_path),
     "decimal": Part("the decimal context", _decimal, _put_decimal),
     "locale": Part("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
     "time zone": Part("the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone),
-    "logging": Part("the levels of `logging`", _logging, _put_logging),
+    "logging": Part("the levels of `logging`", _logging, _put_logging, by=bag("logging")),
     "warnings": Part("the filters of `warnings`", _warnings, _put_warnings),
-    "process": Part("a setting of the interpreter", _process, _put_process),
-    "numpy random": Part("the state of `numpy.random`", _numpy_state, _put_numpy_state, "numpy.random"),
-    "numpy": Part("an option of numpy", _numpy_options, _put_numpy_options, "numpy"),
+    "process": Part("a setting of the interpreter", _process, _put_process, by=bag("sys gc socket signal")),
+    "numpy random": Part("the state of `numpy.random`", _numpy_state, _put_numpy_state, "numpy.random", _OTHERS),
+    "numpy": Part("an option of numpy", _numpy_options, _put_numpy_options, "numpy", _OTHERS),
     "torch": Part("the state of torch's random numbers", _torch_state, _put_torch_state, "torch"),
-    "pandas": Part("an option of pandas", _pandas_options, _put_pandas_options, "pandas._config.config"),
+    "pandas": Part("an option of pandas", _pandas_options, _put_pandas_options, "pandas._config.config", _OTHERS),
     "matplotlib": Part("a setting of matplotlib", _drawing, _put_drawing, "matplotlib"),
     "figures": Part("the open figures", _figures, _put_nothing, "matplotlib.pyplot"),
 }
 
 
-def take() -> dict[str, Any]:
-    """All parts as they are now. A part that cannot be taken (a library half imported) is left out."""
-    found = {}
+def take(before: Mapping[str, Any] | None = None, near: frozenset[str] | None = None) -> dict[str, Any]:
+    """All parts as they are now. A part that cannot be taken (a library half imported) is left out.
+
+    `near`: the packages whose code ran since they were as `before`, or was at hand; what none of them changes is not
+    looked at again. None: not known.
+    """
+    found: dict[str, Any] = {}
+    kept = {} if before is None or near is None or not near <= _OWN else before
     for name, part in PARTS.items():
         if part.needs and part.needs not in sys.modules:
+            continue
+        if name in kept and part.by and near is not None and near.isdisjoint(part.by):
+            found[name] = kept[name]
             continue
         try:
             found[name] = part.take()
         except Exception:  # noqa: S112 - a part of another library that is not as we know it
             continue
     return found
+
+
+_OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
+"""Python's own packages."""
 
 
 def put(name: str, value: Any) -> None:
@@ -304,6 +323,8 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
         if name not in before:
             continue
         was = before[name]
+        if was is now:
+            continue
         same = _same_decimal(was, now) if name == "decimal" else _equal(was, now)
         if not same:
             found[name] = Change(was, now, known=name != "figures")

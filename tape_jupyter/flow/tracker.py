@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import random
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.flow import ambient
+from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.executed import Ran, Watch
 from tape_jupyter.flow.files import FileWatch
 from tape_jupyter.flow.fingerprints import SECONDS, Print
@@ -26,7 +28,7 @@ from tape_jupyter.flow.modules import MACHINERY
 from tape_jupyter.flow.names import Cell, cell_names, transform
 from tape_jupyter.flow.observed import Seen
 from tape_jupyter.flow.steps import build, mentioned
-from tape_jupyter.flow.variables import MISSING, Variables
+from tape_jupyter.flow.variables import MISSING, Variables, is_library
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -35,6 +37,10 @@ KEPT = 64 << 20
 """Bytes of one value beyond which it is not kept by reference: people who delete it want the memory."""
 LEAST, SHARE = 0.004, 1 / 30
 """Seconds that looking at a cell's values may take, however short the cell was; else this share of the cell."""
+_DICE = identity(random.random.__self__)  # type: ignore[attr-defined]
+"""The generator whose methods the functions of `random` are."""
+_NOBODYS = frozenset({"", "builtins", "main__"})
+"""Of the names of modules, those that are no library's."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,8 @@ class _Open:
     background: bool
     watched: bool = False
     taped: bool = False
+    leaves: bool = False
+    """Threads or tasks that it started run on."""
 
 
 class Tracker:
@@ -191,8 +199,7 @@ class Tracker:
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
         cell = cell_names(text)
-        mention = set().union(*(mentioned(s, self.variables) for s in cell.statements)) if cell.statements else set()
-        reach = self.variables.closure(mention)
+        reach = self.variables.closure(self._mentioned(cell))
         alive = _alive()
         tasks = _tasks()
         self._open = _Open(
@@ -229,14 +236,16 @@ class Tracker:
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
         entry.outcome = _outcome(result)
-        after = ambient.take()
+        running.leaves = bool(_alive() - running.threads) or bool(_tasks() - running.tasks)
+        mention = self._mentioned(running.cell)
+        after = ambient.take(running.ambient, self._near(running, ran, mention))
         changes = ambient.changes(running.ambient, after)
         self._between = None if running.taped else after
         patches = {
             name: c for name, was in running.modules.items() if (c := ambient.module_changes(name, was)) is not None
         }
         entry.files = touched.changes()
-        seen = self._seen(running, result, ran, touched, frozenset(changes))
+        seen = self._seen(running, result, ran, touched, frozenset(changes), mention)
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins")
         self.variables.ever.update(k for k in patches["builtins"].after) if "builtins" in patches else None
         built = build(seen)
@@ -246,14 +255,30 @@ class Tracker:
         self._keep(entry, seen)
         entry.notes = tuple(_notes(touched.processes, touched.crowded))
 
-    def _seen(self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str]) -> Seen:
+    def _mentioned(self, cell: Cell) -> set[str]:
+        """Variables that a cell's text names."""
+        return set().union(*(mentioned(s, self.variables) for s in cell.statements))
+
+    def _near(self, running: _Open, ran: Ran, mention: set[str]) -> frozenset[str] | None:
+        """The packages whose code ran in a cell, or is in what it names; None where not all of that was seen."""
+        seen = running.watched and ran.whole and ran.whole_builtins and running.cell.statements
+        if not seen or running.background or running.leaves or running.taped:
+            return None
+        near = ran.packages | {is_library(self.variables.value(name)) for name in mention}
+        for each in self.variables.closure(mention):
+            if (known := self.variables.prints.get(each)) is not None:
+                if known.opaque:
+                    return None
+                near |= known.kinds
+                if _DICE in known.ids:
+                    near.add("random")
+        return frozenset(name.lstrip("_") for name in near - MACHINERY) - _NOBODYS
+
+    def _seen(
+        self, running: _Open, result: Any, ran: Ran, touched: Any, changes: frozenset[str], mention: set[str]
+    ) -> Seen:
         entry, variables = running.entry, self.variables
         known = set(variables.elsewhere)
-        mention = (
-            set().union(*(mentioned(s, variables) for s in running.cell.statements))
-            if running.cell.statements
-            else set()
-        )
         for s in running.cell.statements:
             variables.ever.update(s.code.stores | s.code.later_stores | s.code.deletes | s.uses.exists)
         reach = variables.closure(mention)
@@ -265,11 +290,10 @@ class Tracker:
         look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
         self._looked = look.looked
         rebound = look.rebound | ((variables.elsewhere - known) & look.before.keys())
-        alive = _alive() - running.threads
         return Seen(
             running.cell, variables, look.before, ran, touched, changes, number=entry.number,
             shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
-            background=running.background, leaves_background=bool(alive) or bool(_tasks() - running.tasks),
+            background=running.background, leaves_background=running.leaves,
             results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
 
