@@ -117,9 +117,7 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
         click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
         return
     for path, each in done:
-        verb = "would drop" if dry_run else "dropped"
-        saved = f"{each.before:,} -> {each.after:,} bytes"
-        click.echo(f"{path}: {verb} {len(each.runs)} runs with {each.calls} calls ({saved})")
+        click.echo(each.text(path, dry=dry_run))
 
 
 @click.command(

@@ -34,6 +34,11 @@ class Pruned:
     after: int
     assets: tuple[str, ...] = ()
 
+    def text(self, path: Path, *, dry: bool) -> str:
+        """A line for people."""
+        verb = "would drop" if dry else "dropped"
+        return f"{path}: {verb} {len(self.runs)} runs with {self.calls} calls ({self.before:,} -> {self.after:,} bytes)"
+
 
 Record = dict[str, Any]
 

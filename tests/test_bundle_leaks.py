@@ -89,7 +89,9 @@ def places(text, rng, folder):
     yield "tool", lambda: taped(folder / "4", (FunctionCall("look_up", {"note": text}), Value(freeze([text]))))
     yield (
         "header",
-        lambda: taped(folder / "5", (request({"q": 3}), Reply(200, (("x-trace", text.replace("\n", " ")),), (b"{}",), (0.1,)))),
+        lambda: taped(
+            folder / "5", (request({"q": 3}), Reply(200, (("x-trace", text.replace("\n", " ")),), (b"{}",), (0.1,)))
+        ),
     )
     yield "long", lambda: taped(folder / "6", (request({"q": "filler " * 12000 + text}), reply()))
 

@@ -46,12 +46,6 @@ def test_the_mode_is_set_and_taken_back(shell, capsys):
         assert magics.loaded(shell).deck.session_mode == mode
 
 
-@pytest.mark.parametrize("word", magics.LATER)
-def test_what_comes_later_is_said_to_come_later(shell, word):
-    with pytest.raises(TapeUsageError, match="not in this version"):
-        shell.run_line_magic("tape", word)
-
-
 @pytest.mark.parametrize(
     ("line", "said"), [("statsu", "did you mean status"), ("record A", "cannot name"), ("set x", "KEY=VALUE")]
 )
@@ -131,3 +125,13 @@ def test_every_public_name_is_there():
         assert getattr(tape_jupyter, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         tape_jupyter.nothing
+
+
+def test_prune_tells_what_goes(shell, tmp_path, capsys):
+    (tmp_path / "churn.tapes").mkdir()
+    (tmp_path / "churn.tapes" / "main.tape.yaml").touch()
+    for line, said in (("prune --dry-run", "would drop 0 runs"), ("prune main", "dropped 0 runs")):
+        shell.run_line_magic("tape", line)
+        assert said in capsys.readouterr().out
+    with pytest.raises(TapeUsageError, match="dry-run"):
+        shell.run_line_magic("tape", "prune --all")

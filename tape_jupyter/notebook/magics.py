@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from tape_jupyter import gap_page, gap_report, listing, override_words, take_words, takes
+from tape_jupyter import gap_page, gap_report, listing, override_words, prune, take_words, takes
 from tape_jupyter.errors import BundleError, CassetteError, NotebookUnknown, TapeError, TapeUsageError
 from tape_jupyter.notebook import deck, exporting, lab, paths, rerun, rerun_words, stepping
 from tape_jupyter.notebook.cells import Cells
@@ -32,14 +32,13 @@ OPTIONS = (
     "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--pace", "--take", "--live", "--freeze", "--stub",
     "--on-divergence", "--break", "--record",
 )  # fmt: skip
-LATER = ("prune",)
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
-        "export", "verify", "set")  # fmt: skip
+        "export", "verify", "prune", "set")  # fmt: skip
 LINE_USAGE = (
     f"%tape {'|'.join(SESSION_MODES)} [NAME], %tape {'|'.join(ASKS[:6])} [NAME], %tape set KEY=VALUE, "
     f"{rerun_words.PLAN_USAGE}, {rerun_words.USAGE}, "
     f"%tape {override_words.USAGE}, %tape {take_words.USAGE}, %tape diff A B, "
-    "%tape export [PATH] [--redact] [--allow-differences], %tape verify FILE"
+    "%tape export [PATH] [--redact] [--allow-differences], %tape verify FILE, %tape prune [NAME] [--dry-run]"
 )
 
 
@@ -75,13 +74,12 @@ class TapeMagics(Magics):
         word, _, rest = line.strip().partition(" ")
         if word in SESSION_MODES:
             return self._set_mode(parse_line(line, SESSION_MODES))
-        if word in LATER:
-            raise TapeUsageError(f"%tape {word} is not in this version of tape-jupyter. Usage: {LINE_USAGE}")
         asks: dict[str, Callable[[str], Any]]
         asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
                 "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
                 "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
-                "override": self._override, "export": self._export, "verify": self._verify}  # fmt: skip
+                "override": self._override, "export": self._export, "verify": self._verify,
+                "prune": self._prune}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(f"%tape {word[:80]!r} is unknown{did_you_mean(word, known)}. Usage: {LINE_USAGE}")
@@ -118,6 +116,13 @@ class TapeMagics(Magics):
         root = takes.cassette_of(self._path(""))
         words = shlex.split(line)
         say(take_words.act(root, words)[0] if words else take_words.text(root))
+
+    def _prune(self, line: str) -> None:
+        name, dry = line.replace("--dry-run", "").strip(), "--dry-run" in line.split()
+        if name.startswith("-"):
+            raise TapeUsageError("%tape prune [NAME] [--dry-run]")
+        root = takes.cassette_of(self._path(name))
+        say(prune.prune(root, dry=dry).text(root, dry=dry))
 
     def _override(self, line: str) -> None:
         said = override_words.parsed(line)

@@ -87,7 +87,10 @@ def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -
     ours = fields(call, secrets=secrets)
     entry = nearest_call(ours, cell.cassette.calls)
     if entry is None:
-        return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places)."]
+        asked = [
+            f"  {name}: {str(told)[:200]!r}" for name, told in ours.items() if name not in ("tool", "method", "url")
+        ]
+        return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:", *asked[:5]]
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
     diff = field_diff(recorded_fields(entry) or {}, ours)
     return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]

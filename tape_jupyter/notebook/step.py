@@ -427,7 +427,9 @@ class Stepper:
     # ------------------------------------------------------------ what is shown
 
     def tell(self) -> None:
-        self._tell(self.state())
+        """To all who look on. In the order of revisions: a refusal is told by one thread, the cell's end by another."""
+        with self._lock:
+            self._tell(self.state())
 
     def state(self) -> Record:
         """protocol.ts' StepState."""

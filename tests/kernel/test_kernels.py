@@ -251,7 +251,7 @@ def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
     ("line", "said"),
     [
         ("%tape recrod", "did you mean record?"),
-        ("%tape export", "not in this version"),
+        ("%tape prune --all", "[--dry-run]"),
         ("%tape record A", "cannot name"),
     ],
 )
