@@ -40,7 +40,7 @@ def bundle():
     return built
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # playwright's loop counts as running in this thread while it is there: no asyncio.run
 def chromium(bundle):
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
@@ -76,12 +76,12 @@ def _apps_of(item):
 
 
 @pytest.fixture(scope="session")
-def lab(chromium, launches):
+def lab(bundle, launches):
     return launches["lab"].ready()
 
 
 @pytest.fixture(scope="session")
-def notebook7(chromium, launches):
+def notebook7(bundle, launches):
     return launches["notebook7"].ready()
 
 

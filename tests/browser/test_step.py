@@ -4,9 +4,8 @@ A cell of three calls, and one of two threads, are recorded once; each test step
 the recording as it was.
 """
 
-import ast
 import hashlib
-import json
+import ast
 import re
 import subprocess
 import sys
@@ -33,22 +32,6 @@ from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(2) as pool:
     both = list(pool.map(ask, ["Here is one", "There is another"]))
 print("both:", both)"""
-
-FOUR = """%%tape record
-# Four
-once = claude.with_options(max_retries=0)
-def said(text):
-    asked = [{"role": "user", "content": text}]
-    return once.messages.create(model="claude-sonnet-5", max_tokens=50, messages=asked).content[0].text
-got = []
-for text in ("alpha", "beta", "gamma", "delta"):
-    try:
-        got.append(said(text))
-    except Exception as error:
-        got.append(type(error).__name__)"""
-PAID = """%%tape step paid --record
-# Paid
-paid = [said("a long question"), said("an unwise one"), said("one more")]"""
 
 
 @pytest.fixture(scope="session")
@@ -78,9 +61,9 @@ def recorded(server, chromium, request):
     """An open notebook: cell 2 asked three times, cell 3 from two threads; one for all tests of a server."""
     folder = re.sub(r"\W+", "-", request.node.nodeid + str(server.url))
     with Provider(vary=True) as provider, fresh_page(chromium) as page:
-        cells = [SETUP.format(url=provider.url), THREE, TWO, "print(len(answers), 'answers')", FOUR, PAID]
+        cells = [SETUP.format(url=provider.url), THREE, TWO, "print(len(answers), 'answers')"]
         notebook = Notebook(page, server, write(server.root / folder / "churn.ipynb", *cells)).open()
-        for number in (1, 2, 3, 4, 5):
+        for number in (1, 2, 3, 4):
             notebook.run(number)
         yield Stepping(notebook, provider)
 
@@ -174,79 +157,6 @@ def test_three_stops_the_second_reply_is_edited_and_the_cell_goes_on_with_it(sto
     story.over()
     assert said(story.notebook, 2) == [first, "It was never sent.", third]
     assert not story.provider.requests  # nothing went out
-
-
-def test_a_call_fails_the_next_is_answered_by_hand_one_goes_live_and_one_is_refused(story):
-    story.begin(5)
-    story.at(1)
-    stop = story.sidebar.get_by_label("The stop")
-    stop.get_by_role("button", name="Fault…").click()
-    stop.get_by_role("radio", name="500, internal error").check()
-    stop.get_by_role("button", name="Save and go on").click()
-    story.at(2)
-    stop.get_by_role("button", name="Answer by hand…").click()
-    stop.get_by_role("textbox", name="The text of the reply").fill("From my own hand.")
-    stop.get_by_role("button", name="Answer with this").click()
-    story.at(3)
-    assert not story.provider.requests
-    stop.get_by_role("button", name="Let it go live").click()
-    story.at(4)
-    assert len(story.provider.requests) == 1
-    stop.get_by_role("button", name="Refuse").click()
-    story.over()
-    assert len(story.provider.requests) == 1
-    failed, by_hand, live = ast.literal_eval(story.notebook.python("print(got)"))
-    assert (failed, by_hand) == ("InternalServerError", "From my own hand.") and "gamma" in live
-    assert "BlockedConnection" in story.notebook.text(5)
-
-
-def test_run_to_the_call_that_is_selected_ahead_and_back(story):
-    story.begin(2)
-    story.at(1)
-    story.do("Step")
-    story.at(2)
-    calls = story.sidebar.locator("[role=treeitem].model")
-    calls.nth(2).click()
-    story.do("To here")
-    story.at(3)
-    calls.nth(0).click()
-    story.do("To here")
-    story.at(1)
-    story.do("Continue")
-    story.over()
-
-
-def test_a_recording_waits_before_money_is_spent_its_request_is_changed_one_is_answered_and_one_refused(story):
-    story.notebook.run(6, wait=False)
-    story.at(1)
-    stop = story.sidebar.get_by_label("The stop")
-    expect(stop).to_contain_text("goes out when you step")
-    assert not story.provider.requests
-    stop.get_by_role("button", name="Change the request…").click()
-    field = stop.get_by_role("textbox", name="The request's body")
-    field.click()
-    story.page.keyboard.press("Control+a")
-    body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "short"}]}
-    story.page.keyboard.insert_text(json.dumps(body))
-    stop.get_by_role("button", name="Change the request", exact=True).click()
-    expect(story.bar).to_contain_text("the request is changed")
-    story.do("Step")
-    story.at(2)
-    assert [asked.json for asked in story.provider.requests] == [body]
-    stop.get_by_role("button", name="Answer by hand…").click()
-    stop.get_by_role("textbox", name="The text of the reply").fill("Unspent.")
-    stop.get_by_role("button", name="Answer with this").click()
-    story.at(3)
-    expect(story.bar).to_contain_text("1 edit in take")
-    stop.get_by_role("button", name="Fault…").click()  # it can also fail
-    expect(stop.get_by_role("radio", name="timeout")).to_be_visible()
-    stop.get_by_role("button", name="Cancel").click()
-    stop.get_by_role("button", name="Refuse").click()
-    story.over()
-    assert len(story.provider.requests) == 1
-    tapes = story.notebook.path.with_name("churn.tapes")
-    assert "Unspent." not in (tapes / "paid.tape.yaml").read_text()
-    assert "Unspent." in (tapes / "takes" / "paid.step.tape.yaml").read_text()
 
 
 def test_where_it_stands_is_seen_its_frames_its_line_its_variables(story):
