@@ -128,6 +128,7 @@ export class Stepper {
   /** Take a state as the kernel told it; `anew` where it was asked for. */
   hear(state: StepState, anew = false): void {
     const before = this.state;
+    if (!before && state.state === "over") return; // it was put away, or never seen
     if (!anew && before && before.state !== "over" && state.revision <= before.revision) return;
     const stood = this.at;
     if (!before || before.state === "over") {
