@@ -77,3 +77,8 @@ def test_every_module_has_its_tests(module):
     *folder, name = module.removesuffix(".__init__").split(".")
     own = {f"test_{name}", *(f"test_{f}" for f in folder), *(f"test_{f}_{name}" for f in folder)}
     assert own & TESTS, f"tape_jupyter/{module}: none of {sorted(own)} in tests/"
+
+
+def test_test_files_have_names_of_their_own():
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names)), sorted({name for name in names if names.count(name) > 1})
