@@ -40,6 +40,17 @@ def taps_are_off_after_each_module():
         deck._decks.clear()  # the next module's session knows no tools and no secrets of this one's
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_shell_is_left_after_each_module():
+    """A process has one shell: another kind of it cannot be made while one stands."""
+    yield
+    if "IPython.core.interactiveshell" in sys.modules:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        if InteractiveShell.initialized():
+            type(InteractiveShell.instance()).clear_instance()
+
+
 @pytest.fixture
 def deck():
     from tape_jupyter.notebook.deck import Deck
