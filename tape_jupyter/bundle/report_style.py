@@ -2,7 +2,7 @@
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2330; --soft: #5b6472; --line: #d9dde4; --paper: #fff; --pane: #f6f7f9;
-  --good: #1a7f37; --bad: #b3261e; --warn: #8a5a00; --gone: #fdeceb; --new: #e7f6ec; --gone-ink: #8c1d18;
+  --good: #17743a; --bad: #b3261e; --warn: #8a5a00; --gone: #fdeceb; --new: #e7f6ec; --gone-ink: #8c1d18;
   --new-ink: #10602a; --good-pane: #dcf2e3; --bad-pane: #f9dedc; --warn-pane: #f7e8c8; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e7ec; --soft: #a2aab6; --line: #363d49; --paper: #14171d;
   --pane: #1d2129; --good: #6fd08c; --bad: #ff9b92; --warn: #e8bd6a; --gone: #3a1f1f; --new: #16301f;
