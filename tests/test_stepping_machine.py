@@ -127,6 +127,17 @@ def test_a_rewind_may_go_past_the_call_it_runs_to():
     assert program.places == [":3"] and program.passed == [":1", ":2"]
 
 
+def test_who_goes_past_the_call_that_is_run_to_while_another_stands_ends_the_rewind():
+    machine = Machine(Breaks.of([]))
+    machine.begin()
+    machine.rewind(Rewind("1:1", through=True))
+    machine.begin()
+    assert machine.stays(machine.arrive("2", Site("model", "m"))) and machine.phase == "rewinding"
+    told = machine.revision
+    assert not machine.stays(machine.arrive("1", Site("model", "m")))
+    assert machine.phase == "stopped" and machine.revision > told, "whoever looks on has to hear of it"
+
+
 def test_a_command_for_a_strand_that_has_moved_on_is_refused():
     program = Program(one("model", "model", "model"))
     seen = program.machine.revision

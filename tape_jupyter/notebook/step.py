@@ -181,7 +181,10 @@ class Stepper:
         with self._lock:
             if self._away(waiter.held):
                 raise SteppedAway("the step was left at this call")
+            revision = self.machine.revision
             if not self.machine.stays(waiter.at):
+                if self.machine.revision != revision:
+                    self.tell()
                 return False
             frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
             waiter.frames = walk(frame)

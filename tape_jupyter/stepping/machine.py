@@ -98,13 +98,16 @@ class Machine:
         return Parked(strand, f"{strand}:{self._counts[strand]}", self._arrived, site, name)
 
     def stays(self, at: Parked) -> bool:
-        """Whether it parks; else it has gone past."""
+        """Whether it parks; else it has gone past, and `revision` grows where that is how the pass came to its place."""
+        phase = self.phase
         if self._stops(at):
             self.strands[at.strand] = at
             self._until.pop(at.strand, None)
             self._changed()
             return True
         self._pass(at)
+        if self.phase != phase:
+            self._changed()
         return False
 
     def _strand(self, lineage: str) -> str:

@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import queue
 import random
 
 import pytest
 
+from tests import old_kernel
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
@@ -37,6 +39,12 @@ PROGRAMS = (PLAIN, THREADS, POOL, ASYNC)
 WORDS = ("over",) * 5 + ("back",) * 3 + ("answer",) * 2 + ("jump", "continue", "interrupt", "stop", "model", "reload")
 
 
+@pytest.fixture(scope="module", params=["newest", "ipykernel-6"])
+def version(request, tmp_path_factory):
+    """What the kernel's environment needs to be of that version."""
+    return old_kernel.installed(tmp_path_factory.mktemp("old")) if request.param == "ipykernel-6" else {}
+
+
 @pytest.fixture
 def provider():
     with Provider() as provider:
@@ -55,18 +63,26 @@ class Person:
 
     def go(self):
         page = self.page
-        page.until(lambda: page.over or standing(page))
+        self.wait()
         for _ in range(MOST):
             if page.over:
                 break
             self.once(self.draw.choice(WORDS))
-            page.until(lambda: page.over or standing(page))
+            self.wait()
         if not page.over:
             self.once(self.draw.choice(("continue", "stop", "interrupt")))
             while not page.over:  # a call that is not on the tape stops it anew
-                page.until(lambda: page.over or standing(page))
+                self.wait()
                 if not page.over:
                     self.once("stop")
+
+    def wait(self, *, standing_too=True):
+        """Until it stands at a call, or has ended."""
+        try:
+            self.page.until(lambda: self.page.over or (standing_too and standing(self.page)))
+        except queue.Empty:
+            last = {key: self.page.states[-1][key] for key in ("revision", "state", "note")} if self.page.states else None
+            raise AssertionError(f"nothing more is heard of the cell after {self.said}; the last was {last}") from None
 
     def once(self, word):
         page, state = self.page, self.page.states[-1]
@@ -74,7 +90,7 @@ class Person:
         self.said.append((word, at["call"]["place"]))
         if word == "interrupt":
             page.kernel.interrupt()
-            page.until(lambda: page.over)
+            self.wait(standing_too=False)
             return
         if word == "reload":
             page.close()
@@ -96,11 +112,11 @@ def standing(page):
     return bool(page.states) and page.states[-1]["state"] == "stopped"
 
 
-def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(tmp_path, provider):
+def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(tmp_path, provider, version):
     notebook(tmp_path / "nb.ipynb", LOAD)
     base = tmp_path / "nb.tapes" / "main.tape.yaml"
     draw = random.Random(20)
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}) as kernel:
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb"), **version}) as kernel:
         for code in (LOAD, ASK, AASK, "seen, done, log, found = [], 0, 0, 0"):
             assert kernel.execute(code.replace("URL", provider.url)).ok
         for program in PROGRAMS:
