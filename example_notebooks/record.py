@@ -27,6 +27,7 @@ from tape_jupyter.demo.runs import KEYS
 HERE = Path(__file__).resolve().parent
 NO_KEY = "a-local-model-asks-for-none"
 RECORD, OVERRIDE, STEP = "01_record_and_replay", "02_override_and_rerun", "03_step_through"
+SHARE = "04_share_a_bundle"
 MOOD = {OVERRIDE: "classify", STEP: "agent"}
 """The cell that shows what the classifier said."""
 TAKE, TRIES = "angry-customer", 12
@@ -70,6 +71,19 @@ def record_override(notebook: Path, _url: str) -> None:
         if cell.cell_type == "code":
             cell.outputs = shown.get(cell.id) or []
     nbformat.write(whole, notebook)
+
+
+def record_share(notebook: Path, _url: str) -> None:
+    """A session with a file of its own; its cells export and verify it when the notebook is replayed."""
+    for file in data_of(notebook):
+        shutil.copy(file, notebook.parent)
+    notebook.write_text(to_record(nbformat.read(HERE / notebook.name, as_version=4)), encoding="utf-8")
+    tape(notebook, "record")
+
+
+def data_of(notebook: Path) -> list[Path]:
+    """The files that an example's cells read: they begin with its number."""
+    return sorted(HERE.glob(f"{notebook.name[:3]}*.csv"))
 
 
 def to_record(whole: nbformat.NotebookNode) -> str:
@@ -119,9 +133,9 @@ def example(name: str, record: Callable[[Path, str], None]) -> None:
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or [RECORD, OVERRIDE, STEP]
-    for name in chosen:
-        example(name, record_pipeline if name == RECORD else record_override)
+    recorders = {RECORD: record_pipeline, OVERRIDE: record_override, STEP: record_override, SHARE: record_share}
+    for name in sys.argv[1:] or recorders:
+        example(name, recorders[name])
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ import pytest
 
 from tape_jupyter import outputs
 from tape_jupyter.demo import local_model, texts
-from tape_jupyter.demo.runs import can_cut
+from tape_jupyter.namespaces import can_cut, without_network
 from tests.notebook import ROOT, clean_env, notebook
 
 EXAMPLES = ROOT / "example_notebooks"
 NAME = "01_record_and_replay"
-NAMES = (NAME, "02_override_and_rerun", "03_step_through")
+SHARED = "04_share_a_bundle"
+NAMES = (NAME, "02_override_and_rerun", "03_step_through", SHARED)
 RUNS = int(os.environ.get("TAPE_EXAMPLE_RUNS", "1"))
 STRACE = shutil.which("strace")
 
@@ -33,7 +34,7 @@ import json, sys
 import nbformat
 from nbclient import NotebookClient
 if sys.argv[2] == "cut":
-    from tape_jupyter.demo.alone import loopback_up
+    from tape_jupyter.namespaces import loopback_up
     loopback_up()
 nb = nbformat.read(sys.argv[1], as_version=4)
 client = NotebookClient(nb, kernel_name="python3", resources={"metadata": {"path": sys.argv[3]}})
@@ -49,8 +50,15 @@ CONNECT = re.compile(r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_
 
 @pytest.fixture(params=NAMES)
 def example(request, tmp_path):
-    shutil.copytree(EXAMPLES, tmp_path / "ex", ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    return tmp_path / "ex" / f"{request.param}.ipynb"
+    """The notebook, its recordings and its data, in a folder of their own."""
+    return copied(request.param, tmp_path / "ex") / f"{request.param}.ipynb"
+
+
+def copied(name: str, folder: Path) -> Path:
+    folder.mkdir()
+    for each in EXAMPLES.glob(f"{name[:3]}*"):
+        shutil.copytree(each, folder / each.name) if each.is_dir() else shutil.copy(each, folder)
+    return folder
 
 
 def replayed(path: Path, trace: Path | None):
@@ -62,11 +70,11 @@ def replayed(path: Path, trace: Path | None):
     env = clean_env(path.parent)
     assert not [name for name in env if name.endswith("_API_KEY")]
     done = subprocess.run(
-        [*(["unshare", "-rn"] if cut else []), *words],
+        [*without_network(cut=cut), *words],
         env=env,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -153,3 +161,25 @@ def test_the_changed_reply_reaches_what_depends_on_it_and_nothing_else(tmp_path)
     assert {title.strip("# ") for title in changed} == {
         "Read the mood", "Answer in that mood", "The ticket, as it is filed",
     }  # fmt: skip
+
+
+def test_the_shared_session_is_proven_replayed_and_kept_as_a_test(tmp_path):
+    """What its last cells tell a reader to do, on the saved notebook and nothing else."""
+    folder = copied(SHARED, tmp_path / "shared")
+    bundle, pin = f"{SHARED}.tape.zip", f"test_{SHARED}.py"
+
+    def ran(*words):
+        line = [sys.executable, "-m", *words]
+        env = {**clean_env(tmp_path), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    told = json.loads(ran("tape_jupyter", "export", f"{SHARED}.ipynb", "--no-index", "--test", "--json"))
+    assert (told["differences"], told["left_out"], told["redactions"]) == ([], [], [])
+    assert json.loads(ran("tape_jupyter", "verify", bundle, "--json"))["ok"]
+    replay = json.loads(ran("tape_jupyter", "replay", bundle, "--here", "--yes", "--json"))
+    assert {cell["status"] for cell in replay["cells"]} == {"same"}
+    pinned = (folder / pin).read_text(encoding="utf-8")
+    assert "def test_lookup_order_never_answers_about_another_order" in pinned
+    assert re.search(r"^[1-9]\d* passed", ran("pytest", "-q", "-p", "no:cacheprovider", pin).splitlines()[-1])
