@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from tape_jupyter.cli_words import EXAMPLES, Progress, Words, as_json, handled, json_text, of_name, opened
+from tape_jupyter.cli_words import EXAMPLES, Progress, Steps, Words, as_json, handled, json_text, of_name, opened
 
 if TYPE_CHECKING:
     from tape_jupyter.cassette import Cassette
@@ -92,7 +92,8 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     """Tell what recordings hold and what they could not hold."""
     from tape_jupyter import gap_page, gap_report
 
-    made = gap_report.report_of(gap_report.below(where, name))
+    with Steps(quiet=as_json) as steps:
+        made = gap_report.report_of(gap_report.below(where, name), steps.tell)
     click.echo(json_text(made.record())) if as_json else gap_page.print_it(made, whole=whole)
     return 2 if made.broken else 0
 
@@ -112,7 +113,9 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 
     from tape_jupyter import listing, prune
 
-    done = [(path, prune.prune(path, dry=dry_run)) for path in listing.cassettes_of(where, name)]
+    with Steps(quiet=as_json) as steps:
+        found = listing.cassettes_of(where, name)
+        done = [(path, prune.prune(path, dry=dry_run, tell=steps.tell)) for path in found]
     if as_json:
         click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
         return
@@ -198,13 +201,15 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
 
     path = listing.cassettes_of(a, name)[0]
     beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
-    one, other = opened(path), opened(beside) if beside else take_words.named(path, b)
-    if as_json:
-        found = differences.diff(one, other)
-        click.echo(json_text(take_words.records(one, other, found)))
-    else:
-        told, found = take_words.compared(one, other)
-        click.echo(told)
+    with Steps(quiet=as_json) as steps:
+        steps.tell("reading both")
+        one, other = opened(path), opened(beside) if beside else take_words.named(path, b)
+        if as_json:
+            found = differences.diff(one, other)
+            told = json_text(take_words.records(one, other, found))
+        else:
+            told, found = take_words.compared(one, other, steps.tell)
+    click.echo(told)
     return int(bool(found))
 
 
@@ -235,7 +240,8 @@ def merge(
     from tape_jupyter import listing, merging
 
     one, two = (listing.cassettes_of(each, name)[0] for each in (a, b))
-    done = merging.merge(one, two, output, prefer or "")
+    with Steps(quiet=as_json) as steps:
+        done = merging.merge(one, two, output, prefer or "", steps.tell)
     click.echo(json_text(done.record()) if as_json else merging.text(done, one, two))
     return int(done.path is None)
 

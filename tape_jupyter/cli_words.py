@@ -125,7 +125,8 @@ class Steps:
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
         console = Console(stderr=True, highlight=False, markup=False)
-        quiet = quiet or lines or not console.is_terminal  # a bar that cannot be taken back would stand in a log
+        # A bar that cannot be taken back would stand in a log. FORCE_COLOR asks for colours, not for a bar.
+        quiet = quiet or lines or not (console.is_terminal and sys.stderr.isatty())
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet)
         self._lines, self._last = lines, ""
         self._task = self._bar.add_task("starting", total=None)
@@ -141,7 +142,10 @@ class Steps:
         """`what` is under way, `done` of `total` of it (0: nobody knows how many)."""
         from rich.markup import escape
 
-        self._bar.update(self._task, description=escape(what), completed=done, total=total or None)
+        if not self._bar.disable:
+            task = self._bar.tasks[0]
+            task.total, task.finished_time = total or None, None  # rich's update() keeps a total that is None
+            self._bar.update(self._task, description=escape(what), completed=done)
         if self._lines and (line := json.dumps({"step": what, "done": done, "total": total})) != self._last:
             self._last = line
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - the protocol

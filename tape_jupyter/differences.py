@@ -19,6 +19,7 @@ from tape_jupyter.records import response_section
 from tape_jupyter.runs import current_runs, run_of
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.seen import CallSeen, call_seen, seen
+from tape_jupyter.telling import Tell, counted, nobody
 
 LINES = 40
 """Of one call's diff that are shown; the others are counted."""
@@ -41,14 +42,14 @@ class Difference:
         return {**asdict(self), "lines": list(self.lines)}
 
 
-def diff(a: Cassette | str | Path, b: Cassette | str | Path) -> list[Difference]:
+def diff(a: Cassette | str | Path, b: Cassette | str | Path, tell: Tell = nobody) -> list[Difference]:
     """The calls that differ, in the order of A, then those that only B has. Raises CassetteError.
 
     Calls are paired by run and id (a take keeps those of its base), else by what was asked, in order.
     """
     ours, theirs = (_counting(each if isinstance(each, Cassette) else Cassette.open(each)) for each in (a, b))
     found: list[Difference] = []
-    for entry, other in paired(ours, theirs):
+    for entry, other in counted(list(paired(ours, theirs)), "comparing calls", tell):
         if entry is None or other is None:
             found.append(_alone(entry, other))
         elif entry is not other and (lines := _changed(entry, other)):
@@ -56,11 +57,11 @@ def diff(a: Cassette | str | Path, b: Cassette | str | Path) -> list[Difference]
     return found
 
 
-def drifts(a: Cassette, b: Cassette) -> list[Drift]:
+def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
     """What changed around the calls that both hold: what answered, code, libraries, moment. Raises CassetteError."""
     met: list[tuple[CallSeen, CallSeen]] = []
     runs: dict[tuple[str, str], None] = {}
-    for entry, other in paired(_counting(a), _counting(b)):
+    for entry, other in counted(list(paired(_counting(a), _counting(b))), "looking for drift around calls", tell):
         if entry is None or other is None or entry is other:
             continue
         met.append((call_seen(entry), call_seen(other)))

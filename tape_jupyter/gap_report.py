@@ -19,6 +19,7 @@ from tape_jupyter.findings import STATUSES, Finding, folded
 from tape_jupyter.listing import cassettes_of
 from tape_jupyter.runs import current_runs, run_of
 from tape_jupyter.seen import CallSeen, RunSeen, all_seen
+from tape_jupyter.telling import Tell, nobody
 
 BY_RUN = (5, 6, 8, 9)
 """Items that are told of a whole run; the others are the sum of its calls'."""
@@ -139,12 +140,14 @@ def report(cassettes: Iterable[Cassette]) -> Report:
     return made
 
 
-def report_of(found: Iterable[Path]) -> Report:
+def report_of(found: Sequence[Path], tell: Tell = nobody) -> Report:
     """The same of files. One that cannot be read is named and does not hide the others."""
     made = Report()
-    for path in found:
+    for number, path in enumerate(found, 1):
+        of_all = f", cassette {number} of {len(found)}" if len(found) > 1 else ""
+        tell(f"reading {path.name}{of_all}", 0, 0)
         try:
-            _add(made, Cassette.open(path, check="marks"))
+            _add(made, Cassette.open(path, check="marks"), lambda what, *far, more=of_all: tell(f"{what}{more}", *far))
         except (CassetteError, OSError) as error:
             made.broken[str(path)] = str(error)
     return made
@@ -165,9 +168,9 @@ def below(where: Path, name: str | None = None) -> list[Path]:
     return own
 
 
-def _add(made: Report, cassette: Cassette) -> None:
+def _add(made: Report, cassette: Cassette, tell: Tell = nobody) -> None:
     current = [run.id for run in current_runs(map(run_of, cassette.runs))]
-    runs = all_seen(cassette, current, notebook=_notebook(cassette.root))
+    runs = all_seen(cassette, current, notebook=_notebook(cassette.root), tell=tell)
     taped = budget.tool_names(runs)
     made.cassettes.append(cassette.path)
     made.runs += [_run(run, cassette.path, taped) for run in runs]

@@ -21,6 +21,7 @@ from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.journal import Journal
 from tape_jupyter.migrations import VERSION, migrated
 from tape_jupyter.runs import Current, run_of
+from tape_jupyter.telling import Tell, counted, nobody
 
 Prefer = Literal["", "a", "b"]
 
@@ -74,14 +75,14 @@ class _Side:
     notes: list[str]
 
 
-def merge(a: Path, b: Path, out: Path | None = None, prefer: Prefer = "") -> Merged:
+def merge(a: Path, b: Path, out: Path | None = None, prefer: Prefer = "", tell: Tell = nobody) -> Merged:
     """Join two cassettes, or two takes of one cassette, into a new file.
 
     `out` must not be there yet; without it the file lies beside `a`, called as that with `-merged`. `prefer` says whose
     version of a record counts where they differ. Raises CassetteError for a file that cannot be read or written,
     TapeUsageError where they cannot be joined at all, or `out` is there.
     """
-    ours, theirs = _side(a), _side(b)
+    ours, theirs = _side(a, tell), _side(b, tell)
     _require_mates(ours, theirs)
     goal = _goal(ours.path, out)
     held = {piece.name: piece for piece in theirs.pieces}
@@ -94,7 +95,9 @@ def merge(a: Path, b: Path, out: Path | None = None, prefer: Prefer = "") -> Mer
     told = Merged(None, common, len(ours.pieces) - common, len(theirs.pieces) - common, conflicts)
     if conflicts and not prefer:
         return told
+    tell("joining them", 0, 0)
     pieces = list(_joined(ours.pieces, theirs.pieces, prefer))
+    tell(f"writing {goal.name}, and reading it again", 0, 0)
     _write(goal, ours.header, pieces, (ours.path, theirs.path))
     notes = (*ours.notes, *theirs.notes, *_overridden_twice(ours, theirs))
     return Merged(
@@ -105,8 +108,9 @@ def merge(a: Path, b: Path, out: Path | None = None, prefer: Prefer = "") -> Mer
 # ---------------------------------------------------------------- reading
 
 
-def _side(path: Path) -> _Side:
+def _side(path: Path, tell: Tell) -> _Side:
     """Raises CassetteError for what is no sound cassette: nothing is joined that could not be replayed."""
+    tell(f"checking {path.name}", 0, 0)
     whole = Cassette.open(path, check="whole")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette")
@@ -115,7 +119,7 @@ def _side(path: Path) -> _Side:
         (journal.read(span.offset, span.length).replace(b"\r\n", b"\n"), journal.line(span.offset))
         for span in journal.scan()
     ]
-    records = [tapetext.parse(text.decode("utf-8")) for text, _ in texts]
+    records = [tapetext.parse(text.decode("utf-8")) for text, _ in counted(texts, f"records of {path.name}", tell)]
     if not records:
         raise TapeUsageError(f"{path} holds nothing to join")
     version = int(records[0]["tape"])

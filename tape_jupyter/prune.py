@@ -22,6 +22,7 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Journal
 from tape_jupyter.runs import current_runs, run_of
+from tape_jupyter.telling import Tell, counted, nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +75,15 @@ def owner(record: Record) -> str:
     return str(record[next(iter(record))] if next(iter(record)) in ("run", "kit", "end") else record.get("run", ""))
 
 
-def prune(path: Path, *, dry: bool = False) -> Pruned:
+def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is then as it was."""
+    tell(f"checking {path.name}", 0, 0)
     with _locked(path):
         if Cassette.open(path, check="whole").base is not None:
             raise CassetteError("a take is not pruned: it holds only what was changed", path=str(path))
         before = path.stat().st_size
         texts, torn = _texts(path)
-        records = [tapetext.parse(text.decode("utf-8")) for text in texts]
+        records = [tapetext.parse(text.decode("utf-8")) for text in counted(texts, f"records of {path.name}", tell)]
         drops = droppable(records, set(superseded(records)) - _held(texts, records, takes.extent(path)))
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:

@@ -18,6 +18,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import Facts, wire
 from tape_jupyter.providers.look import mapping, text
 from tape_jupyter.providers.particulars import Particulars, particulars
+from tape_jupyter.telling import Tell, counted, nobody
 
 _AGAIN = frozenset({408, 409, 425, 429})
 NO_FACTS, NO_PARTICULARS = Facts(), Particulars()
@@ -132,12 +133,15 @@ def seen(cassette: Cassette, run: str, *, limit: int | None = None, notebook: st
     return _seen(cassette, run, islice((entry for entry in cassette.calls if entry.run == run), limit), notebook)
 
 
-def all_seen(cassette: Cassette, runs: Iterable[str], *, notebook: str = "") -> list[RunSeen]:
+def all_seen(cassette: Cassette, runs: Iterable[str], *, notebook: str = "", tell: Tell = nobody) -> list[RunSeen]:
     """Several runs of a cassette, from one look at its calls."""
-    by_run: dict[str, list[Entry]] = {}
+    wanted = list(runs)
+    by_run: dict[str, list[Entry]] = {run: [] for run in wanted}
     for entry in cassette.calls:
-        by_run.setdefault(entry.run, []).append(entry)
-    return [_seen(cassette, run, by_run.get(run, ()), notebook) for run in runs]
+        if entry.run in by_run:
+            by_run[entry.run].append(entry)
+    calls = counted([entry for run in wanted for entry in by_run[run]], f"calls of {cassette.path.name}", tell)
+    return [_seen(cassette, run, islice(calls, len(by_run[run])), notebook) for run in wanted]
 
 
 def _seen(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:

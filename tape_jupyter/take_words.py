@@ -11,6 +11,7 @@ from typing import Any
 from tape_jupyter import differences, takes, undo
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.telling import Tell, nobody
 
 USAGE = "takes [rename A B|default A|undo A|keep A|discard A|diff A B]"
 
@@ -74,9 +75,11 @@ def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Dif
             raise TapeUsageError(f"{' '.join(words)[:80]!r}: usage: {USAGE}")
 
 
-def compared(one: Cassette, other: Cassette) -> tuple[str, list[differences.Difference]]:
-    found = differences.diff(one, other)
-    drift = [f"drift: {each}" for each in differences.drifts(one, other)]  # around the calls: it makes no difference
+def compared(one: Cassette, other: Cassette, tell: Tell = nobody) -> tuple[str, list[differences.Difference]]:
+    found = differences.diff(one, other, tell)
+    drift = [
+        f"drift: {each}" for each in differences.drifts(one, other, tell)
+    ]  # around the calls: it makes no difference
     return "\n".join([differences.text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]), found
 
 

@@ -1,5 +1,7 @@
 """The commands about cassettes, as a shell sees them."""
 
+import contextlib
+import io
 import json
 
 import pytest
@@ -8,6 +10,7 @@ from click.testing import CliRunner
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.cli import tape
 from tests.tapes import Recorder, answered, asked, churn
+from tests.terminal import terminal
 
 
 def run(*words):
@@ -46,3 +49,28 @@ def test_what_is_done_to_takes_is_told_to_programs_too(tmp_path):
     assert "done" in json.loads(run("takes", path, "default", "west", "--json").stdout)
     different = run("takes", path, "diff", "main", "west", "--json")
     assert different.exit_code == 1 and json.loads(different.stdout)[0]["what"] == "changed"
+
+
+WORK = {
+    "gaps": ("gaps", "A"), "diff": ("diff", "A", "B"), "prune": ("prune", "A", "--dry-run"),
+    "merge": ("merge", "A", "B"),
+}  # fmt: skip
+
+
+def on_a_terminal(monkeypatch, *words):
+    """What a command writes to a stderr that is a terminal."""
+    with terminal(monkeypatch) as shown:
+        with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+            tape.main([str(word) for word in words])
+        return shown()
+
+
+@pytest.mark.parametrize("word", WORK)
+def test_long_work_shows_on_a_terminal_how_far_it_is_and_nowhere_else(monkeypatch, branches, word):
+    said = [dict(zip("AB", branches, strict=True)).get(each, each) for each in WORK[word]]
+    shown = on_a_terminal(monkeypatch, *said)
+    assert any(what in shown for what in ("main.tape.yaml", "main-merged.tape.yaml", "calls"))
+    assert "\x1b[2K" in shown  # and it is taken back
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert not run(*said).stderr and run(*said).stdout
+    assert not on_a_terminal(monkeypatch, *said, "--json")

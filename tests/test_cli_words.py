@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from tape_jupyter.cli_words import Steps, handled
 from tape_jupyter.errors import TapeUsageError
+from tests.terminal import terminal
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,12 @@ def test_steps_of_a_long_work_are_told_on_stderr_only(capsys):
         steps.tell("replaying [cell] 1", 1, 3)
         steps.tell("packing")
     assert not capsys.readouterr().out
+
+
+def test_a_step_that_cannot_be_counted_does_not_show_the_count_of_the_step_before(monkeypatch):
+    with terminal(monkeypatch) as shown:
+        with Steps() as steps:
+            steps.tell("records", 17, 17)
+            steps.tell("writing [it]")
+        last = shown().rpartition("writing [it]")[2]
+    assert "0/?" in last and "17" not in last
