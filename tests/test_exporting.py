@@ -82,4 +82,6 @@ def test_what_a_person_reads_says_which_notebook_it_was(tmp_path):
     assert "2 x an API key in data/a.csv, masked" in text and "! mind the gap" in text
     assert "does NOT repeat itself" in exporting.text({**RESULT, "differences": [1]}, path)
     assert exporting.text({**RESULT, "test": "/x/test_churn.py"}, path).endswith("\n  test: /x/test_churn.py")
+    beside = {**RESULT, "test": str(tmp_path / "test_churn.py")}
+    assert exporting.text(beside, path).endswith("\n  test: test_churn.py")
     assert exporting.step("packing", 1, 2) == "tape export: packing (1 of 2)"

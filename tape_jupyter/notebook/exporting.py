@@ -118,9 +118,13 @@ def text(told: Mapping[str, Any], notebook: Path) -> str:
         f"  {notebook.name} as it was saved at {saved}; {held}, in a fresh kernel; {'; '.join(told['guards'])}",
         *(f"  {each['count']} x {each['kind']} in {each['where']}, masked" for each in told["redactions"]),
         *(f"  ! {note}" for note in told["notes"]),
-        *([f"  test: {told['test']}"] if "test" in told else []),
+        *([f"  test: {_beside(notebook, Path(told['test']))}"] if "test" in told else []),
     ]
     return "\n".join(lines)
+
+
+def _beside(notebook: Path, file: Path) -> str:
+    return file.name if file.parent.resolve() == notebook.parent.resolve() else str(file)
 
 
 def step(what: str, done: int, total: int) -> str:
