@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument("words", nargs="+")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from tape_jupyter.demo.alone import loopback_up
+    from tape_jupyter.namespaces import loopback_up
 
     loopback_up()
     names_answered()

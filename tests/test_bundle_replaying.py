@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tape_jupyter.bundle import alone, replaying, trust
+from tape_jupyter import namespaces
+from tape_jupyter.bundle import replaying, trust
 from tape_jupyter.bundle.replaying import Hearer, Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
@@ -81,7 +82,7 @@ def test_every_cell_is_as_the_bundle_says_and_nothing_is_left(mine, tmp_path):
     assert run.good and statuses(run) == ["same"] * 5 == [each.status for each in told]
     assert [cell.calls for cell in run.cells] == [0, 1, 0, 0, 0]
     assert all(cell.digest == cell.replayed_digest for cell in run.cells)
-    assert run.closing() == "5 of 5 cells as the bundle says" and run.guards == alone.guards()
+    assert run.closing() == "5 of 5 cells as the bundle says" and run.guards == namespaces.guards()
     assert left(tmp_path) == [] and list(place.parent.iterdir()) == [place]
 
 
@@ -180,7 +181,7 @@ def test_in_a_ci_it_writes_its_reports_and_says_0_1_or_2(mine, tmp_path):
     place, page, junit = bundle_of(mine, tmp_path / "b.tape.zip"), tmp_path / "r.html", tmp_path / "r.xml"
     good = run(place, "--here", "--yes", "--report", page, "--junit", junit, "--json")
     assert good.exit_code == 0, good.output
-    assert json.loads(good.stdout)["guards"] == list(alone.guards()) and page.exists() and junit.exists()
+    assert json.loads(good.stdout)["guards"] == list(namespaces.guards()) and page.exists() and junit.exists()
     place = bundle_of(changed(mine, lambda cells: cells[0].update(source="1 / 0")), tmp_path / "b.tape.zip")
     bad = run(place, "--here", "--yes", "--report", page)
     assert bad.exit_code == 1 and "0 of 5 cells as the bundle says; 1 raised, 4 not run" in bad.stdout

@@ -23,9 +23,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tape_jupyter import headless, takes
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.demo.alone import loopback_up
-from tape_jupyter.demo.runs import can_cut
 from tape_jupyter.errors import BundleError, TapeError
+from tape_jupyter.namespaces import can_cut, loopback_up, without_network
 from tape_jupyter.notebook import paths
 from tape_jupyter.outputs import failure_of
 
@@ -39,11 +38,6 @@ KEPT = (
 )  # fmt: skip
 """Variables of this process that the notebook's process gets; LC_* too. No others: a key may have any name."""
 
-CUT = ("the network is cut off: a namespace of its own (unshare -rn)", "the socket guard")
-GUARDED = (
-    "the socket guard alone refuses connections: there is no `unshare -rn` on this machine",
-    "it holds programs, not somebody who means to get around it",
-)
 PATIENCE = 10.0
 """Seconds that the process gets to put its kernel away when it is to end."""
 
@@ -102,11 +96,6 @@ Starting = Callable[[int, int, str], None]
 Ran = Callable[[Out], None]
 
 
-def guards() -> tuple[str, ...]:
-    """What keeps a notebook that runs here from the network, in words; the same on every run of one machine."""
-    return CUT if can_cut() else GUARDED
-
-
 def environment(home: Path | str, python: str = sys.executable) -> dict[str, str]:
     """The whole environment of a stranger's notebook: nothing of this process but KEPT, everything else in `home`."""
     at = Path(home)
@@ -152,7 +141,7 @@ def _process(job: Job, errors: IO[str]) -> Iterator[Iterator[dict[str, Any]]]:
     (Path(job.home) / "runtime").mkdir(mode=0o700, exist_ok=True)
     reading, writing = os.pipe()
     cut = job.cut and can_cut()
-    command = [*(["unshare", "-rn"] if cut else []), sys.executable, "-P", "-m", "tape_jupyter.bundle.alone"]
+    command = [*without_network(cut=cut), sys.executable, "-P", "-m", "tape_jupyter.bundle.alone"]
     child = subprocess.Popen(  # noqa: S603 - this interpreter
         [*command, str(writing)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
         pass_fds=(writing,), env=_own_environment(job), start_new_session=True, cwd=job.home,

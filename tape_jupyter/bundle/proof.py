@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import headless, outputs
+from tape_jupyter import headless, namespaces, outputs
 from tape_jupyter.bundle import alone, caches
 from tape_jupyter.bundle.copies import Tell
 from tape_jupyter.bundle.expected import shown
@@ -86,7 +86,7 @@ def prove(
     done = alone.run(job, starting, lambda _: None)
     saved = [cell for cell in session.notebook.cells if headless.runs(cell)]
     judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
-    return Proof(tuple(judged), alone.guards(), done.after)
+    return Proof(tuple(judged), namespaces.guards(), done.after)
 
 
 def judge(saved: Any, out: alone.Out, where: Mapping[str, str]) -> CellProof:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter import outputs
+from tape_jupyter import namespaces, outputs
 from tape_jupyter.bundle import alone, caches, comparing, expected, names, trust
 from tape_jupyter.bundle.alone import Out, Starting
 from tape_jupyter.bundle.archive import Bundle, opened
@@ -181,7 +181,7 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
             done = alone.run(job, hear.starting, judge.hear)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
         return BundleRun(
-            bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), alone.guards(),
+            bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), namespaces.guards(),
             want.take, bundle.manifest.made_by, drift, tuple(filter(None, [*notes, *odd])),
             done.ports,
         )  # fmt: skip
@@ -197,7 +197,7 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home and none of your variables, but it can read what you can read.",
-        "What holds it: " + "; ".join(alone.guards()) + ".",
+        "What holds it: " + "; ".join(namespaces.guards()) + ".",
         f"Without running anything: tape verify, tape open. It says it was made by {safe(manifest.made_by)}.",
     ]
 

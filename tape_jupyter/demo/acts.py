@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from tape_jupyter import listing
+from tape_jupyter import listing, namespaces
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.demo import runs, server, texts
 from tape_jupyter.demo.runs import Audience, Ran
@@ -100,7 +100,7 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
     missed = _miss(notebook, port, stage)
     calls = listing.calls(Cassette.open(_cassette(notebook)))
     return Show(
-        guards=runs.guards(),
+        guards=_guards(),
         recorded=recorded,
         again=again,
         replayed=replayed,
@@ -120,12 +120,16 @@ def _cassette(notebook: Path) -> Path:
     return notebook.with_suffix(".tapes") / "main.tape.yaml"
 
 
+def _guards() -> str:
+    return "; ".join(namespaces.guards())
+
+
 def _replay(notebook: Path, port: int, stage: Stage) -> Ran:
     notebook.write_text(texts.to_replay(notebook.read_text(encoding="utf-8")), encoding="utf-8")
     stage.act(
         "Replay",
-        "the provider is stopped, the keys are gone from the environment, the network is cut off:",
-        f"{runs.guards()}",
+        "the provider is stopped, the keys are gone from the environment; what keeps it from the network:",
+        _guards(),
         "a fresh kernel; each cell is compared with what was recorded",
     )
     return runs.replay(notebook, port, stage)

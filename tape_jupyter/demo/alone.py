@@ -10,32 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import socket
-import struct
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from tape_jupyter import headless
-
-_SET_FLAGS = 0x8914  # SIOCSIFFLAGS of Linux's <linux/sockios.h>
-_UP_AND_RUNNING = 0x41  # IFF_UP | IFF_RUNNING of <linux/if.h>
-
-
-def loopback_up() -> None:
-    """Turn `lo` on. Raises RuntimeError where anything but `lo` is there: the network is not cut off then."""
-    import fcntl
-
-    others = [name for _, name in socket.if_nameindex() if name != "lo" and _is_up(name)]
-    if others:
-        raise RuntimeError(f"the network is not cut off: {', '.join(others)} is up")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
-
-
-def _is_up(name: str) -> bool:
-    """Tunnels that every namespace starts with (sit0, tunl0) are down."""
-    return bool(int(Path(f"/sys/class/net/{name}/flags").read_text(encoding="ascii"), 16) & 1)
+from tape_jupyter.namespaces import loopback_up
 
 
 @dataclass

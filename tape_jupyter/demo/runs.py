@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.headless import CellRun
+from tape_jupyter.namespaces import can_cut, without_network
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 _LEFT_OUT = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PROXY|^TAPE_|^JPY_|_BASE_URL$", re.IGNORECASE)
@@ -42,23 +41,6 @@ class Ran:
         return sum(cell.seconds for cell in self.cells if cell.tape)
 
 
-@lru_cache(maxsize=1)
-def can_cut() -> bool:
-    """Whether this machine lets us take the network away from a process (Linux, `unshare -rn`)."""
-    unshare = shutil.which("unshare")
-    if unshare is None or not sys.platform.startswith("linux"):
-        return False
-    done = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)  # noqa: S603  # a fixed line
-    return done.returncode == 0
-
-
-def guards() -> str:
-    """What keeps a replay from the network here."""
-    if can_cut():
-        return "by a network namespace of its own (unshare -rn), and by the socket guard"
-    return "by the socket guard alone (there is no `unshare -rn` on this machine)"
-
-
 def environment(key: str = "") -> dict[str, str]:
     """The environment of the demo itself without keys, tokens and proxies; `key` under the names that the SDKs read."""
     kept = {name: value for name, value in os.environ.items() if not _LEFT_OUT.search(name)}
@@ -82,7 +64,7 @@ def replay(notebook: Path, port: int, audience: Audience) -> Ran:
 
 
 def _run(words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False) -> Ran:
-    command = [*(["unshare", "-rn"] if cut else []), sys.executable, "-m", "tape_jupyter.demo.alone", *words]
+    command = [*without_network(cut=cut), sys.executable, "-m", "tape_jupyter.demo.alone", *words]
     cells, reached = [], None
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True) as process:  # noqa: S603
