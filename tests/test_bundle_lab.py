@@ -8,15 +8,23 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from websockets.sync.client import connect
 
 from tape_jupyter.bundle import lab
 from tape_jupyter.bundle.replaying import Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
-from tests.notebook import ROOT, _url, clean_env, notebook
+from tape_jupyter.namespaces import GUARDED, can_cut
+from tests.notebook import ROOT, _session, _url, clean_env, notebook
 from tests.replayed import bundle_of
 
 HERE = Wanted(env="current", yes=True)
+BELOW_PYTHON = """import ctypes, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+there = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(PORT), bytes([127, 0, 0, 1]))
+reached = libc.connect(libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0), there, len(there)) == 0
+print("reached" if reached else "refused")"""
+"""To the server's own port, past every hook of Python; the socket guard would not see it."""
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +32,16 @@ def newcomer(tmp_path, monkeypatch):
     for name, value in clean_env(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture(autouse=True)
+def laid_out(monkeypatch):
+    """What a test lays out puts its sockets away, as `tape open` does when JupyterLab has ended."""
+    made, lay = [], lab.lay
+    monkeypatch.setattr(lab, "lay", lambda *given, **said: made.append(lay(*given, **said)) or made[-1])
+    yield
+    for each in made:
+        lab.apart.remove(each.environment["JUPYTER_RUNTIME_DIR"], each.folder)
 
 
 @pytest.fixture
@@ -41,10 +59,21 @@ def test_it_lies_in_a_folder_of_its_own_with_one_kernel_that_replays(place, tmp_
     assert laid.environment["TAPE_MODE"] == "replay" and "sk-mine" not in laid.environment.values()
     assert laid.environment["HOME"] == str(tmp_path / "scratch" / "home")
     (spec,) = Path(laid.environment["JUPYTER_DATA_DIR"]).glob("kernels/*/kernel.json")
-    assert json.loads(spec.read_text())["argv"][0] == sys.executable
+    assert sys.executable in json.loads(spec.read_text())["argv"]
     said = "\n".join(laid.lines())
     assert str(tmp_path / "scratch") in said and "It stays" in said and "not trusted" in said
     assert not list(tmp_path.glob("scratch/home/**/nbsignatures.db"))
+
+
+def test_it_says_which_guard_holds(place, tmp_path, monkeypatch):
+    for cut, guards in ((True, lab.CUT), (False, GUARDED)):
+        monkeypatch.setattr(lab.namespaces, "can_cut", lambda cut=cut: cut)
+        laid = lab.lay(place, HERE, folder=tmp_path / str(cut))
+        assert laid.guards == guards and f"guard: {'; '.join(guards)}" in laid.lines()
+        assert laid.record()["guards"] == list(guards)
+        (spec,) = (tmp_path / str(cut)).glob("home/**/kernels/*/kernel.json")
+        assert ("unshare" in json.loads(spec.read_text())["argv"]) == cut
+        assert ("--KernelManager.transport=ipc" in laid.command) == cut
 
 
 def test_it_asks_as_a_replay_does(place):
@@ -69,6 +98,35 @@ def test_what_cannot_be_laid_out_leaves_no_folder(place, tmp_path, monkeypatch):
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+class Page:
+    """What a browser's page says to a kernel, and hears of it."""
+
+    def __init__(self, url, kernel):
+        self._line = connect(f"{url.replace('http', 'ws', 1)}api/kernels/{kernel}/channels?token=t")
+        self._number = 0
+
+    def execute(self, source):
+        """What the source printed, and the name of its error."""
+        self._number += 1
+        asked = {"msg_id": str(self._number), "msg_type": "execute_request", "session": "page", "username": ""}
+        content = {"code": source, "silent": False, "store_history": True, "allow_stdin": False}
+        said = {"header": asked, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
+        self._line.send(json.dumps(said))
+        printed, error = "", ""
+        while True:
+            heard = json.loads(self._line.recv(timeout=120))
+            if heard["parent_header"].get("msg_id") != asked["msg_id"]:
+                continue
+            content = heard["content"]
+            printed += content.get("text", "") if heard["msg_type"] == "stream" else ""
+            error = content["ename"] if heard["msg_type"] == "error" else error
+            if heard["msg_type"] == "status" and content["execution_state"] == "idle":
+                return printed, error
+
+    def close(self):
+        self._line.close()
+
+
 def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     """The real JupyterLab, asked as its front end asks."""
     laid = lab.lay(place, HERE, folder=tmp_path / "a folder ü")
@@ -79,17 +137,28 @@ def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     )
     try:
         url = _url(Path(laid.environment["JUPYTER_RUNTIME_DIR"]), server)
+        kernel = _session(url, laid.notebook.name)["kernel"]
 
         def get(path, data=None):
             request = urllib.request.Request(url + path, data, {"Authorization": "token t"})
             with urllib.request.urlopen(request) as reply:
-                return json.load(reply)
+                return json.loads(reply.read() or b"{}")
 
         shown = get("api/contents/churn.ipynb")
         assert [cell["metadata"].get("trusted") for cell in shown["content"]["cells"]] == [False, False]
         specs = get("api/kernelspecs")["kernelspecs"]
         assert list(specs) == ["python3"] and specs["python3"]["spec"]["display_name"] == "churn (replay)"
-        assert get("api/kernels", b"{}")["name"] == "python3"
+        assert kernel["name"] == "python3"
+        page = Page(url, kernel["id"])
+        assert page.execute("import os; print(os.environ['TAPE_MODE'], os.getcwd())")[0].split()[0] == "replay"
+        assert page.execute("import urllib.request; urllib.request.urlopen('http://192.0.2.1')")[1] == "UnmatchedCall"
+        if can_cut():
+            port = url.rpartition(":")[2].strip("/")
+            assert page.execute(BELOW_PYTHON.replace("PORT", port)) == ("refused\n", "")
+            get(f"api/kernels/{kernel['id']}/interrupt", b"")
+            get(f"api/kernels/{kernel['id']}/restart", b"")
+            assert page.execute("print('again')")[0] == "again\n"
+        page.close()
     finally:
         server.terminate()
         server.wait()

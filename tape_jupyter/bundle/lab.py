@@ -1,5 +1,5 @@
 """Doors room: a bundle in JupyterLab (`tape open FILE --lab`): its session in a scratch folder, its packages, and every
-cell in replay mode, whatever it says itself.
+cell in replay mode, whatever it says itself. Where the machine has namespaces its kernel has no network (apart.py).
 
 It is a stranger's code that a person may now run, so the same is asked as before a replay. Jupyter is not told to trust
 the notebook: what its saved outputs would run in the browser stays off until the person says so there. The server is
@@ -20,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.bundle import alone, caches, replaying, trust
+from tape_jupyter import namespaces
+from tape_jupyter.bundle import alone, apart, caches, replaying, trust
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.replaying import Hearer, Wanted
 from tape_jupyter.errors import BundleError
 
 KERNEL = "python3"
 """The kernel's name in the scratch folder: what most notebooks name, so that nobody has to choose."""
+CUT = ("the network of its kernel is cut off: a namespace of its own (unshare -rn)", "the socket guard")
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,15 @@ class Laid:
     command: tuple[str, ...]
     environment: dict[str, str]
     notes: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    """What keeps its kernel from the network, in words."""
 
     def record(self) -> dict[str, Any]:
         """For --json."""
-        return {"folder": str(self.folder), "notebook": str(self.notebook), "command": list(self.command)}
+        return {
+            "folder": str(self.folder), "notebook": str(self.notebook), "command": list(self.command),
+            "guards": list(self.guards), "notes": list(self.notes),
+        }  # fmt: skip
 
     def lines(self) -> list[str]:
         """What a person is told."""
@@ -49,7 +56,8 @@ class Laid:
             *(f"! {note}" for note in self.notes),
             f"folder: {self.folder}",
             "It stays when JupyterLab ends, with what you change in it; the bundle is as it was. Remove it when done.",
-            "Every cell replays (TAPE_MODE=replay): no key, no network.",
+            f"guard: {'; '.join(self.guards)}",
+            "Every cell replays (TAPE_MODE=replay): no key, no network. Lab's terminals are yours, and have one.",
             "The notebook is not trusted: Jupyter shows its saved outputs without running what they hold.",
         ]
 
@@ -66,22 +74,35 @@ def lay(
     with opened(place, hear.tell) as bundle:
         replaying.runnable(bundle, want)
         notes = [trust.ask(bundle, facts(bundle, want), yes=want.yes, answer=hear.answer)]
-        where = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_stem(bundle)}-"))
+        where, sockets = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_stem(bundle)}-")), None
         try:
             python = replaying.interpreter(bundle, want, hear.tell, where, notes)
             notebook, odd = replaying.laid_out(bundle, where / "session")
-            environment = _environment(where / "home", python, notebook, want)
+            sockets = apart.runtime(where / "run") if namespaces.can_cut() else None
+            environment = _environment(where / "home", python, notebook, want, sockets)
         except BaseException:
+            apart.remove(sockets or where, where)
             if folder is None:
                 alone.clean(where)
             raise
     lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
-    command = (*lab, *_settings(), str(notebook))
-    return Laid(where, notebook, command, environment, tuple(filter(None, [*notes, *odd])))
+    command = (*lab, *_settings(), *(apart.SERVER if sockets else ()), str(notebook))
+    return Laid(where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), _guards())
+
+
+def _guards() -> tuple[str, ...]:
+    return CUT if namespaces.can_cut() else namespaces.GUARDED
 
 
 def run(laid: Laid) -> int:
     """Start JupyterLab and wait for its end; gives its exit code. An interrupt ends it, the folder stays."""
+    try:
+        return _run(laid)
+    finally:
+        apart.remove(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
+
+
+def _run(laid: Laid) -> int:
     with subprocess.Popen(laid.command, env=laid.environment, cwd=laid.notebook.parent) as child:  # noqa: S603 - ours
         while True:
             try:
@@ -98,7 +119,7 @@ def facts(bundle: Bundle, want: Wanted) -> list[str]:
     return [
         f"In JupyterLab its code can run on this machine, as you: {len(bundle.manifest.cells)} cells, with {packages}.",
         "Its kernel gets an empty home and none of your variables, but it can read what you can read.",
-        "What holds it there: the socket guard. For a network that is cut off: tape replay.",
+        f"What holds it there: {'; '.join(_guards())}.",
     ]
 
 
@@ -112,7 +133,7 @@ def _require_lab() -> None:
 
 def _stem(bundle: Bundle) -> str:
     name = bundle.manifest.notebook.rpartition("/")[2].removesuffix(".ipynb")
-    return "".join(each if each.isascii() and each.isalnum() else "-" for each in name)[:40]
+    return "".join(each if each.isascii() and each.isalnum() else "-" for each in name)[:24]
 
 
 def _settings() -> Iterator[str]:
@@ -121,32 +142,34 @@ def _settings() -> Iterator[str]:
     yield "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"
     yield "--LabApp.extension_manager=readonly"
     yield "--KernelSpecManager.ensure_native_kernel=False"
+    yield f"--KernelSpecManager.allowed_kernelspecs={KERNEL}"  # whatever kernel of this machine the notebook names
 
 
-def _environment(home: Path, python: str, notebook: Path, want: Wanted) -> dict[str, str]:
+def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None) -> dict[str, str]:
     """Of JupyterLab and so of its kernels: a home of their own, replay mode, and one kernel to choose."""
     env = alone.environment(home, python)
     data = Path(env["JUPYTER_DATA_DIR"])
-    _install(data / "kernels" / KERNEL, python, notebook)
-    (home / "runtime").mkdir(mode=0o700, parents=True, exist_ok=True)
+    _install(data / "kernels" / KERNEL, python, notebook, cut=sockets is not None)
+    runtime = sockets or home / "runtime"
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
     shown = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS")
     options = {"TAPE_OPTIONS": f"--take {want.take}"} if want.take else {}
     return {
         **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
         "TAPE_MODE": "replay", "PYTHONHASHSEED": alone.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1",
+        "JUPYTER_RUNTIME_DIR": str(runtime),
         "JUPYTER_PATH": str(data),  # before the kernels of the server's own environment
     }  # fmt: skip
 
 
-def _install(folder: Path, python: str, notebook: Path) -> None:
+def _install(folder: Path, python: str, notebook: Path, *, cut: bool) -> None:
     """A kernel that loads the tape before the first cell, as a replay's does."""
     from tape_jupyter.headless import LOAD
 
     folder.mkdir(parents=True)
+    words = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}", f"--InteractiveShellApp.exec_lines={LOAD}"]
     spec = {
-        "argv": [
-            python, "-m", "ipykernel_launcher", "-f", "{connection_file}", f"--InteractiveShellApp.exec_lines={LOAD}",
-        ],
-        "display_name": f"{notebook.stem} (replay)", "language": "python",
+        "argv": apart.command(words) if cut else words, "display_name": f"{notebook.stem} (replay)",
+        "language": "python",
     }  # fmt: skip
     (folder / "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
