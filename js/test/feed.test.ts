@@ -73,3 +73,17 @@ test("another take shows nothing of the one before", async () => {
   expect(feed.spans.count).toBe(0);
   expect(door.asked.at(-1)).toMatchObject({ cassette: "main", take: "angry-customer", from: 0 });
 });
+
+test("a door that has fewer rows than it says leaves what came", async () => {
+  const { feed, door } = fed(() => rows(3));
+  door.answers.spans = ({ from }) => pageOf(rows(3).slice(Number(from)), { from: Number(from), total: 9 });
+  await feed.load("main", "");
+  expect([feed.spans.count, feed.loading, feed.error]).toEqual([3, false, null]);
+});
+
+test("a door that gives other rows than those asked for is not asked for ever", async () => {
+  const { feed, door } = fed(() => rows(3));
+  door.answers.spans = () => pageOf(rows(3), { total: 9 });
+  await feed.load("main", "");
+  expect(feed.error).toContain("rows from 0 came where those from 3 were asked for");
+});

@@ -89,10 +89,12 @@ def _sums(calls: Sequence[Row]) -> dict[str, Any]:
 
 def _fitting(whole: dict[str, Any], spans: Spans, count: int) -> dict[str, Any]:
     """With as many rows as the size allows; the page's total says how many there are."""
-    rows = len(spans.nodes)
+    rows = total = len(spans.nodes)
+    if count > MOST_CALLS:
+        total = max(total, count + 1)
     while True:
         page = spans.page(0, rows, 10 * PATIENCE)
-        found = {**whole, "page": {**page, "total": max(len(spans.nodes), count + 1)}}
+        found = {**whole, "page": {**page, "total": total}}
         if rows <= 1 or len(json.dumps(found)) <= MOST_BYTES:
             return found
         rows //= 2

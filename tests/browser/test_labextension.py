@@ -175,6 +175,15 @@ def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, prov
     expect(sidebar.locator(".tape-plan li")).to_have_count(3)
 
 
+def test_a_cell_of_more_calls_than_an_output_keeps_says_how_many_it_shows(lab, page):
+    many = "%%tape record\nimport tape_jupyter as tape\n@tape.tool\ndef count(n):\n    return n\nsum(map(count, range(250)))"
+    notebook = Notebook(page, lab, write(lab.root / "many.ipynb", "%load_ext tape_jupyter", many)).open()
+    notebook.run(1)
+    notebook.run(2)
+    expect(notebook.cell(2).locator(".tape-output .sums")).to_contain_text("201 of 251 spans are saved here")
+    assert notebook.python("print('alive')").strip() == "alive"
+
+
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
     recorded.save()
     with server.without_extension():

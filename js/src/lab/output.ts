@@ -74,7 +74,7 @@ export class Output {
     const { session } = this.#saved;
     if (ask.about === "detail") this.opened();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
-    if (ask.about === "spans") { this.door.answer(ask, this.#rows(ask.take)); return; }
+    if (ask.about === "spans") { this.door.answer(ask, pageFrom(this.#rows(ask.take), Number(ask.from))); return; }
     if (ask.about === "select") { this.#select(ask); return; }
     const wire = this.#kernel();
     if (wire) { wire.send(ask); return; }
@@ -142,6 +142,13 @@ export class Output {
     const { revision, total } = this.#saved.page;
     this.door.tell("changed", { revision, total, running: null, page: null });
   }
+}
+
+/** What of a saved page stands from a row on. */
+function pageFrom(page: Page, from: number): Page {
+  if (from === page.from) return page;
+  const columns = Object.entries(page).map(([name, value]: [string, unknown]) => [name, Array.isArray(value) ? value.slice(from - page.from) : value] as const);
+  return { ...(Object.fromEntries(columns) as unknown as Page), from };
 }
 
 function message(error: unknown): string {

@@ -61,8 +61,11 @@ export class Feed {
       do {
         const page = await this.#client.ask<Page>("spans", { ...this.#what, from: fresh.count, limit: PAGE });
         if (turn !== this.#turn) return;
-        if (fresh.count && page.revision !== fresh.revision) fresh = new Spans();
-        if (page.from !== fresh.count) continue;
+        if (page.from !== fresh.count) throw new Error(`rows from ${page.from} came where those from ${fresh.count} were asked for`);
+        if (fresh.count && page.revision !== fresh.revision) {
+          fresh = new Spans();
+          continue;
+        }
         fresh.append(page);
         if (fresh.complete || fresh.count >= this.spans.count) this.spans = fresh;
         if (!page.id.length) break;

@@ -12,10 +12,10 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
   if (!session) return null;
   const live = running !== null || keep !== null;
   const text = live ? summed(desk) : totals(session.totals);
-  const loading = desk.feed.loading && spans.count > 0 && spans.count < spans.total;
+  const some = spans.count > 0 && spans.count < spans.total;
   return <footer class="sums">
     <span>{text}</span>
-    {loading && <span role="status">{exact(spans.count)} of {exact(spans.total)} spans…</span>}
+    {some && <span role="status">{exact(spans.count)} of {exact(spans.total)} spans{desk.feed.loading ? "…" : " are saved here"}</span>}
     {look.finding && <span role="status">{look.finding}</span>}
     {session.notes.length > 0 && <Notes notes={session.notes} />}
   </footer>;
