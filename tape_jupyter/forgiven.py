@@ -8,10 +8,13 @@ said is never on it.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tape_jupyter import frames
 
 STRUCTURE = (
     "the tape's own summary below a cell, and what a cell that is only `%tape export` or `%tape verify` says",
@@ -76,6 +79,11 @@ RULES = (
     ),
     Rule("memory addresses (`at 0x7f3a10`)", ANY, _put(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
     Rule(
+        "in tracebacks: frames of installed packages and of Python itself, and errors before the last that none of the "
+        "notebook's own frames is in (own frames with their lines, names and messages count)",
+        ("stream", "error"), frames.own,
+    ),
+    Rule(
         "the folders of files in tracebacks and warnings (their names and lines count)", ("stream", "error"),
         lambda text: _warned(_traced(text)),
     ),
@@ -103,10 +111,21 @@ def words() -> list[str]:
     return [*STRUCTURE, *(rule.words for rule in RULES), PLACES]
 
 
-def places(folder: Path | None, home: Path | None = None) -> dict[str, str]:
-    """What stands for the folder that a notebook ran in and for its home (`lines` takes it). Several may be joined."""
+def places(folder: Path | None, home: Path | None = None, packages: Iterable[str] = ()) -> dict[str, str]:
+    """What stands for the folder that a notebook ran in and for its home (`lines` takes it). Several may be joined.
+
+    `packages`: where packages lie that are installed from there (editable ones): elsewhere they are among the others.
+    """
     named = [(home, "<home>"), (folder, "<folder>")]
     found = {str(form): word for path, word in named if path for form in (path.absolute(), path.resolve())}
+    inner = str(folder.resolve()) + os.sep if folder else ""
+    for path in packages:
+        if inner and path.startswith(inner):
+            continue  # it goes with the notebook
+        word = f"site-packages/{Path(path).name}"
+        found[path] = word
+        if home and Path(path).is_relative_to(home):
+            found[str(Path("~", Path(path).relative_to(home)))] = word  # as IPython has it
     return {path: word for path, word in found.items() if len(path) > 1}
 
 

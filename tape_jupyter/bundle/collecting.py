@@ -60,6 +60,15 @@ class Collected:
     unseen: str = ""
     python: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Where the packages that no index has lie here, and are imported from: folders, and modules alone."""
+        tops = set[str]()
+        for inside, path in ((each, file) for package in self.local for each, file in package.files.items()):
+            above = len(inside.split("/")) - 1
+            tops.add(str(Path(path).parents[above - 1] if above else Path(path)))
+        return tuple(sorted(tops))
+
 
 def before(top: Path, folder: Path, *, copied: bool = True) -> str:
     """The line that begins it. `top`: the widest folder whose files may be carried; `folder`: the notebook's, in it.

@@ -134,6 +134,7 @@ def _made(
     known.with_patterns(secrets, session.path.read_bytes())
     copy = copies.copied(session.path, top, place / "first" / proof.PLACE, tell)
     found, collected = _discovered(session, copy, place / "first" / "home", python, tell)
+    session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude)
     lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
@@ -200,7 +201,7 @@ def _proved(
         tell("laying out the session alone", number, len(inside))
         copies.lay(content, folder / path)
     notebook = folder / staged.notebook
-    session = replace(session_of(notebook), home=session.folder)
+    session = replace(session_of(notebook), home=session.folder, packages=session.packages)
     tell("starting a kernel without network", 0, 0)
     return session, proof.prove(session, notebook, place / "home", python, tell)
 

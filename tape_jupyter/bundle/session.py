@@ -29,6 +29,7 @@ _ASSET = re.compile(rb'"?' + re.escape(MARK.encode()) + rb'"?: *"?([0-9a-f]{64})
 class Session:
     """A notebook as it lies on the disk. `files` are paths below its folder (`/` between) with their role in a bundle;
     `cassettes` the recordings themselves, main first. `home`: of a copy, the folder that its outputs were saved in.
+    `packages`: folders that packages are imported from where they lie (editable ones).
     """
 
     path: Path
@@ -36,6 +37,7 @@ class Session:
     files: Mapping[str, str]
     cassettes: tuple[Path, ...]
     home: Path | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -44,7 +46,7 @@ class Session:
     @property
     def where(self) -> dict[str, str]:
         """What stands for folders in its saved outputs: they were made here, by this person."""
-        return places(self.home or self.folder, Path.home())
+        return places(self.home or self.folder, Path.home(), self.packages)
 
 
 def session_of(notebook: Path) -> Session:
