@@ -442,6 +442,7 @@ def run(seed: int, count: int, keep: Path, wholes: int, tell: Any) -> dict[str, 
         planted = all_of_them[start : start + BATCH]
         line = batch(number, planted, keep, seed)
         rows += [plant.row(bundle=line["bundle"]) for plant in planted]
+        (keep / "planted.json").write_text(json.dumps(rows, indent=1))
         lines.append(line)
         tell(line)
     for number in range(wholes):

@@ -117,3 +117,17 @@ def test_bytes_keep_their_length(mask):
     data = b"\0\1\2 " + TOKEN.encode() + b"\0\0end of it"
     clean, _ = mask.scrub(base64.b64encode(data).decode())
     assert len(base64.b64decode(clean)) == len(data) and b"redacted-github" in base64.b64decode(clean)
+
+
+def test_a_stream_is_masked_across_pieces_that_are_written_once_and_said_twice():
+    mask = Masking(Secrets(), {"hush-00-47xy": MARK})
+
+    def entry(text, **more):
+        return {"data": {"delta": {"text": text}}, **more}
+
+    ping = {"data": {"type": "ping"}, "times": 3}
+    clean, changed = mask.scrub_structure({
+        "events": [ping, entry("hush-"), entry("0", times=2), entry("-47xy!"), ping]
+    })  # fmt: skip
+    assert changed and clean["events"] == [ping, entry(MARK), entry(""), entry(""), entry("!"), ping]
+    assert clean["events"][0] is ping  # what holds nothing is as it was

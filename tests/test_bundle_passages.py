@@ -167,3 +167,16 @@ def test_what_a_picture_says_of_itself_is_read():
 def test_history_that_a_request_repeats_is_read_where_it_stands_first(tmp_path):
     data, _, _ = taped(tmp_path, (request(talk(2)), reply()), (request(talk(3)), reply()))
     assert sum("0 turn 0" in text for text in texts("main.tape.yaml", data)) == 1
+
+
+def piece(text, **more):
+    return {"data": {"delta": {"text": text}}, **more}
+
+
+def test_what_a_stream_says_several_times_over_is_read_as_often():
+    assert "say: 0011" in passages.joined([piece("say: "), piece("0", times=2), piece("1", times=2)])
+    counted = piece("ab", times=3, vary=[{"at": "n", "count": 4}])
+    counted["data"]["n"] = 0
+    assert list(passages.joined([counted, piece("c")])) == ["abababc"]
+    for odd in (piece("0", times=0), piece("0", times="2"), piece("0", times=2, vary=[{}]), piece("0", times=10**9)):
+        assert list(passages.joined([odd, piece("1")])) == ["01"]

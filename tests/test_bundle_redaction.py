@@ -1,5 +1,6 @@
 """What is exported masked holds no secret, is the same session, and nothing on the disk was touched."""
 
+import base64
 import gzip
 import json
 import os
@@ -22,7 +23,7 @@ from tests.test_bundle_leaks import NOBODY, cell, notebook, places, taped
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "25"))
 TOKEN, _ = made("github", random.Random(1))
-MARK = "redacted-github-token-1"
+MARK = "redacted-github-token-001"
 
 
 def bytes_of(content):
@@ -98,7 +99,7 @@ def test_two_values_have_two_marks_and_one_spelled_in_two_ways_has_one(tmp_path)
     other, _ = made("github", random.Random(2))
     text = f"{TOKEN} {other} {ENCODINGS['json'](TOKEN)} {ENCODINGS['url'](other)}".encode()
     clean = redaction.redact({"session/a.txt": text}, NOBODY).content["session/a.txt"]
-    assert clean == f"{MARK} redacted-github-token-2 {MARK} redacted-github-token-2".encode()
+    assert clean == f"{MARK} redacted-github-token-002 {MARK} redacted-github-token-002".encode()
 
 
 def test_the_cells_of_a_recording_keep_their_cell(tmp_path):
@@ -143,3 +144,14 @@ def test_a_pattern_that_is_the_very_name_masks_itself_and_stays_a_pattern():
     known.with_patterns(secrets, book)
     clean = redaction.redact({"session/n.ipynb": book}, secrets).content["session/n.ipynb"]
     assert b"Ada" not in clean and known.patterns(clean) == [("who", "<secret:who>")]
+
+
+@pytest.mark.parametrize("length", range(16, 22))
+def test_base64_around_a_mark_is_as_long_as_it_was_but_for_whole_groups(length):
+    """So a program that puts the mark in base64 gets what the recording has, padded or not."""
+    told = f"Authorization: Bearer {'Hq7rTq1v9WcX2bLk4711ZZ'[:length]}Aab7Kd0Pw2Xz"
+    plain = redaction.redact({"session/a.txt": told.encode()}, NOBODY).content["session/a.txt"]
+    assert plain != told.encode()
+    for spell in (base64.b64encode, lambda data: base64.urlsafe_b64encode(data).rstrip(b"=")):
+        clean = redaction.redact({"session/a.txt": spell(told.encode())}, NOBODY).content["session/a.txt"]
+        assert clean == spell(plain)

@@ -277,6 +277,29 @@ def merged(entry: Entry) -> list[Any] | None:
 _MAX_GLANCE: Final = 1_000
 
 
+def apart(entry: Entry) -> list[Entry]:
+    """The pieces of an entry with `times` as entries of their own; any other entry, and one too large, alone.
+
+    Raises as `payloads` does.
+    """
+    columns, pads = entry.get("vary", []), entry.get("pad")
+    if "times" not in entry or any(key in column for key in _LISTS for column in (entry, *columns)):
+        return [entry]
+    times = pieces_of(entry)
+    if times > _MAX_GLANCE:
+        return [entry]
+    bare = {key: value for key, value in entry.items() if key not in ("times", "vary")}
+    found = []
+    for number in range(times):
+        piece = dict(bare)
+        for column in columns:
+            piece["data"] = _put(piece["data"], _address(piece["data"], column["at"]), column["count"] + number)
+        if isinstance(pads, list):
+            piece["pad"] = pads[number]
+        found.append(piece)
+    return found
+
+
 def repeated(text: str, times: int) -> list[str]:
     if len(text) * times > _MAX_CHARS:
         raise CassetteError(f"times: {times} makes this event too large")

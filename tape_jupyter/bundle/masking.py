@@ -115,17 +115,19 @@ class Masking(Secrets):
 
     def _across(self, entries: list[Any]) -> tuple[list[Any], bool]:
         """Entries of a stream without the values that are cut over several of them."""
-        entries, changed = [_copied(entry) for entry in entries], False
+        apart = [(entry, [_copied(piece) for piece in passages.pieces([entry])]) for entry in entries]
+        changed = False
         groups: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
-        for entry in entries:
-            which = passages.which(entry.get("data")) if isinstance(entry, dict) else ""
-            for at, holder, key in _holders(entry):
+        for piece in (piece for _, pieces in apart for piece in pieces):
+            which = passages.which(piece.get("data")) if isinstance(piece, dict) else ""
+            for at, holder, key in _holders(piece):
                 groups.setdefault((at, which), []).append((holder, key))
                 if which:
                     groups.setdefault((at, ""), []).append((holder, key))
-        for pieces in groups.values():
-            changed = (len(pieces) > 1 and self._spread(pieces)) or changed
-        return entries, changed
+        for holders in groups.values():
+            changed = (len(holders) > 1 and self._spread(holders)) or changed
+        whole = ((entry, pieces, passages.pieces([entry])) for entry, pieces in apart)
+        return [each for entry, new, old in whole for each in ([entry] if new == old else new)], changed
 
     def _spread(self, pieces: list[tuple[Any, Any]]) -> bool:
         """Mask what the pieces say together; what a mask takes the place of goes into the piece where it begins."""

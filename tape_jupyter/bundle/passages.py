@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter import tapetext
+from tape_jupyter.bodies import folding
 from tape_jupyter.bundle.unwrapping import CAP, legible, unpacked
 from tape_jupyter.encodings import opened
 from tape_jupyter.errors import CassetteError
@@ -118,7 +119,7 @@ def _said(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Pass
 def joined(entries: list[Any]) -> Iterator[str]:
     """What a stream says at each address of its pieces, one after another, whatever stands between them."""
     said: dict[tuple[str, str], list[str]] = {}
-    for entry in entries:
+    for entry in pieces(entries):
         if not isinstance(entry, dict):
             continue
         of_part = which(entry.get("data"))
@@ -128,6 +129,18 @@ def joined(entries: list[Any]) -> Iterator[str]:
                 said.setdefault((at, ""), []).append(text)
     told = ("".join(texts) for texts in said.values() if len(texts) > 1)
     yield from dict.fromkeys(told)
+
+
+def pieces(entries: list[Any]) -> list[Any]:
+    """The entries of a stream; what it says several times over is told as often."""
+    return [piece for entry in entries for piece in (_apart(entry) if isinstance(entry, dict) else (entry,))]
+
+
+def _apart(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return folding.apart(entry)
+    except (CassetteError, LookupError, TypeError, ValueError, AttributeError):  # edited by hand
+        return [entry]
 
 
 def _said_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

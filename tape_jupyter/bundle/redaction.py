@@ -93,9 +93,16 @@ def marks(hits: Iterable[Hit]) -> dict[str, str]:
         if plain not in given:
             kind = hit.kind.removeprefix("field ").lower().replace("_", "-")
             counts[kind] = counts.get(kind, 0) + 1
-            given[plain] = f"redacted-{kind}-{counts[kind]}"
+            given[plain] = _mark(kind, counts[kind], plain)
         found[hit.value] = found[plain] = given[plain]
     return found
+
+
+def _mark(kind: str, number: int, value: str) -> str:
+    """As long as the value but for threes of bytes, so that base64 around it is cut and padded as it was."""
+    mark = f"redacted-{kind}-"
+    lacking = (len(value.encode("utf-8", "surrogatepass")) - len(f"{mark}{number}")) % 3
+    return f"{mark}{'0' * lacking}{number}"
 
 
 def text_without(data: bytes, masking: Masking) -> bytes | None:
