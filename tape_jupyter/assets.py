@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets as entropy
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import CassetteError
 
 MARK = "<asset>"
@@ -85,16 +84,8 @@ def _write(text: str, folder: Path) -> str:
     target = folder / name
     if not _holds(target, data):
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".draft-{os.getpid()}-{entropy.token_hex(4)}"
-        try:
-            with draft.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        with replacing(target, lasting=True) as draft:
+            draft.write_bytes(data)
     return name
 
 

@@ -11,7 +11,6 @@ import copy
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter import outputs
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -297,17 +297,10 @@ def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) ->
     import nbformat
 
     goal = path if _stamp(path) == before else path.with_suffix(".recorded.ipynb")
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.resolve().parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with replacing(goal.resolve(), private=True, lasting=True) as draft:  # the file that a link names, not the link
+        with draft.open("w", encoding="utf-8") as file:
             nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, temporary)
-        temporary.replace(goal.resolve())  # through a link: the file it names is replaced, not the link
-    finally:
-        temporary.unlink(missing_ok=True)
+        shutil.copymode(path, draft)
     return goal
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from html import escape
@@ -21,6 +20,7 @@ from typing import IO, Any
 
 from tape_jupyter import takes
 from tape_jupyter.cassette import Cassette
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import tags
 from tape_jupyter.notebook.viewer_reads import script
@@ -67,16 +67,12 @@ def write(cassette: Cassette, out: Path | None = None, tell: Tell = _nobody) -> 
     if out.exists() and _MADE.encode() not in out.read_bytes()[:2_000]:
         raise TapeUsageError(f"{out} exists and is no page of tape-jupyter's; nothing was written. Give another name")
     notes: list[str] = []
-    part = out.with_name(f"{out.name}.{os.getpid()}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as file:
+        with replacing(out) as draft, draft.open("w", encoding="utf-8") as file:
             file.writelines(page(cassette, notes, tell))
-        part.replace(out)
     except OSError as error:
         raise TapeUsageError(f"{out} cannot be written: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return out, notes
 
 

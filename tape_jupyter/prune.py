@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import portalocker
 
 from tape_jupyter import assets, slices, takes, tapetext
 from tape_jupyter.cassette import Cassette
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.journal import Journal
 from tape_jupyter.runs import current_runs, run_of
@@ -141,16 +141,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, temporary)
-        temporary.replace(path)
+        with replacing(path, private=True, lasting=True) as draft:
+            draft.write_bytes(data)
+            shutil.copymode(path, draft)
     except OSError as error:
         raise CassetteError(f"cannot be replaced: {error.strerror or error}", path=str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)

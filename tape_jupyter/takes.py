@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from tape_jupyter import tapetext
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.journal import Journal
 
@@ -250,9 +251,8 @@ def choose(cassette: Path, name: str) -> None:
         file.unlink(missing_ok=True)
         return
     require(cassette, name)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(f"{name}\n", encoding="utf-8")
-    draft.replace(file)
+    with replacing(file) as draft:
+        draft.write_text(f"{name}\n", encoding="utf-8")
 
 
 def choice(cassette: Path) -> Path:

@@ -115,7 +115,7 @@ def test_a_failed_write_leaves_no_draft(folder, monkeypatch):
     def fsync(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tape_jupyter.assets.os.fsync", fsync)
+    monkeypatch.setattr("tape_jupyter.drafts.os.fsync", fsync)
     with pytest.raises(OSError, match="No space"):
         put_away(LONG, folder)
     assert list(folder.iterdir()) == []

@@ -11,11 +11,11 @@ import json
 import os
 import re
 import ssl
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from html.parser import HTMLParser
@@ -23,6 +23,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from tape_jupyter.bundle.indexes import Index, plain
+from tape_jupyter.drafts import replacing
 
 Tell = Callable[[str, int, int], None]
 THREADS = 8
@@ -119,13 +120,10 @@ def _kept(index: Index, name: str, version: str) -> tuple[File, ...]:
 
 
 def _keep(place: Path, data: bytes) -> None:
-    temporary = place.with_name(f".{place.name}-{os.getpid()}-{threading.get_ident()}")
-    try:
+    with suppress(OSError):  # a cache that cannot be written is none
         place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(place)
-    except OSError:
-        temporary.unlink(missing_ok=True)  # a cache that cannot be written is none
+        with replacing(place) as draft:
+            draft.write_bytes(data)
 
 
 def cache() -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.bundle import known, leaks
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import NotExported, TapeUsageError
 from tape_jupyter.testing import Run, Span, run_notebook
 
@@ -61,15 +62,12 @@ def write(notebook: Path, file: Path, run: Run | None = None) -> Path:
     if not run.good:
         raise NotExported(f"{notebook} does not replay as it was saved, so no test was written:\n{run.text()}")
     text = text_of(notebook, file, run)
-    draft = file.with_name(f".{file.name}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        goal(notebook, file)  # somebody may have edited it while the notebook ran
-        draft.replace(file)
+        with replacing(file) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
+            goal(notebook, file)  # somebody may have edited it while the notebook ran
     except OSError as error:
         raise TapeUsageError(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        draft.unlink(missing_ok=True)
     return file
 
 

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from tape_jupyter.bundle import names
 from tape_jupyter.bundle.container import MOST_PACKED, begins
 from tape_jupyter.bundle.manifest import MOST_BYTES, MOST_FILES, NAME
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import BundleError, TapeUsageError
 
 SUFFIX = ".tape.zip"
@@ -74,20 +75,13 @@ def written(place: str | Path) -> Iterator[BinaryIO]:
                 _put(str(place), file)
         return
     path = Path(place)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with contextlib.ExitStack() as opened:
         with _told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = part.open("w+b")
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+            file = opened.enter_context(opened.enter_context(replacing(path, lasting=True)).open("w+b"))
+        yield file
         with _told(path):
-            part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+            opened.close()
 
 
 def beside(place: str | Path, ending: str) -> str | Path:

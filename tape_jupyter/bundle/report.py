@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree as ET
 
 from tape_jupyter.bundle.comparing import REPORTED, Difference
@@ -22,6 +19,7 @@ from tape_jupyter.bundle.images import Images
 from tape_jupyter.bundle.replaying import BundleCell, BundleRun
 from tape_jupyter.bundle.report_style import STYLE
 from tape_jupyter.bundle.tables import TableDiff
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
 
 MADE = '<meta name="generator" content="tape-jupyter replay">'
@@ -58,20 +56,13 @@ def goal(path: Path, kind: str) -> Path:
 
 def write(path: Path, pieces: Iterator[str]) -> None:
     """Write a report in one step."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            _fill(file, pieces)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        with replacing(path) as draft:
+            with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(pieces)
+            draft.chmod(0o644)
     except OSError as error:
         raise TapeUsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _fill(file: IO[str], pieces: Iterator[str]) -> None:
-    file.writelines(pieces)
 
 
 # ---------------------------------------------------------------- JUnit

@@ -7,15 +7,14 @@ One file in the user's config folder, a line each: the digest, how it came there
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.bundle.archive import Bundle
+from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import BundleError
 
 How = Literal["asked", "exported"]
@@ -104,10 +103,5 @@ def _add(line: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with portalocker.Lock(path.with_name(f".{path.name}.lock"), "a", timeout=10):
         before = path.read_text(encoding="utf-8") if path.exists() else _HEAD
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                out.write(before + ("" if before.endswith("\n") else "\n") + line + "\n")
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with replacing(path, private=True) as draft:
+            draft.write_text(before + ("" if before.endswith("\n") else "\n") + line + "\n", encoding="utf-8")

@@ -6,10 +6,8 @@ person did not run is put back at the end (rerun.py).
 
 from __future__ import annotations
 
-import os
-import stat
+import shutil
 import sys
-import tempfile
 import types
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from tape_jupyter.drafts import replacing
 from tape_jupyter.flow import ambient
 from tape_jupyter.flow.fingerprints import fingerprint
 from tape_jupyter.flow.folders import DIRECTORY
@@ -55,18 +54,11 @@ def put_file(path: str, content: bytes | None) -> None:
         if file.read_bytes() == content:
             return
     file.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o666 & ~_umask()
-    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".tape-")
-    with os.fdopen(handle, "wb") as opened:
-        opened.write(content)
-    Path(draft).chmod(mode)
-    Path(draft).replace(file)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    there = file.exists()
+    with replacing(file, private=there) as draft:
+        draft.write_bytes(content)
+        if there:
+            shutil.copymode(file, draft)
 
 
 def read_file(path: str) -> bytes | None:
