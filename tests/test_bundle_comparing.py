@@ -120,6 +120,17 @@ def test_what_is_missing_and_what_is_new_are_said():
     assert gone.only == "expected" and gone.images.size == (40, 30) and not gone.images.replayed
 
 
+def test_an_error_of_many_lines_has_a_heading_of_one():
+    error = {
+        "output_type": "error",
+        "ename": "UnmatchedCall",
+        "evalue": "POST /x\n  recorded: 1",
+        "traceback": ["a", "b"],
+    }
+    (new,) = comparing.compare([], [error])
+    assert new.heading == "UnmatchedCall: POST /x …" and new.text()[0] == "UnmatchedCall: POST /x …: new in the replay"
+
+
 def test_a_part_that_was_moved_does_not_make_its_neighbours_differ():
     cell = [shown(text_plain=str(n)) for n in range(6)]
     assert told(cell, [cell[0], *cell[2:]]) == ["text/plain: missing in the replay", "-1"]

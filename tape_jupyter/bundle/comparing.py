@@ -46,12 +46,18 @@ class Difference:
     only: str = ""
     """"expected" or "replayed" where the other has no such part."""
 
+    @property
+    def heading(self) -> str:
+        """Its name; of an error the first line of what it says."""
+        first, *more = self.name.splitlines() or [""]
+        return f"{first} …" if more else first
+
     def text(self, most: int = LINES) -> list[str]:
         """The lines that a terminal shows."""
         if self.only:
-            head = f"{self.name}: {'missing in the replay' if self.only == 'expected' else 'new in the replay'}"
+            head = f"{self.heading}: {'missing in the replay' if self.only == 'expected' else 'new in the replay'}"
         else:
-            head = f"{self.name}:"
+            head = f"{self.heading}:"
         told = self.table.text() if self.table else self.images.text() if self.images else list(self.lines)
         more = len(told) - most
         return [head, *told[:most], *([f"... and {more} more lines"] if more > 0 else [])]

@@ -200,7 +200,7 @@ def _cell(cell: BundleCell, left: _Room) -> Iterator[str]:
 
 def _difference(each: Difference, left: _Room) -> Iterator[str]:
     only = {"expected": "missing in the replay", "replayed": "new in the replay"}.get(each.only, "")
-    yield f"<h2>{_text(each.name)}{f' <small>{only}</small>' if only else ''}</h2>\n"
+    yield f"<h2>{_text(each.heading)}{f' <small>{only}</small>' if only else ''}</h2>\n"
     if each.table:
         yield from _table(each.table)
     elif each.images:

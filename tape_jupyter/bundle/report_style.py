@@ -37,6 +37,7 @@ summary { cursor: pointer; }
 .way.not-run { color: var(--warn); background: var(--warn-pane); }
 pre { margin: .25rem 0; padding: .6rem .75rem; overflow-x: auto; background: var(--pane); border-radius: 4px;
   font: .8rem/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+@media (max-width: 34rem) { dl div { display: block; padding: .25rem 0; } }
 pre .gone, td.gone { background: var(--gone); color: var(--gone-ink); }
 pre .new, td.new { background: var(--new); color: var(--new-ink); }
 pre .where { color: var(--soft); }
