@@ -99,16 +99,6 @@ class Saved:
             each["text"] = "".join(each.get("text", ""))
 
 
-def test_what_a_notebook_locked_is_removed_all_the_same(tmp_path):
-    deep = tmp_path / "scratch" / "a"
-    deep.mkdir(parents=True)
-    (deep / "f").write_text("x")
-    (deep / "f").chmod(0)
-    deep.chmod(0o500)
-    alone.clean(tmp_path / "scratch")
-    assert not (tmp_path / "scratch").exists()
-
-
 def test_the_project_is_found_only_by_its_own_interpreter(tmp_path):
     assert alone.environment(tmp_path)["PYTHONPATH"] == str(ROOT)
     other = alone.environment(tmp_path, "/somewhere/venv/bin/python")

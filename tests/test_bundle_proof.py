@@ -64,15 +64,6 @@ def test_what_is_told_ends_with_what_to_do(why, advice):
     assert advice in told[-1] and "--allow-differences" in told[-1]
 
 
-def test_a_scratch_folder_goes_whatever_was_left_in_it():
-    with proof.scratch() as place:
-        locked = place / proof.PLACE / "locked"
-        locked.mkdir(parents=True)
-        (locked / "file").write_text("1")
-        locked.chmod(0)
-    assert not place.exists()
-
-
 def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(churn):
     import nbformat
 

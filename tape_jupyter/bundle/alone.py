@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -274,25 +273,6 @@ def _handed(job: Job) -> Path:
 
 def _after(job: Job) -> str:
     return _handed(job).read_text("utf-8") if job.after else ""
-
-
-def clean(folder: Path) -> None:
-    """Remove a scratch folder, whatever a notebook left in it (files that may not be read or written too)."""
-
-    def again(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
-        with suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).chmod(0o700)
-            function(path)
-
-    _remove(folder, again)
-
-
-def _remove(folder: Path, again: Any) -> None:
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=again)
-    else:
-        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
 
 
 if __name__ == "__main__":

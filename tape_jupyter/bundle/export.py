@@ -36,6 +36,7 @@ from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import NotExported, TapeUsageError
+from tape_jupyter.scratch import scratch
 from tape_jupyter.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def export(
     goal = places.goal(out if out is not None else session.folder / name, name)
     _require_writable(goal)
     options = options or Options()
-    with proof.scratch() as place:
+    with scratch("proof") as place:
         made, staged, cells = _made(session, options, place, tell)
         signature = signing.sign(made.to_bytes(), options.key) if options.key else None
         size = _written(goal, made, staged.content, tell)
@@ -139,7 +140,7 @@ def _made(
     lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
         staged.add(path, content, _role(path))
-    redactions = _masked(staged, secrets, options, tell)
+    redactions = _masked(staged, secrets, collected.called, options, tell)
     if redactions or not copy.files <= staged.carried:
         session, found = _proved(session, staged, top, place / "second", python, tell)
     made = manifest.Manifest(
@@ -217,14 +218,16 @@ def _differences(found: proof.Proof, options: Options, copy: copies.Copy) -> tup
 # ---------------------------------------------------------------- secrets
 
 
-def _masked(staged: Staged, secrets: Secrets, options: Options, tell: Tell) -> tuple[manifest.Redaction, ...]:
+def _masked(
+    staged: Staged, secrets: Secrets, called: Mapping[str, str], options: Options, tell: Tell
+) -> tuple[manifest.Redaction, ...]:
     """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported where it was not."""
     found = leaks.scan(staged.content, secrets, tell)
     if found and not options.redact:
         raise NotExported(_leaked(found, "or mask them everywhere alike: tape export NB --redact"))
     if not found:
         return ()
-    clean = redaction.redact(staged.content, secrets, tell)
+    clean = redaction.redact(staged.content, secrets, tell, called)
     staged.content = dict(clean.content)
     for path, why in clean.left_out:
         staged.left.append(manifest.LeftOut(path, 0, "", why))

@@ -25,6 +25,7 @@ from tape_jupyter.bundle import alone, apart, caches, replaying, trust
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.replaying import Hearer, Wanted
 from tape_jupyter.errors import BundleError
+from tape_jupyter.scratch import clean
 
 KERNEL = "python3"
 """The kernel's name in the scratch folder: what most notebooks name, so that nobody has to choose."""
@@ -83,7 +84,7 @@ def lay(
         except BaseException:
             apart.remove(sockets or where, where)
             if folder is None:
-                alone.clean(where)
+                clean(where)
             raise
     lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
     command = (*lab, *_settings(), *(apart.SERVER if sockets else ()), str(notebook))

@@ -6,9 +6,7 @@ folder with blanks and letters of other alphabets in its name. Where the copy he
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,16 +56,6 @@ class Proof:
     @property
     def differences(self) -> tuple[CellProof, ...]:
         return tuple(cell for cell in self.cells if cell.why)
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for proofs, removed in the end whatever a notebook left in it."""
-    folder = Path(tempfile.mkdtemp(prefix="tape-")).resolve()
-    try:
-        yield folder
-    finally:
-        alone.clean(folder)
 
 
 def prove(

@@ -29,6 +29,7 @@ from tape_jupyter.errors import BundleError
 from tape_jupyter.forgiven import places
 from tape_jupyter.headless import REFUSALS, CellRun, Status
 from tape_jupyter.notebook.paths import check_name
+from tape_jupyter.scratch import scratch
 
 Env = Literal["lock", "current"]
 Tell = Callable[[str, int, int], None]
@@ -169,7 +170,7 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
     with opened(place, hear.tell) as bundle:
         runnable(bundle, want)
         notes = [trust.ask(bundle, facts(bundle.manifest, want), yes=want.yes, answer=hear.answer)]
-        with scratch() as folder:
+        with scratch("replay") as folder:
             session, odd = laid_out(bundle, folder / "bundle")
             python = interpreter(bundle, want, hear.tell, folder, notes)
             hear.tell("starting a kernel", 0, 0)
@@ -257,21 +258,6 @@ def _installers_in(folder: Path) -> Iterator[None]:
     finally:
         for name in own:
             os.environ.pop(name, None)
-
-
-@contextmanager
-def scratch(prefix: str = "tape-replay-") -> Iterator[Path]:
-    """A folder that is gone afterwards, with all that a notebook left in it."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=prefix))
-    except OSError as error:
-        raise BundleError(
-            f"no scratch folder can be made: {error}. Set TMPDIR to a folder that can be written"
-        ) from None
-    try:
-        yield folder
-    finally:
-        alone.clean(folder)
 
 
 def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tape_jupyter.flow.history import Entry, History
+from tape_jupyter.scratch import scratch
 
 SECONDS = 120.0
 COPIED = 200 << 20
@@ -181,20 +182,20 @@ def replay(job: Job, hearer: Hearer | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
     told = hearer or Hearer()
     layered = _layers()
-    with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
+    with scratch("proof") as folder:
         if layered:
             roots = _roots(
                 [job.cwd, tempfile.gettempdir(), str(Path.home()), *(str(Path(path).parent) for path in job.files)]
             )
-            return _converse(job, _layered(job, scratch, roots), roots, told, "layers")
-        copy = Path(scratch) / Path(job.cwd).name
+            return _converse(job, _layered(job, str(folder), roots), roots, told, "layers")
+        copy = folder / Path(job.cwd).name
         if _size(job.cwd) > COPIED:
             return Replayed(
                 (), f"not provable: {job.cwd} is larger than {COPIED >> 20} MiB, and cannot be layered here", "copy"
             )
         shutil.copytree(job.cwd, copy, symlinks=True)
         moved = _moved(job, str(copy))
-        return _converse(moved, _plain, [scratch], told, "copy")
+        return _converse(moved, _plain, [str(folder)], told, "copy")
 
 
 @functools.cache
@@ -202,8 +203,8 @@ def _layers() -> bool:
     """Whether this system gives us a network and mounts of our own."""
     if sys.platform != "linux" or shutil.which("unshare") is None:
         return False
-    with tempfile.TemporaryDirectory(prefix="tape-proof-") as scratch:
-        low, layers = Path(scratch, "low"), Path(scratch, "layers")
+    with scratch("proof") as folder:
+        low, layers = folder / "low", folder / "layers"
         low.mkdir()
         layers.mkdir()
         asked = [*_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), "1m", str(low), "--", str(low), "true"]
