@@ -1,0 +1,32 @@
+"""Cells in a real shell with the tracker, asked what the last statement depends on. `outside` is no code of the user's."""
+
+import flow_score
+import pytest
+
+from tape_jupyter.flow.plan import plan
+from tape_jupyter.flow.tracker import Tracker
+
+ASK = "import copy\ndef outside(text): return copy.copy(text)\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
+    shell = flow_score._shell()
+    tracker = Tracker(shell)
+    tracker.install()
+
+    def cells(*sources, changed=None):
+        """The last step of the last cell; with `changed`, the cells that depend on that one."""
+        for source in (ASK, *sources):
+            shell.run_cell(source, store_history=True)
+        if changed is not None:
+            planned = plan(tracker.history, {changed: (1,)})
+            return {cell.entry for cell in planned.cells if cell.role == "downstream"}
+        return tracker.history[len(tracker.history) - 1].steps[-1]
+
+    yield cells
+    tracker.uninstall()
+    assert tracker.failures == []
+    shell.clear_instance()
