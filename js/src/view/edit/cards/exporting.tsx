@@ -33,7 +33,7 @@ export function Export({ work }: { work: Work }) {
   }
   return <div class="tape-export" role="group" aria-label="Export">
     {now?.state === "done" && <p role="status"><b>{now.differs ? "Exported, with differences" : "Exported and proven"}</b></p>}
-    {now?.text && <pre class={now.state === "failed" ? "tape-wrong" : ""} tabIndex={0}>{now.text}</pre>}
+    {now?.text && <Said text={now.text} wrong={now.state === "failed"} />}
     <div class="tape-actions">
       <button class="tape-primary" disabled={busy} title="One file that replays this session anywhere, and proves it" onClick={() => start()}>{now?.text ? "Export again" : "Export…"}</button>
       {now?.secret && <button disabled={busy} onClick={() => start({ redact: true })}>Mask the secrets</button>}
@@ -41,4 +41,10 @@ export function Export({ work }: { work: Work }) {
     </div>
     <Alert text={wrong} />
   </div>;
+}
+
+/** What became of it: in words its first line, below it the lines that show it (paths, digests, differences). */
+function Said({ text, wrong }: { text: string; wrong: boolean }) {
+  const [first, ...more] = text.split("\n");
+  return <><p class={wrong ? "tape-wrong" : ""}>{first}</p>{more.length > 0 && <pre tabIndex={0}>{more.join("\n")}</pre>}</>;
 }
