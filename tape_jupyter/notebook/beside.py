@@ -36,6 +36,10 @@ class Beside:
         self._taken = {kind: self._taker(kind) for kind in KINDS}
         self._handlers.update(self._taken)
 
+    def take(self, comm: str) -> None:
+        """A comm of another target that is heard here too: a widget's."""
+        self._ours.add(comm)
+
     def close(self) -> None:
         for kind, before in self._before.items():
             if self._handlers.get(kind) is not self._taken[kind]:

@@ -20,6 +20,7 @@ MOST = 400_000
 MOST_OF_ALL = 64_000_000
 """Of all cells; beyond it the oldest are forgotten."""
 
+_CUT = "... (not all that was shown here is kept)\n"
 _KEPT = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "image/svg+xml",
          "application/json", MIME)  # fmt: skip
 
@@ -71,6 +72,12 @@ class Run:
             else:
                 self.outputs.clear()
                 self._left = MOST
+
+    def copied(self) -> list[Output]:
+        """What is shown now, while it grows; where not all of it was kept, that is said."""
+        with self._lock:
+            copied = [dict(output) for output in (() if self._clear else self.outputs)]
+        return copied if self.whole else [*copied, {"output_type": "stream", "name": "stderr", "text": _CUT}]
 
     @classmethod
     def of(cls, outputs: Iterable[Output]) -> Run:

@@ -94,6 +94,11 @@ def knock(name: str, answered: Callable[[], None]) -> None:
         lab.knock(name)
 
 
+def beside_too(cells: Cells, comm: str) -> bool:
+    """Hear that comm too on the kernel's control channel, where one is listened to; whether it is."""
+    return next((lab.take(comm) for lab in _labs if lab.cells is cells), False)
+
+
 def on_main(do: Callable[[], object]) -> None:
     """Do something on the kernel's main thread: at once when called there, else when the main thread is idle next."""
     loop = _labs[-1].loop if _labs else None
@@ -166,6 +171,12 @@ class Lab:
         self._tell.close()
         for client in list(self.clients):
             self._forget(client)
+
+    def take(self, comm: str) -> bool:
+        """Take a comm of another target on the control channel, if we listen there."""
+        if self._beside is not None:
+            self._beside.take(comm)
+        return self._beside is not None
 
     def _again(self) -> None:
         self._manager.register_comm(self._tell)

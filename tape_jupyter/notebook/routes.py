@@ -46,6 +46,10 @@ class Parents:
     def now(self) -> Message:
         return self.kernel.get_parent("shell") if self.kernel is not None else {}
 
+    def asked(self) -> str:
+        """The id of the message whose cell runs; "" without a kernel."""
+        return _id(self.now())
+
     def of(self, entry: int) -> Message:
         return self._by_entry.get(entry, {})
 

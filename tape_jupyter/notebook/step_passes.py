@@ -8,7 +8,9 @@ IPython runs a cell's statements in `run_ast_nodes`; while a cell is stepped our
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import copy
+import os
 import signal
 import sys
 import threading
@@ -26,6 +28,8 @@ from tape_jupyter.stepping.frames import is_theirs
 if TYPE_CHECKING:
     from tape_jupyter.notebook.cells import Cells
 
+_END = b"\0"
+"""No signal has this number."""
 LINGERING = 1.0
 """Seconds that threads and tasks of a pass that is left have to end."""
 STOPPED = "stepping was stopped: the notebook's variables and files are as they were before the cell"
@@ -251,9 +255,41 @@ def _hearing_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable
         return None if later() else before(number, frame)
 
     signal.signal(signal.SIGINT, interrupted)
+    deaf = _hearing_at_once(stepper.interrupt)
 
     def undo() -> None:
+        deaf()
         if signal.getsignal(signal.SIGINT) is interrupted:
             signal.signal(signal.SIGINT, before)
+
+    return undo
+
+
+def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
+    """Call it as an interrupt comes, also where the system hands it to another thread while the main one waits: that
+    one's handler would run when it goes on, which is when a person says so. Gives what undoes it.
+    """
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+
+    def listen() -> None:
+        while (told := os.read(reads, 1)) != _END:
+            if told[0] == signal.SIGINT:
+                interrupt()
+            if before != -1:
+                os.write(before, told)
+        os.close(reads)
+
+    thread = threading.Thread(target=listen, name="tape interrupts", daemon=True)
+    contextvars.Context().run(thread.start)  # a thread of ours takes no number among the program's
+
+    def undo() -> None:
+        now = signal.set_wakeup_fd(before)
+        if now not in (writes, -1):  # somebody else's by now
+            signal.set_wakeup_fd(now)
+        os.write(writes, _END)
+        thread.join()
+        os.close(writes)
 
     return undo

@@ -4,13 +4,15 @@ the next execution of a cell can be stepped whatever its own line says (the Step
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter import takes
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.notebook import lab, watch
+from tape_jupyter.notebook import lab, rerun, watch
 from tape_jupyter.notebook.step import Reach, Record, Stepper
 from tape_jupyter.notebook.step_passes import Passes
 from tape_jupyter.notebook.step_prompt import Prompt, can_ask
@@ -72,7 +74,7 @@ class Prepared:
         elif cell.cassette is not None and cell.cassette.base is not None:
             stepper.options["take"] = takes.name_of(cell.cassette.path)
         self.reach.attach(stepper)
-        self.steps.current = stepper
+        self.steps.current, self.steps.asked = stepper, rerun.of(self.steps.cells).parents.asked()
         passes = Passes(self.steps.cells, stepper, cell)
         passes.start(transformed)
         return passes
@@ -84,6 +86,8 @@ class Steps:
 
     cells: Cells
     current: Stepper | None = None
+    asked: str = ""
+    """The message that asked for the cell: what the cell shows is in its name."""
     armed: Armed | None = None
     answered: threading.Event = field(default_factory=threading.Event)
     knock: str = ""
@@ -148,6 +152,22 @@ class Steps:
         if self.current is None or self.current.machine.over:
             raise TapeUsageError("no cell is stepped now")
         return self.current
+
+    def shown(self) -> Record:
+        """protocol.ts' StepShown: what the cell has shown so far, for a page that came while it ran. What is shown from
+        now on follows the answer, on the same channel.
+        """
+        stepper, displayed = self.require(), rerun.of(self.cells).displayed
+        for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        ask = stepper.cell.ask if stepper.cell is not None else None
+        return {
+            "cell": stepper.state()["cell"],
+            "asked": self.asked,
+            "count": ask.count if ask is not None else None,
+            "outputs": displayed.last.copied() if displayed.open else [],
+        }
 
     # ------------------------------------------------------------ the Step button
 

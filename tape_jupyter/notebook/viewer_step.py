@@ -1,5 +1,5 @@
 """Notebook room: what a view asks of a cell that is stepped: its state, what to do, frames, variables, two stops
-compared. Checks what comes from the page and hands it to the Stepper; a page's questions come on whatever thread.
+compared, what it has shown. Checks what comes from the page and hands it to the Stepper, on whatever thread it came.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ _MOST_BREAKS, _LONG = 20, 400
 def state(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any] | None:
     """The state of the stepped cell, None where none was stepped; the view is told from now on."""
     return stepping.of(viewer.cells).watch(viewer)
+
+
+@answers("step.outputs")
+def outputs(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    return stepping.of(viewer.cells).shown()
 
 
 @answers("step.here")

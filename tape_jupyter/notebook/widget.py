@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.notebook import lab
 from tape_jupyter.notebook.viewer import Viewer
 from tape_jupyter.notebook.viewer_reads import script
 
@@ -61,11 +62,14 @@ def _widget_class() -> Any:
             title = traitlets.Unicode("").tag(sync=True)
             span = traitlets.Unicode(None, allow_none=True).tag(sync=True)
             height = traitlets.Int(HEIGHT).tag(sync=True)
+            beside = traitlets.Unicode("").tag(sync=True)
 
             def __init__(self, cells: Cells, source: str) -> None:
                 title = notebook.name if (notebook := cells.notebook_or_none()) else "tape"
                 super().__init__(_esm=source, title=title)
                 _answer_beside_a_cell(self.comm)
+                if lab.beside_too(cells, self.comm.comm_id):
+                    self.beside = self.comm.comm_id
                 self.viewer = Viewer(cells, self.send)
                 self.viewer.is_widget = True
                 self.on_msg(self._heard)

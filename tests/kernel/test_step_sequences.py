@@ -81,7 +81,9 @@ class Person:
         try:
             self.page.until(lambda: self.page.over or (standing_too and standing(self.page)))
         except queue.Empty:
-            last = {key: self.page.states[-1][key] for key in ("revision", "state", "note")} if self.page.states else None
+            last = (
+                {key: self.page.states[-1][key] for key in ("revision", "state", "note")} if self.page.states else None
+            )
             raise AssertionError(f"nothing more is heard of the cell after {self.said}; the last was {last}") from None
 
     def once(self, word):

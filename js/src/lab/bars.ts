@@ -29,7 +29,7 @@ export class Watch {
   #wanted: string | null = null;
   #marks: Marks | null = null;
   /** What is done with an answer, by the id of its question. */
-  readonly #answers = new Map<string, (message: Record<string, unknown>) => void>();
+  readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
   session: Session | null = null;
   step: StepState | null = null;
   /** A cell stands at a call, and this page did not see it come there. */
@@ -127,7 +127,10 @@ export class Watch {
   #stepped(told: unknown, late = false): void {
     const state = isRecord(told) && told.state !== "over" ? (told as unknown as StepState) : null;
     if (state === null && this.step === null) return;
-    if (late && state?.state === "stopped") this.stopped();
+    if (late && state) { // this page was opened while the cell runs
+      if (state.state === "stopped") this.stopped();
+      void loadLate().then(({ follow }) => follow(this.#link, (hear) => this.#answers.set(this.#ask("step.outputs"), hear)));
+    }
     this.step = state;
     void this.#mark(state);
     this.#changed();

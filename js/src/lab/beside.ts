@@ -6,6 +6,8 @@
 import type { Kernel } from "@jupyterlab/services";
 import { UUID } from "@lumino/coreutils";
 
+import { control } from "../view/control.ts";
+
 export class Beside {
   readonly #kernel: Kernel;
   readonly #target: string;
@@ -31,19 +33,6 @@ export class Beside {
   }
 
   #say(kind: string, content: object): void {
-    this.#kernel.sendControlMessage(message(this.#kernel, kind, { comm_id: this.#id, ...content }));
+    control(this.#kernel, kind, { comm_id: this.#id, ...content });
   }
-}
-
-/** The kernel's comms of a target, asked for beside the cell that runs. */
-export function commsBeside(kernel: Kernel, target: string): Promise<string[]> {
-  return new Promise((resolve) => {
-    const asked = kernel.sendControlMessage(message(kernel, "comm_info_request", { target_name: target }), true);
-    asked.onReply = ({ content }) => resolve(Object.keys(content.comms ?? {}));
-  });
-}
-
-function message(kernel: Kernel, kind: string, content: object): object {
-  const header = { date: new Date().toISOString(), msg_id: UUID.uuid4(), msg_type: kind, session: kernel.clientId, username: kernel.username, version: "5.3" };
-  return { channel: "control", header, parent_header: {}, metadata: {}, content, buffers: [] };
 }

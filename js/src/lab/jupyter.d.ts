@@ -63,6 +63,8 @@ declare module "@jupyterlab/services" {
     readonly isDisposed: boolean;
     readonly info: Promise<{ language_info: { name: string } }>;
     readonly statusChanged: ISignal<Kernel, string>;
+    /** Whatever is said on the line, in whoever's name. */
+    readonly iopubMessage: ISignal<Kernel, IOPubMessage>;
     registerCommTarget(target: string, opened: (comm: Comm) => void): void;
     removeCommTarget(target: string, opened: (comm: Comm) => void): void;
     createComm(target: string, id?: string): Comm;
@@ -75,6 +77,11 @@ declare module "@jupyterlab/services" {
     sendControlMessage(message: object, expectReply?: boolean): { onReply: (reply: { content: { comms?: Record<string, unknown> } }) => void };
     interrupt(): Promise<void>;
   }
+  export interface IOPubMessage {
+    header: { msg_type: string };
+    parent_header: { msg_id?: string };
+    content: Record<string, unknown> & { transient?: { display_id?: string } };
+  }
   export interface Contents {
     get(path: string, options: { type: "file"; format: "text"; content: true }): Promise<{ content: unknown }>;
     get(path: string, options: { content: false }): Promise<{ size?: number }>;
@@ -83,14 +90,25 @@ declare module "@jupyterlab/services" {
 
 declare module "@jupyterlab/cells" {
   import { type Widget } from "@lumino/widgets";
+  export interface CellOutput extends Record<string, unknown> { output_type: string }
   export interface Cell extends Widget {
     readonly model: {
       readonly id: string;
       readonly type: string;
       readonly sharedModel: { getSource(): string };
-      readonly outputs?: { toJSON(): { output_type: string; ename?: string; evalue?: string }[] };
+      readonly outputs?: {
+        readonly length: number;
+        toJSON(): { output_type: string; ename?: string; evalue?: string }[];
+        add(output: CellOutput): unknown;
+        set(index: number, output: CellOutput): void;
+        clear(wait?: boolean): void;
+      };
+      executionState?: string;
+      executionCount?: number | null;
     };
     readonly inputArea: Widget | null;
+    /** Its future is what this page has asked the kernel to run for it. */
+    readonly outputArea?: { readonly future?: { readonly isDisposed: boolean } | null };
     /** JupyterLab's editor, around CodeMirror's view; none while the cell is out of sight. */
     readonly editor?: { readonly editor?: unknown } | null;
   }

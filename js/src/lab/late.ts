@@ -1,5 +1,7 @@
 /** What the labextension loads when it first has to do with a cell: finds, runs and marks them. See hub.ts. */
 export { showCell, sourceHash } from "./cells.ts";
+export { commsBeside } from "./comms.ts";
+export { follow } from "./following.ts";
 export { Marks } from "./marks.ts";
 export { runCell, Runner } from "./run.ts";
 

@@ -10,7 +10,7 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Comm, Kernel } from "@jupyterlab/services";
 import { UUID } from "@lumino/coreutils";
 
-import { Beside, commsBeside } from "./beside.ts";
+import { Beside } from "./beside.ts";
 import { isRecord } from "./door.ts";
 import { loadLate } from "./hub.ts";
 import type { Runner } from "./run.ts";
@@ -113,7 +113,7 @@ export class Link {
   async #find(kernel: Kernel): Promise<void> {
     const asked = kernel.requestCommInfo({ target_name: TARGET }).then(({ content }) => Object.keys(content.comms ?? {}));
     const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), BUSY_MS));
-    const found = (await Promise.race([asked, late])) ?? (await Promise.race([asked, commsBeside(kernel, TARGET)]));
+    const found = (await Promise.race([asked, late])) ?? (await Promise.race([asked, loadLate().then(({ commsBeside }) => commsBeside(kernel, TARGET))]));
     const id = found.find((each) => each.startsWith(TELL));
     if (id !== undefined && kernel === this.#kernel && !this.#tell) this.#adopt(kernel.createComm(TARGET, id));
   }

@@ -35,6 +35,8 @@ export interface State {
   span: string | null;
   /** A fixed height in px where the door needs one. */
   height: number;
+  /** A widget's: the comm's id where the kernel hears it on its control channel, also while a cell runs; else "". */
+  beside: string;
 }
 
 // ---------------------------------------------------------------- about: "session"
@@ -230,7 +232,8 @@ export interface OutputChange {
 // ---------------------------------------------------------------- about: "step": a cell that stops before its calls
 // "step" {} -> StepState | null (and the view is told from now on); tell "step": StepState; "step.do": StepDo -> {};
 // "step.frames" {strand} -> StepFrame[]; "step.variables" {strand, frame} -> StepVariables; "step.compare" {a, b} ->
-// StepCompared; "step.arm" {cell, breaks, record, take} -> {}; tell "step.probe" {id}: answered by "step.here" {id} -> {}
+// StepCompared; "step.arm" {cell, breaks, record, take} -> {}; tell "step.probe" {id}: answered by "step.here" {id} -> {};
+// "step.outputs" {} -> StepShown
 
 export interface StepState {
   /** Grows with every change. */
@@ -297,6 +300,8 @@ export interface StepFrame {
   left_out: number;
 }
 export interface StepVariables { variables: { name: string; type: string; text: string; whole: boolean }[]; total: number }
+/** What the cell has shown, as notebooks have it, for a page that was opened while it runs; `asked` is the message that asked for it. */
+export interface StepShown { cell: string; asked: string; count: number | null; outputs: (Record<string, unknown> & { output_type: string; display_id?: string })[] }
 export interface StepCompared { variables: { name: string; before: string; after: string }[]; note: string }
 
 // ---------------------------------------------------------------- about: "export" {path?, redact?, allow_differences?}
