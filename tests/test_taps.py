@@ -149,14 +149,24 @@ def test_a_websockets_that_is_not_known_is_left_to_the_guard_and_what_needs_it_i
     )
 
 
-def test_patching_and_undoing_five_hundred_times_leaves_nothing():
-    hooks = list(sys.meta_path)
-    for _ in range(500):
-        taps.patch_all()
-        taps.patch_all()
-        taps.unpatch_all()
+OFTEN = """
+import sys
+import aiohttp, httpx, httpx2, urllib3, websockets
+from tape_jupyter import taps
+from tape_jupyter.taps import arrivals
+hooks = list(sys.meta_path)
+for _ in range(500):
+    taps.patch_all()
+    taps.patch_all()
     taps.unpatch_all()
-    assert sys.meta_path == hooks and not arrivals._undo
+taps.unpatch_all()
+assert sys.meta_path == hooks and not arrivals._undo
+"""
+
+
+def test_patching_and_undoing_five_hundred_times_leaves_nothing():
+    """In a process of its own: each time every imported module is looked at, and here all libraries are."""
+    subprocess.run([sys.executable, "-W", "error", "-c", OFTEN], check=True)
 
 
 def test_somebody_elses_patch_over_ours_stays_when_ours_goes():
