@@ -246,8 +246,9 @@ def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, te
 
 def _leaked(found: Iterable[leaks.Leak], else_: str) -> str:
     lines = [f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "") for each in found]
+    count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     return "\n".join([
-        f"there are secrets in what would be exported ({len(lines)} places), nothing was written:", *lines,
+        f"there are secrets in what would be exported ({count}), nothing was written:", *lines,
         f"Now: take them out and record again, {else_}",
     ])  # fmt: skip
 
