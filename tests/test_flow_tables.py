@@ -145,7 +145,7 @@ def test_a_large_table_is_read_in_pieces_and_only_as_long_as_there_is_time(kind,
         def __init__(self):
             self.update = lambda data: read.append(len(data))
 
-    monkeypatch.setattr("tape_jupyter.flow.fingerprints.hasher", Counting)
+    monkeypatch.setattr("tape_jupyter.flow.walks.hasher", Counting)
     assert fingerprint(value, globals(), seconds=0).vast
     assert sum(read) < 3 << 20
 
