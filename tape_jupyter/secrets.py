@@ -81,6 +81,8 @@ _OBVIOUS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MARKER = re.compile(r"<secret:[\w.\-]+>")
+_REDACTED = re.compile(r"redacted-[a-z0-9-]+-\d+")
+"""What an exported session has in a secret's place (bundle/redaction.py): a field masks it as it masked the secret."""
 _FIRST = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MISTRAL_API_KEY")
 
 
@@ -92,6 +94,11 @@ def names_a_secret(variable: str) -> bool:
 def marker(name: str) -> str:
     """What stands in a cassette for the secret of this name (an environment variable, a header, a field)."""
     return f"<secret:{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'unnamed'}>"
+
+
+def digest(value: str) -> str:
+    """What a value is known by among those who have it."""
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def plainly_none(value: str) -> bool:
@@ -270,6 +277,13 @@ class Secrets:
         with self._lock:
             return tuple((value, rank, name) for value, (rank, name) in self._known.items())
 
+    def carried(self) -> dict[str, str]:
+        """What this session's own requests and variables showed: sha256 of each value -> its name. Whoever has a value
+        finds by it what recordings call it; nobody learns one.
+        """
+        with self._lock:
+            return {digest(value): name for value, (_, name) in self._known.items() if value != placeholder(name)}
+
     @property
     def patterns(self) -> tuple[tuple[str, str], ...]:
         """People's own patterns: regular expression and name."""
@@ -410,7 +424,8 @@ def _holds_a_field(data: bytes) -> bool:
 def _strong(value: str) -> bool:
     """Looks made by a machine or chosen to be hard: 8 characters or more, with digits and letters, no spaces."""
     kinds = (r"\d", r"[A-Za-z]", r"^\S{8,}$")
-    return all(re.search(kind, value) for kind in kinds) and not _OBVIOUS.fullmatch(value)
+    obvious = _OBVIOUS.fullmatch(value) and not _REDACTED.fullmatch(value)
+    return all(re.search(kind, value) for kind in kinds) and not obvious
 
 
 def _masked(name: str, value: str) -> bool:

@@ -211,3 +211,9 @@ def test_progress_is_told(tmp_path):
 def test_markers_are_no_secrets():
     text = "api_key=<secret:ACME_API_KEY> redacted-github-token-1 Bearer <secret:authorization> access_token=<secret:access_token>"
     assert not leaks.scan({"session/a.txt": text.encode()}, NOBODY)
+
+
+@pytest.mark.parametrize("spelled", ["<secret:api_key>", "\\u003csecret:api_key>", "&lt;secret:api_key&gt;"])
+def test_a_field_that_the_recorder_masked_is_no_secret_however_the_page_spells_its_marker(spelled):
+    for text in (f'{{"api_key": "{spelled}"}}', f'{{"said": "{{\\"api_key\\": \\"{spelled}\\"}}"}}'):
+        assert leaks.scan({"page.html": text.encode()}, NOBODY) == []

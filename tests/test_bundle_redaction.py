@@ -155,3 +155,59 @@ def test_base64_around_a_mark_is_as_long_as_it_was_but_for_whole_groups(length):
     for spell in (base64.b64encode, lambda data: base64.urlsafe_b64encode(data).rstrip(b"=")):
         clean = redaction.redact({"session/a.txt": spell(told.encode())}, NOBODY).content["session/a.txt"]
         assert clean == spell(plain)
+
+
+def test_a_traceback_stays_the_list_that_it_was_and_source_the_lines(tmp_path):
+    error = {
+        "output_type": "error",
+        "ename": "E",
+        "evalue": TOKEN,
+        "traceback": ["-" * 9, f"E: {TOKEN}\n at", "end", TOKEN],
+    }
+    book = notebook(cell(f"a = '{TOKEN}'\n\nb = '{TOKEN}'", error))
+    clean = json.loads(redaction.redact({"session/n.ipynb": book}, NOBODY).content["session/n.ipynb"])["cells"][0]
+    assert clean["outputs"][0]["traceback"] == ["-" * 9, f"E: {MARK}\n at", "end", MARK]
+    assert "".join(clean["source"]) == f"a = '{MARK}'\n\nb = '{MARK}'"
+
+
+def test_what_a_recording_calls_the_value_is_the_same_mark(tmp_path):
+    """Sent in a header, a value has a name in the recording from then on; the notebook has its value."""
+    content = {"session/a.txt": f"{TOKEN} <secret:authorization> %3Csecret%3Aauthorization%3E <secret:other>".encode()}
+    named = Secrets()
+    named.learn("authorization", TOKEN)
+    told = redaction.redact(content, NOBODY, None, named.carried()).content["session/a.txt"]
+    assert told == f"{MARK} {MARK} {MARK} <secret:other>".encode()
+    named.learn("authorization", "another that was not found")  # then the name may mean either
+    told = redaction.redact(content, NOBODY, None, named.carried()).content["session/a.txt"]
+    assert told.startswith(f"{MARK} <secret:authorization>".encode())
+
+
+def test_a_field_that_held_a_secret_back_holds_its_mark_back_too():
+    """So that what is asked with the mark is what was recorded."""
+    ask = [
+        Request("POST", "https://api.example.com/", (), json.dumps({"api_key": key}).encode()) for key in (TOKEN, MARK)
+    ]
+    assert match_key(ask[0], Secrets()) == match_key(ask[1], Secrets())
+
+
+@pytest.mark.parametrize("encoding", [each for each in ENCODINGS if each != "gzip"])
+def test_where_only_a_beginning_of_it_stands_that_is_masked_too(encoding, tmp_path):
+    """The recorder cuts names and titles, people print the first letters of a key."""
+    told = ENCODINGS[encoding](TOKEN)
+    files = taped(tmp_path / "n.tapes", (request({"q": 1}, f"https://api.example.com/v1/{told}/me"), reply()))
+    path = tmp_path / "n.tapes" / "main.tape.yaml"
+    cut = told[: len(told) * 3 // 4]
+    path.write_text(
+        path.read_text().replace("kind: model", f"kind: host\nname: {json.dumps('api.example.com/v1/' + cut)}")
+    )
+    book = notebook(cell("x", {"output_type": "stream", "name": "stdout", "text": [f"{TOKEN[:20]}...\n"]}))
+    clean = redaction.redact({"session/n.ipynb": book, **files}, NOBODY).content
+    for name, data in bytes_of(clean).items():
+        assert told[:12] not in data.decode() and TOKEN[:12] not in data.decode(), name
+    assert f"{MARK[:20]}...".encode() in bytes_of(clean)["session/n.ipynb"]
+
+
+def test_a_word_that_a_secret_begins_with_is_left_alone():
+    content = {"session/a.txt": f"{TOKEN} ghp_ is what they begin with; ghp_DOC is no beginning".encode()}
+    clean = redaction.redact(content, NOBODY).content["session/a.txt"]
+    assert clean == f"{MARK} ghp_ is what they begin with; ghp_DOC is no beginning".encode()

@@ -416,3 +416,14 @@ def test_a_result_that_crosses_in_the_next_cell_is_a_gap_of_that_cell(provider, 
         httpx.post(f"{provider.url}/v1/messages", json={"model": "m", "max_tokens": 9, "messages": history})
     assert first.report.warnings == []
     assert "the result of tool roll" in second.report.warnings[0]
+
+
+def test_a_key_that_stands_in_an_address_is_not_left_in_half_where_its_name_is_cut(provider, path, monkeypatch):
+    key = "Zq7rTq1v9WcX2bLk4711"
+    monkeypatch.setenv("ACME_API_KEY", key)
+    address = f"/hooks/{'a' * 45}/{key}/x"
+    provider.script(address, Scripted(200, {}, [b"fine"]))
+    with tape.recording(path):
+        httpx.get(provider.url + address)
+    name = path.read_text().partition("name:")[2].partition("\n")[0]
+    assert key[:6] not in path.read_text() and "<secret" in name

@@ -46,7 +46,8 @@ class Collected:
     """What a run needed. Paths are relative to the top folder, with `/`; all is sorted.
 
     `root`: the nearest folder (of the top, "" is the top itself) that holds the notebook's folder and all that was
-    read. `unseen`: what this machine could not watch, in words; "" nothing.
+    read. `unseen`: what this machine could not watch, in words; "" nothing. `called`: sha256 of a secret that the run
+    carried -> its name in recordings.
     """
 
     root: str
@@ -59,6 +60,7 @@ class Collected:
     left_out: tuple[Left, ...] = ()
     unseen: str = ""
     python: Mapping[str, str] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -93,6 +95,7 @@ def parse(text: str) -> Collected:
             left_out=tuple(Left(**each) for each in told["left_out"]),
             unseen=told["unseen"],
             python=told["python"],
+            called=told["called"],
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError(f"the kernel did not tell what its cells needed: {error}. Nothing was exported") from error
@@ -119,6 +122,8 @@ def told() -> str:
 
 
 def _collected(reading: Reading, folder: str) -> Collected:
+    from tape_jupyter.notebook import deck
+
     found, wanted = reading.found(), needs()
     top = reading.top
     carried = {file for package in wanted.local for file in package.files.values()}
@@ -146,6 +151,7 @@ def _collected(reading: Reading, folder: str) -> Collected:
         left_out=tuple(sorted(set(left))),
         unseen=reading.unseen,
         python=python(),
+        called=deck.get().secrets.carried(),
     )
 
 

@@ -150,9 +150,10 @@ def _suspicious(layer: list[_Stretch], starts: list[int], whole: str, known: Sec
 def _known(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
     for start, end, name, by_field in known.found(text):
         value = text[start:end]
-        if by_field and shapes.is_strong(value):
+        plain = (unwrapping.unescaped(value) or (value, []))[0]  # a page has a marker's bracket as \u003c
+        if by_field and shapes.is_strong(value) and shapes.is_strong(plain):
             yield start, end, f"field {name}"
-        elif not by_field and not plainly_none(value):
+        elif not by_field and not plainly_none(plain):
             yield start, end, f"{_KNOWN}{name}"
 
 

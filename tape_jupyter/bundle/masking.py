@@ -7,14 +7,18 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from tape_jupyter.bundle import passages, unwrapping
+from tape_jupyter.bundle import passages, shapes, unwrapping
 from tape_jupyter.secrets import Secrets, marker
+from tape_jupyter.spellings import SHORT
 
 _STREAMS = ("events", "lines", "frames")
-_MARK = re.compile(r"<(secret:[\w.\-]+)>")
+_MARKER = re.compile(r"<(secret:[\w.\-]+)>")
+_BEGINNING = 12
+"""Characters that are too much of a secret, where the rest is cut off."""
 _PNG = "\x89PNG\r\n\x1a\n"
 _PNG_TEXTS = (b"tEXt", b"iTXt", b"zTXt", b"eXIf")
 
@@ -22,13 +26,20 @@ Span = tuple[int, int, str]
 
 
 class Masking(Secrets):
-    """What takes the place of values: `marks` (value -> what stands for it), and `known`'s by `<secret:NAME>`.
+    """What takes the place of values: `marks` (value -> what stands for it), and `known`'s by `<secret:NAME>`; `again`:
+    what stands for a marker that a recording has already.
 
     Fields are not masked by their names here: a notebook's code would break.
     """
 
-    def __init__(self, known: Secrets, marks: Mapping[str, str]) -> None:
+    def __init__(
+        self, known: Secrets, marks: Mapping[str, str], again: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         super().__init__()
+        self._again = dict(again)
+        self.seen: dict[str, str] = {}
+        """Each stretch that was masked, as it stood, and what stands there now."""
+        self._begun: list[tuple[str, str, str]] = []
         for regex, name in known.patterns:
             self.pattern(regex, name)
         self.learn_all((value, rank, marker(name)) for value, rank, name in known.held())
@@ -36,6 +47,21 @@ class Masking(Secrets):
 
     def _mark(self, name: str) -> str:
         return name
+
+    def stands_in(self, data: bytes) -> bool:
+        """Whether a marker that is to be replaced stands in a file."""
+        return any(each.encode() in data for each in self._again)
+
+    def look_for_beginnings(self, seen: Mapping[str, str]) -> list[str]:
+        """Mask what is only the beginning of such a stretch as well: names and titles are cut. Gives what a text must
+        hold for that.
+        """
+        for told, mark in seen.items():
+            same = _alike(told, mark)
+            ends = range(max(_BEGINNING, same + SHORT), len(told))
+            if (end := next((end for end in ends if shapes.mixed(_plain(told[same:end]))), 0)) and mark != told:
+                self._begun.append((told[:end], told, mark))
+        return [beginning for beginning, _, _ in self._begun]
 
     # ------------------------------------------------------------ texts
 
@@ -47,7 +73,7 @@ class Masking(Secrets):
         if text.startswith(_PNG):
             text = without_texts(text.encode("latin-1", "replace")).decode("latin-1")
         clean = self._unwrapped(text, depth) if depth else text
-        spans = list(self._spans(clean))
+        spans = self._noted(clean, self._spans(clean))
         if "\0" in text:
             return _same_length(clean, spans)
         clean = _replaced(clean, spans)
@@ -59,10 +85,28 @@ class Masking(Secrets):
         if finder.hits(text.encode("utf-8", "surrogatepass")):
             marks = tuple(finder.values.values())
             found = [(start, end, marks[which]) for start, end, which in finder.found(text)]
+        found += self._cut_off(text)
+        for each in _MARKER.finditer(text) if self._again else ():
+            if each[0] in self._again:
+                found.append((*each.span(), self._again[each[0]]))
         for pattern, name in self._patterns:
-            hits = (each for each in pattern.finditer(text) if not _MARK.fullmatch(each[0]))
+            hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))
             found += [(*each.span(), marker(name)) for each in hits]
         return found
+
+    def _cut_off(self, text: str) -> Iterable[Span]:
+        """Where no more than a beginning stands of what was masked elsewhere."""
+        for beginning, told, mark in self._begun:
+            at = text.find(beginning)
+            while at >= 0:
+                size = _alike(text[at : at + len(told)], told)
+                yield at, at + size, mark if mark.startswith("<") else mark[:size]
+                at = text.find(beginning, at + size)
+
+    def _noted(self, text: str, spans: Iterable[Span]) -> list[Span]:
+        spans = list(spans)
+        self.seen.update((text[start:end], mark) for start, end, mark in spans)
+        return spans
 
     def _unwrapped(self, text: str, depth: int) -> str:
         """With what stands in base64 and hex masked inside."""
@@ -71,7 +115,7 @@ class Masking(Secrets):
             inner = self._clean(run.text, depth - 1)
             if inner != run.text:
                 spans.append((run.start, run.end, run.wrap(inner)))
-        return _replaced(text, spans)
+        return _replaced(text, self._noted(text, spans))
 
     def _unescaped(self, text: str, depth: int) -> str:
         """With values masked whose characters are escaped one by one, also several times over."""
@@ -83,7 +127,8 @@ class Masking(Secrets):
             plain, starts = found[0], [starts[at] for at in found[1]]
             spans = [*self._spans(plain), *self._wrapped(plain, depth - 1)]
             if spans:
-                text = _replaced(text, [_escaped(text, starts[a], starts[b], mark) for a, b, mark in spans])
+                spans = [_escaped(text, starts[a], starts[b], mark) for a, b, mark in spans]
+                text = _replaced(text, self._noted(text, spans))
                 return self._unescaped(text, depth - 1)
         return text
 
@@ -160,6 +205,15 @@ def recut(texts: list[str], clean: str) -> list[str]:
     return out
 
 
+def _plain(text: str) -> str:
+    return (unwrapping.unescaped(text) or (text, []))[0]
+
+
+def _alike(one: str, other: str) -> int:
+    """Characters that both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
 def _replaced(text: str, spans: Iterable[Span]) -> str:
     """Of spans that overlap the first, and of those that begin together the longest."""
     out, last = [], 0
@@ -186,7 +240,7 @@ def _escaped(text: str, start: int, end: int, mark: str) -> Span:
 def _in_html(value: Any) -> Any:
     if isinstance(value, list):
         return [_in_html(line) for line in value]
-    return _MARK.sub(r"&lt;\1&gt;", value) if isinstance(value, str) else value
+    return _MARKER.sub(r"&lt;\1&gt;", value) if isinstance(value, str) else value
 
 
 def _copied(entry: Any) -> Any:

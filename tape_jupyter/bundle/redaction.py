@@ -9,14 +9,15 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from tape_jupyter.bundle import leaks, passages, unwrapping
 from tape_jupyter.bundle.leaks import Hit, Leak, Tell
-from tape_jupyter.bundle.masking import Masking
+from tape_jupyter.bundle.masking import Masking, recut
 from tape_jupyter.bundle.retelling import SUFFIX, Folder
 from tape_jupyter.errors import BundleError
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.secrets import Secrets, digest, marker
 from tape_jupyter.spans.cells import source_hash
 
 Content = Mapping[str, bytes | Path]
@@ -33,11 +34,15 @@ class Redacted:
     left_out: tuple[tuple[str, str], ...]
 
 
-def redact(content: Content, known: Secrets, tell: Tell | None = None) -> Redacted:
+def redact(
+    content: Content, known: Secrets, tell: Tell | None = None, called: Mapping[str, str] = MappingProxyType({})
+) -> Redacted:
     """Mask every secret that `leaks.scan` finds. Files without one are given as they came.
 
     A mark is `<secret:NAME>` for a value with a name here (as recordings have it), else `redacted-KIND-NUMBER`: letters
-    that are left alone in URLs, JSON and code. Raises BundleError where a secret cannot be masked.
+    that are left alone in URLs, JSON and code. `called`: what recordings call a value that was sent as a credential
+    (Secrets.carried); where all of that name were found, their mark takes the place of that name as well. Raises
+    BundleError where a secret cannot be masked.
     """
     first = hits = list(leaks.hunt(content, known, tell))
     if named := sorted({hit.kind for hit in hits if hit.where == leaks.NAME}):
@@ -45,22 +50,61 @@ def redact(content: Content, known: Secrets, tell: Tell | None = None) -> Redact
     new: dict[str, bytes | Path] = dict(content)
     left_out: dict[str, str] = {}
     every: list[Hit] = []
+    seen: dict[str, str] = {}
     for _ in range(_ROUNDS):
         if not hits:
-            return Redacted(new, tuple(leaks.told(first)), tuple(sorted(left_out.items())))
+            break
         every += hits
-        left_out |= _masked(new, hits, Masking(known, marks(every)))
+        masking = _masking(known, every, called)
+        touched = [hit.path for hit in hits] + [path for path in new if masking.stands_in(passages.read(new[path]))]
+        left_out |= _masked(new, touched, masking)
+        seen |= masking.seen
         hits = list(leaks.hunt(new, known, tell))
-    raise _left(hits)
+    if seen and not hits:
+        masking = _masking(known, every, called)
+        seen = {**marks(every), **seen}
+        begun = {
+            way
+            for each in masking.look_for_beginnings(seen)
+            for way in (each.encode("utf-8", "surrogatepass"), json.dumps(each)[1:-1].encode())
+        }
+        touched = [path for path, source in new.items() if _holds(passages.read(source), begun)]
+        left_out |= _masked(new, touched, masking)
+        hits = list(leaks.hunt({path: new[path] for path in touched if path in new}, known, tell))
+    if hits:
+        raise _left(hits)
+    return Redacted(new, tuple(leaks.told(first)), tuple(sorted(left_out.items())))
+
+
+def _holds(data: bytes, any_of: Iterable[bytes]) -> bool:
+    return any(each in data for each in any_of)
+
+
+def _masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, str]) -> Masking:
+    found = marks(every)
+    names = _named(found, called)
+    found |= {value: names[name] for value in found if (name := called.get(digest(value), "")) in names}
+    return Masking(known, found, {marker(name): mark for name, mark in names.items()})
 
 
 _ROUNDS = 4
 """A part of a secret may be found as one of its own, and what it leaves of the whole the next time."""
 
 
-def _masked(new: dict[str, bytes | Path], hits: Iterable[Hit], masking: Masking) -> dict[str, str]:
-    """Mask what was found; the files that are left out instead, and why."""
-    touched = dict.fromkeys(hit.path for hit in hits)
+def _named(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
+    """What recordings call values that were all found, and the mark that takes its place. Sent in a header, a value has
+    a name in what was sent and answered from then on; its mark must say the same.
+    """
+    by_digest = {digest(value): mark for value, mark in found.items()}
+    names: dict[str, list[str]] = {}
+    for value, name in called.items():
+        names.setdefault(name, []).append(by_digest.get(value, ""))
+    return {name: min(marks_) for name, marks_ in names.items() if all(marks_)}
+
+
+def _masked(new: dict[str, bytes | Path], paths: Iterable[str], masking: Masking) -> dict[str, str]:
+    """Mask what stands in these files; those that are left out instead, and why."""
+    touched = dict.fromkeys(paths)
     left_out: dict[str, str] = {}
     sources = _notebooks(new, touched, masking)
     _cassettes(new, touched, masking, sources)
@@ -140,10 +184,20 @@ def notebook_without(value: Any, masking: Masking) -> Any:
         return {key: _part(key, item, masking) for key, item in value.items()}
     if isinstance(value, list):
         if len(value) > 1 and all(isinstance(item, str) for item in value):
-            clean, changed = masking.scrub("".join(value))
-            return clean.splitlines(keepends=True) if changed else value
+            return _lines_without(value, masking)
         return [notebook_without(item, masking) for item in value]
     return masking.scrub(value)[0] if isinstance(value, str) else value
+
+
+def _lines_without(texts: list[str], masking: Masking) -> list[str]:
+    """Texts that are one text: each masked, then what stands across them. Tracebacks are no lines, and stay as cut."""
+    if all(text.endswith("\n") for text in texts[:-1]):
+        clean, changed = masking.scrub("".join(texts))
+        return clean.splitlines(keepends=True) if changed else texts
+    each = [masking.scrub(text)[0] for text in texts]
+    clean, changed = masking.scrub("".join(each))
+    each = recut(each, clean) if changed else each
+    return each if each != texts else texts
 
 
 def _part(key: str, item: Any, masking: Masking) -> Any:

@@ -297,7 +297,8 @@ class HttpCapture(Taking, Passing):
         self._name_gaps(told)
         self.tags = self.cell.tags.with_user(self.tags, told.user)
         self.cell.tools.ask(told, self.moment)
-        row = row_of(self.id, self.kind, told, self._elapsed(), name=self.request.url, error=failure(reply, error))
+        url = self.secrets.scrub_url(self.request.url)  # before it is cut: half a secret is known by nobody
+        row = row_of(self.id, self.kind, told, self._elapsed(), name=url, error=failure(reply, error))
         self._commit(self.request, reply, told.record(), row)
 
     def _name_gaps(self, told: providers.Facts) -> None:

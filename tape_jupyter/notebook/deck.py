@@ -376,7 +376,7 @@ class Deck:
             "source": identity.source,
             "session": identity.session,
             "count": cell.ask.count,
-            "title": title_of(cell.ask.source),
+            "title": title_of(self.secrets.scrub(cell.ask.source)[0]),  # before it is cut
             "at": moment(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),

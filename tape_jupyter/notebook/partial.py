@@ -239,5 +239,6 @@ class Held(Taking):
             self._commit(call, reply, {}, Row(self.id, self.kind, call.name, error=error))
         elif isinstance(reply, Reply):
             told = providers.facts(call, reply)
-            row = row_of(self.id, self.kind, told, 0.0, name=call.url, error=failure(reply, None))
+            url = self.secrets.scrub_url(call.url)
+            row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure(reply, None))
             self._commit(call, reply, told.record(), row)
