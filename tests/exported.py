@@ -39,9 +39,14 @@ def recorded(folder: Path, *cells: str, name: str = "churn.ipynb") -> Path:
     (folder / "data" / "names.txt").write_text("Ada, Jörg")
     (folder / "data" / "unread.bin").write_bytes(bytes(1000))
     (folder / "helper.py").write_text("def loud(text):\n    return text.upper()\n")
-    with Provider(vary=True) as provider:
-        path = notebook(folder / name, *(cell.replace("URL", provider.url) for cell in cells or CELLS))
-        headless.record(path, quiet, quiet)
+    return taped(folder / name, *(cells or CELLS))
+
+
+def taped(path: Path, *cells: str, vary: bool = True, env: dict[str, str] | None = None) -> Path:
+    """A notebook that was recorded in a fresh kernel; URL in its cells is the provider's, who is gone."""
+    with Provider(vary=vary) as provider:
+        notebook(path, *(cell.replace("URL", provider.url) for cell in cells))
+        headless.record(path, quiet, quiet, env=env)
     return path
 
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 import tape_jupyter as tape
-from tape_jupyter import cli, headless, testing
+from tape_jupyter import cli, testing
 from tape_jupyter.bundle import pinned
 from tape_jupyter.errors import NotExported
-from tests.notebook import ROOT, clean_env, notebook
-from tests.provider import Provider
+from tests.exported import taped
+from tests.notebook import ROOT, clean_env
 from tests.tapes import ASK
 
 TOOL = """import tape_jupyter as tape
@@ -27,17 +27,9 @@ SECRET = "sk-ant-api03-Zq8fJ2mV7tR4nB6xK1wL9cD3hG5yP0sA-uEoQiTz"
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pinned")
-    with Provider() as provider:
-        cells = (
-            "%load_ext tape_jupyter",
-            ASK.replace("URL", provider.url),
-            TOOL,
-            "print(ask('one'))",
-            "print([lookup_order(n, user)['state'] for n, user in enumerate(USERS)])",
-        )
-        path = notebook(folder / "the orders-2.ipynb", *cells)
-        headless.record(path, lambda *_: None, lambda _: None, env=clean_env(folder))
-    return path
+    orders = "print([lookup_order(n, user)['state'] for n, user in enumerate(USERS)])"
+    cells = ("%load_ext tape_jupyter", ASK, TOOL, "print(ask('one'))", orders)
+    return taped(folder / "the orders-2.ipynb", *cells, vary=False, env=clean_env(folder))
 
 
 @pytest.fixture(scope="module")

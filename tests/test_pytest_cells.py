@@ -7,9 +7,8 @@ import shutil
 
 import pytest
 
-from tape_jupyter import headless
-from tests.notebook import ROOT, clean_env, notebook
-from tests.provider import Provider
+from tests.exported import taped
+from tests.notebook import ROOT, clean_env
 from tests.tapes import ASK
 
 pytest_plugins = ["pytester"]
@@ -21,18 +20,11 @@ NIGHTLY = pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="a session
 def recorded(tmp_path_factory):
     """nb.ipynb with its recording: set-up, a call, one that depends on it, one that raised, one never run after that."""
     folder = tmp_path_factory.mktemp("recorded")
-    with Provider() as provider:
-        cells = (
-            "%load_ext tape_jupyter",
-            ASK.replace("URL", provider.url),
-            "# Ask once\nprint('said:', ask('one'))",
-            "print('again:', ask('two'))",
-            "raise ValueError('as recorded')",
-            "print('never run')",
-        )
-        path = notebook(folder / "nb.ipynb", *cells)
-        headless.record(path, lambda *_: None, lambda _: None, env=clean_env(folder))
-    return path
+    cells = (
+        "%load_ext tape_jupyter", ASK, "# Ask once\nprint('said:', ask('one'))", "print('again:', ask('two'))",
+        "raise ValueError('as recorded')", "print('never run')",
+    )  # fmt: skip
+    return taped(folder / "nb.ipynb", *cells, vary=False, env=clean_env(folder))
 
 
 @pytest.fixture

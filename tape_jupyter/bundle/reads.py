@@ -16,12 +16,13 @@ import pkgutil
 import re
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from tape_jupyter import audits
 
 HASHED = 256 << 20
 """Bytes of the largest file that is hashed: larger ones are never carried."""
@@ -71,7 +72,7 @@ class Reading:
         self._read: dict[str, Read] = {}
         self._made: set[str] = set()
         self._there: dict[str, int] = {}
-        self._inside: set[int] = set()
+        self._listener = audits.Listener(self._seen)
 
     def begin(self, *, copied: bool) -> None:
         """From now on. `copied`: `top` is a copy that nobody else reads, and its access times may be set."""
@@ -85,27 +86,17 @@ class Reading:
 
     def found(self) -> list[Read]:
         """All that was read and that the run did not make itself, sorted by path."""
-        self._inside.add(threading.get_ident())
-        try:
+        with self._listener.deaf():
             for path, mark in self._there.items():
                 if path not in self._made and _read_since(path, mark):
                     self._take(path)
             for path in _mapped():
                 self._take(path)
-        finally:
-            self._inside.discard(threading.get_ident())
         return sorted(self._read.values())
 
     def _hear(self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD) -> None:
-        if event not in heard or (thread := threading.get_ident()) in self._inside:
-            return
-        self._inside.add(thread)
-        try:
-            self._seen(event, args)
-        except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
-            pass
-        finally:
-            self._inside.discard(thread)
+        if event in heard:
+            self._listener.hear(event, args)
 
     def _seen(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
@@ -193,7 +184,7 @@ def _database(name: Any) -> str:
 def _is_search() -> bool:
     """Whether Python's import system lists a folder, or a glob, which has told what it looks for."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to ask who lists
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename in (__file__, audits.__file__):
         frame = frame.f_back
     name = "" if frame is None else frame.f_code.co_filename
     if name.startswith(_IMPORTS) or any(searcher in name.replace(os.sep, "/") for searcher in _SEARCHERS):

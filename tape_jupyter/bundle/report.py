@@ -7,7 +7,6 @@ model stands in it as text; pictures as data.
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from collections.abc import Iterator
 from html import escape
@@ -21,6 +20,7 @@ from tape_jupyter.bundle.report_style import STYLE
 from tape_jupyter.bundle.tables import TableDiff
 from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.page_blocks import allowed
 
 MADE = '<meta name="generator" content="tape-jupyter replay">'
 JUNIT = "tape-jupyter replay"
@@ -118,8 +118,7 @@ def _xml(text: str) -> str:
 
 def html(run: BundleRun) -> Iterator[str]:
     """The page, in pieces."""
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src {allowed(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"{run.notebook.rpartition('/')[2]}: {run.closing()}"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{MADE}\n'

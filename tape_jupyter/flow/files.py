@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.audits import Listener
 from tape_jupyter.flow.folders import DIRECTORY, Folder, may_write
 from tape_jupyter.flow.history import Change
 from tape_jupyter.flow.modules import is_installed
@@ -121,8 +121,8 @@ class FileWatch:
 
     def __init__(self) -> None:
         self.touched = Touched()
-        self._inside: set[int] = set()
-        """Threads in which we look at a file ourselves."""
+        self.hear = Listener(self._seen).hear
+        """An event of the audit hook's. Raises nothing."""
         self._kept = 0
         self._folders: dict[str, Folder] = {}
         self._started: set[str] = set()
@@ -166,18 +166,6 @@ class FileWatch:
                 self.touched.unknown.add(path)
             else:
                 self.touched.before[path] = before
-
-    def hear(self, event: str, args: tuple[Any, ...]) -> None:
-        """An event of the audit hook's. Raises nothing."""
-        if (thread := threading.get_ident()) in self._inside:
-            return
-        self._inside.add(thread)
-        try:
-            self._seen(event, args)
-        except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
-            pass
-        finally:
-            self._inside.discard(thread)
 
     def _seen(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
