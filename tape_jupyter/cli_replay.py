@@ -4,12 +4,8 @@ gets on, and writes the reports.
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -39,7 +35,7 @@ def replay(
     for path, kind in ((page, "html"), (junit, "xml")):
         if path is not None:
             report.goal(path, kind)
-    with ended(), Progress(quiet=as_json, first="opening the bundle") as progress:
+    with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
         heard = replaying.Hearer(
             progress.tell, progress.starting, lambda cell: progress.told(cell.told()), asking
@@ -57,7 +53,7 @@ def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
     """`tape open FILE --lab`; with --json it is laid out and named, and JupyterLab is not started."""
     from tape_jupyter.bundle import lab, replaying, trust
 
-    with ended(), Progress(quiet=as_json, first="opening the bundle") as progress:
+    with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
         laid = lab.lay(place, wanted, replaying.Hearer(progress.tell, answer=asking))
     if as_json:
@@ -81,22 +77,3 @@ def only(place: str, *, bundle: bool, **said: object) -> None:
         if value:
             option = f"--{name.replace('_', '-')}"
             raise TapeUsageError(f"{option} {place}: {ELSEWHERE if bundle else 'it is for a bundle (tape export)'}")
-
-
-@contextlib.contextmanager
-def ended() -> Iterator[None]:
-    """A run that is ended from outside (a CI's time is up) is put away like one that a person interrupts."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

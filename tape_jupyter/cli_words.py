@@ -5,12 +5,16 @@ Exit codes: 0 all is well; 1 something differs, was missed, raised or is wrong; 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
 
 import click
@@ -36,7 +40,8 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
         try:
-            code = command(*args, **kwargs) or 0
+            with ended():
+                code = command(*args, **kwargs) or 0
         except TapeError as error:
             click.echo(f"tape: {error}", err=True)
             code = 2
@@ -49,6 +54,25 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
         sys.exit(code)
 
     return run
+
+
+@contextlib.contextmanager
+def ended() -> Iterator[None]:
+    """A run that is ended from outside (a CI's time is up) is put away like one that a person interrupts."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 of_name = click.option("-n", "--name", help="Only this cassette of the notebook (as in %%tape record NAME).")

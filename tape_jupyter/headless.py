@@ -1,19 +1,17 @@
 """Doors room: runs a whole notebook in a fresh kernel, recording or replaying, and compares its outputs.
 
-The kernel is started with the extension loaded and TAPE_MODE set, and is asked whether it is so before any cell runs:
-a kernel of another environment, without tape-jupyter, would run live. Nothing a person has saved is ever lost: a
-notebook is replaced in one step, and not at all when somebody saved it meanwhile.
+The kernel (fresh_kernel.py) is started with the extension loaded and TAPE_MODE set, and is asked whether it is so
+before any cell runs: one of another environment, without tape-jupyter, would run live. Nothing a person has saved is
+ever lost: a notebook is replaced in one step, and not at all when somebody saved it meanwhile.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,16 +22,13 @@ from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
-    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbformat import NotebookNode
 
-Mode = Literal["record", "replay"]
+    from tape_jupyter.fresh_kernel import Mode
+
 Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
 REFUSALS = ("UnmatchedCall", "BlockedConnection")
-LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
-"""Not `extra_extensions`: the notebook's own `%load_ext tape_jupyter` would then print that it is loaded already."""
-PROBE = "__import__('tape_jupyter.notebook.deck', fromlist=['get']).get().session_mode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +160,8 @@ def _run(
     env: Mapping[str, str],
 ) -> Iterator[CellRun]:
     """Each code cell in turn; after one that raised the rest is not run, as with Run All."""
+    from tape_jupyter.fresh_kernel import kernel
+
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
     before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
     stopped = False
@@ -228,68 +225,6 @@ def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode:
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
     status: Status = "failed" if raised_anew else "differs"
     return CellRun(number, status, title, seconds, tuple(outputs.diff(saved, new)), tape)
-
-
-@contextmanager
-def kernel(
-    notebook: NotebookNode,
-    path: Path,
-    mode: Mode,
-    timeout: float | None = None,
-    env: Mapping[str, str] = MappingProxyType({}),
-    python: str | None = None,
-) -> Iterator[NotebookClient]:
-    """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not.
-
-    `python`: an interpreter that runs it, whatever kernel the notebook names; `env` is then its whole environment.
-    """
-    from jupyter_client.kernelspec import NoSuchKernel
-    from nbclient import NotebookClient
-
-    client = NotebookClient(
-        notebook,
-        km=_manager(python) if python else None,
-        timeout=timeout,
-        record_timing=False,
-        coalesce_streams=False,
-        extra_arguments=[f"--InteractiveShellApp.exec_lines={LOAD}", "--IPKernelApp.log_level=ERROR"],
-        resources={"metadata": {"path": str(path.resolve().parent)}},
-    )
-    own = {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}  # a set of texts is in the same order again
-    whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
-    whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
-    try:
-        with client.setup_kernel(env=whole, cleanup_kc=True):
-            _require_taping(client, mode)
-            yield client
-    except NoSuchKernel as error:
-        raise TapeUsageError(f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list)") from error
-
-
-def _manager(python: str) -> AsyncKernelManager:
-    """Of a kernel of that interpreter. Not with -P: IPython would then leave the notebook's folder out of its path."""
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    manager = AsyncKernelManager()
-    manager._kernel_spec = KernelSpec(  # noqa: SLF001 - the only door for a kernel that is installed nowhere
-        argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
-    )
-    return manager
-
-
-def _require_taping(client: NotebookClient, mode: Mode) -> None:
-    """Ask the kernel itself, before anything runs: an extension that does not load only prints a warning."""
-    client.wait_for_reply(client.kc.execute("", silent=True))  # type: ignore[union-attr]  # the client is set up
-    asked = client.kc.execute("", silent=True, user_expressions={"mode": PROBE})  # type: ignore[union-attr]
-    reply = client.wait_for_reply(asked) or {}
-    told = (reply.get("content", {}).get("user_expressions") or {}).get("mode") or {}
-    if (told.get("data") or {}).get("text/plain") != repr(mode):
-        why = told.get("evalue") or told.get("data") or "no answer"
-        raise TapeUsageError(
-            f"the notebook's kernel ({client.kernel_name or 'default'}) does not {mode}: {why}. Install tape-jupyter "
-            "in that kernel's environment, or run tape from there. Nothing was run"
-        )
 
 
 def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:

@@ -1,14 +1,16 @@
 """Bundles for tests: good ones from a few files, and a zip put together by hand, which may say anything."""
 
+import hashlib
 import io
 import json
 import struct
 import zlib
 
-from tape_jupyter.bundle import archive, manifest
+from tape_jupyter import headless, outputs
+from tape_jupyter.bundle import archive, expected, manifest
 
 CELL = {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": 1, "outputs": [], "source": "1 + 1"}
-NOTEBOOK = b'{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}\n'
+NOTEBOOK = json.dumps({"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 CONTENT = {
     "README.md": b"how to replay",
     "session/churn.ipynb": NOTEBOOK,
@@ -28,6 +30,23 @@ def role_of(path):
     return "asset" if "/assets/" in path else "data"
 
 
+def cells_of(notebook):
+    """What a manifest says of the cells of a notebook; of one that is none, one cell."""
+    try:
+        cells = json.loads(notebook)["cells"]
+        code = [{**cell, "source": outputs.joined(cell["source"])} for cell in cells if cell["cell_type"] == "code"]
+        return tuple(
+            manifest.Expected(
+                number, cell.get("id", ""), headless.title_of(cell["source"]),
+                hashlib.sha256(cell["source"].encode()).hexdigest(), expected.digest(cell["outputs"]), 0,
+                outputs.failure_of(cell["outputs"])[0],
+            )
+            for number, cell in enumerate(code, 1)
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return (manifest.Expected(1, "one", "1 + 1", "0" * 64, "1" * 64, 0),)
+
+
 def made(content=CONTENT, roles=(), **said):
     """The manifest of a bundle of these files."""
     files = [manifest.file_of(path, content[path], dict(roles).get(path, role_of(path))) for path in sorted(content)]
@@ -37,7 +56,7 @@ def made(content=CONTENT, roles=(), **said):
         "kernel": {"name": "python3", "language": "python"},
         "files": tuple(files),
         "kit": {"python": "3.11.2", "distributions": ["anthropic==2.12.0"]},
-        "cells": (manifest.Expected(1, "one", "1 + 1", "0" * 64, "1" * 64, 0),),
+        "cells": cells_of(content.get("session/churn.ipynb", b"")),
         "lock": manifest.Locked(hashed=True, index="public"),
         "guards": ("no network: a namespace of its own",),
     }

@@ -98,3 +98,15 @@ def test_python_is_told_by_version_and_tag():
     told = needs.python()
     assert told["version"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
     assert told["tag"].count("-") == 2
+
+
+def test_what_is_required_on_another_platform_only_is_named(site):
+    site(
+        wheel_of("amber", "1.0", [
+            "pywin; sys_platform == 'win32'", "mac-only; platform_system == 'Darwin'", "old; python_version < '3'",
+            "extra-win; extra == 'x' and sys_platform == 'win32'", "birch; sys_platform == 'win32'",
+        ])
+    )  # fmt: skip
+    site(wheel_of("birch", "1.0"))
+    assert {"mac-only", "pywin"} <= set(ask(site, "import amber")["elsewhere"])
+    assert not {"old", "extra-win", "birch"} & set(ask(site, "import amber")["elsewhere"])

@@ -1,5 +1,6 @@
 """Verify: what can be known of a bundle without running any of it, said apart from what its maker says."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -180,3 +181,33 @@ def test_a_place_that_cannot_be_checked_is_an_error(tmp_path):
         verify(tmp_path / "none.tape.zip")
     with pytest.raises(BundleError, match="there is no such signature"):
         verify(written(tmp_path), signature=tmp_path / "none.sig")
+
+
+def test_the_notebooks_cells_are_those_of_the_manifest(tmp_path):
+    content = recording(tmp_path / "session")
+    good = made(content).cells
+    cases = {
+        "another source": [dataclasses.replace(good[0], source="0" * 64)],
+        "another title": [dataclasses.replace(good[0], title="print(1)")],
+        "another error": [dataclasses.replace(good[0], raises="ValueError")],
+        "another number, id": [dataclasses.replace(good[0], number=2, id="two")],
+        "the notebook has 1 code cells, the manifest 2": [*good, dataclasses.replace(good[0], number=2)],
+    }
+    for said, cells in cases.items():
+        verdict = verify(written(tmp_path / said, content, made(content, cells=tuple(cells))))
+        assert len(verdict.problems) == 1 and verdict.problems[0].endswith(said), verdict.problems
+
+
+def test_saved_outputs_that_are_not_those_expected_are_a_note(tmp_path):
+    content = recording(tmp_path / "session")
+    cells = (dataclasses.replace(made(content).cells[0], outputs="1" * 64),)
+    verdict = verify(written(tmp_path, content, made(content, cells=cells)))
+    assert verdict.good and any(": 1. That may be the folders" in note for note in verdict.notes)
+
+
+def test_what_could_not_be_watched_is_told(tmp_path):
+    content = recording(tmp_path / "session")
+    verdict = verify(written(tmp_path, content, made(content, kit={"unseen": "parquet files"})))
+    assert (
+        verdict.good and "its maker could not watch parquet files: what a cell reads so may be missing" in verdict.notes
+    )

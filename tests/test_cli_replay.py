@@ -22,12 +22,3 @@ def test_an_option_of_the_other_kind_is_refused_with_what_it_is_for():
         cli_replay.only("a.zip", bundle=True, live=(), on_divergence="live")
     with pytest.raises(TapeUsageError, match="--yes a.ipynb: it is for a bundle"):
         cli_replay.only("a.ipynb", bundle=False, yes=True)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_it_is_an_interrupt_and_handlers_are_put_back(number):
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), cli_replay.ended():
-        os.kill(os.getpid(), number)
-        signal.pause()
-    assert signal.getsignal(number) is before

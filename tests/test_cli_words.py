@@ -1,10 +1,13 @@
 """What every command says and does alike: its options, its progress, its exit code."""
 
+import os
+import signal
+
 import click
 import pytest
 from click.testing import CliRunner
 
-from tape_jupyter.cli_words import Steps, handled
+from tape_jupyter.cli_words import Steps, ended, handled
 from tape_jupyter.errors import TapeUsageError
 from tests.terminal import terminal
 
@@ -30,6 +33,15 @@ def test_steps_of_a_long_work_are_told_on_stderr_only(capsys):
         steps.tell("replaying [cell] 1", 1, 3)
         steps.tell("packing")
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_is_an_interrupt_and_handlers_are_put_back(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), ended():
+        os.kill(os.getpid(), number)
+        signal.pause()
+    assert signal.getsignal(number) is before
 
 
 def test_a_step_that_cannot_be_counted_does_not_show_the_count_of_the_step_before(monkeypatch):

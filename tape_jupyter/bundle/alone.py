@@ -208,6 +208,8 @@ def main() -> None:
 
 
 def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
+    from tape_jupyter.fresh_kernel import kernel
+
     path = Path(job.notebook)
     notebook = headless.read(path)
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless.runs(cell)]
@@ -216,7 +218,7 @@ def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
         env["TAPE_OPTIONS"] = f"--take {job.take}"
     unrun = {index for index, cell in cells if never_run(cell, notebook)}
     stopped = raised = False
-    with headless.kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
+    with kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
         _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
@@ -260,8 +262,9 @@ def _silently(client: NotebookClient, source: str) -> None:
     """Run what is no cell. Raises BundleError where it raises."""
     if not source:
         return
-    asked = client.kc.execute(source, silent=True, store_history=False)  # type: ignore[union-attr]  # it is set up
-    said = (client.wait_for_reply(asked) or {}).get("content", {})
+    from tape_jupyter.fresh_kernel import asked
+
+    said = asked(client, source)
     if said.get("status") != "ok":
         raise BundleError(f"the kernel could not be asked: {said.get('ename')}: {said.get('evalue')}")
 

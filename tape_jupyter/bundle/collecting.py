@@ -47,7 +47,7 @@ class Collected:
 
     `root`: the nearest folder (of the top, "" is the top itself) that holds the notebook's folder and all that was
     read. `unseen`: what this machine could not watch, in words; "" nothing. `called`: sha256 of a secret that the run
-    carried -> its name in recordings.
+    carried -> its name in recordings. `elsewhere`: packages (names) that are required on other platforms only.
     """
 
     root: str
@@ -61,6 +61,7 @@ class Collected:
     unseen: str = ""
     python: Mapping[str, str] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -96,6 +97,7 @@ def parse(text: str) -> Collected:
             unseen=told["unseen"],
             python=told["python"],
             called=told["called"],
+            elsewhere=tuple(told.get("elsewhere", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError(f"the kernel did not tell what its cells needed: {error}. Nothing was exported") from error
@@ -152,6 +154,7 @@ def _collected(reading: Reading, folder: str) -> Collected:
         unseen=reading.unseen,
         python=python(),
         called=deck.get().secrets.carried(),
+        elsewhere=wanted.elsewhere,
     )
 
 

@@ -49,6 +49,32 @@ def _cells(every: Sequence[Any], cassettes: Iterable[Path], where: Mapping[str, 
         )
 
 
+def compared(wanted: Sequence[Expected], cells: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[int]]:
+    """How the cells of a notebook, as its file (nbformat 4) has them, are not those of a manifest, a line each; and the
+    numbers of those whose outputs have another digest, which the folders that they name may explain.
+    """
+    code = [{**each, "source": outputs.joined(each.get("source", ""))} for each in cells]
+    code = [each for each in code if each.get("cell_type") == "code" and each["source"].strip()]
+    if len(code) != len(wanted):
+        return [f"the notebook has {len(code)} code cells, the manifest {len(wanted)}"], []
+    problems, unsure = [], []
+    for number, (one, cell) in enumerate(zip(wanted, code, strict=True), 1):
+        gives = _OF_BUNDLES.match(cell["source"]) is None
+        out = cell.get("outputs", ()) if gives else ()
+        differs = {
+            "number": one.number != number,
+            "id": "id" in cell and one.id != cell["id"],
+            "title": one.title != headless.title_of(cell["source"]),
+            "source": one.source != hashlib.sha256(cell["source"].encode("utf-8", "surrogatepass")).hexdigest(),
+            "error": one.raises != outputs.failure_of(out)[0],
+        }
+        if wrong := [name for name, other in differs.items() if other]:
+            problems.append(f"cell {number} of the notebook is not the manifest's: another {', '.join(wrong)}")
+        elif one.outputs != digest(out):
+            unsure.append(number)
+    return problems, unsure
+
+
 def shown(cell: Any) -> Sequence[Any]:
     """The outputs of a saved cell that count: what an export said of itself is none."""
     return () if _OF_BUNDLES.match(cell.source) else cell.outputs

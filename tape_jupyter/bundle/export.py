@@ -280,6 +280,7 @@ def _kit(session: Session, collected: collecting.Collected, lock: environment.Lo
         "timezone": str((recorded.get("clock") or {}).get("zone") or ""),
         "variables": sorted(str(recorded.get("variables") or "").split()),
         "git": dict(recorded.get("git") or {}),
+        "unseen": collected.unseen,
     }
     return {key: value for key, value in told.items() if value not in ("", {})}
 
@@ -325,4 +326,6 @@ def _written(goal: str | Path, made: manifest.Manifest, content: Mapping[str, Pa
 def _notes(made: manifest.Manifest) -> list[str]:
     told = [f"cell {each.cell} {each.why}" for each in made.differences]
     told += [f"not in the bundle: {each.path} ({each.why})" for each in made.left_out]
+    if unseen := made.kit.get("unseen"):
+        told.append(f"not watched, so it may be missing: {unseen}; name what cells need with --include")
     return told if made.lock.hashed else [*told, f"not all packages have hashes: {made.lock.why}"]

@@ -165,7 +165,7 @@ def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets:
 
 def _install(folder: Path, python: str, notebook: Path, *, cut: bool) -> None:
     """A kernel that loads the tape before the first cell, as a replay's does."""
-    from tape_jupyter.headless import LOAD
+    from tape_jupyter.fresh_kernel import LOAD
 
     folder.mkdir(parents=True)
     words = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}", f"--InteractiveShellApp.exec_lines={LOAD}"]

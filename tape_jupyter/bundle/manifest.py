@@ -22,8 +22,11 @@ ROLES = ("notebook", "cassette", "take", "asset", "module", "data", "lock", "whe
 INDEXES = ("public", "private", "none")
 KIT = (
     "python", "implementation", "platform", "distributions", "unhashed", "timezone", "models", "variables", "git",
+    "unseen",
 )  # fmt: skip
-"""What `kit` may hold; each may be missing. `unhashed`: the distributions that the lock gives no hash for."""
+"""What `kit` may hold; each may be missing. `unhashed`: the distributions that the lock gives no hash for; `unseen`:
+what the export could not watch cells read, in words.
+"""
 
 MOST_FILES = 10_000
 MOST_BYTES = 512 * 1024 * 1024
@@ -46,7 +49,7 @@ class File:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that a cell reads and that is not in the bundle, with why."""
+    """A file that a cell reads (or packages that the lock lacks) and that is not in the bundle, with why."""
 
     path: str
     size: int

@@ -43,11 +43,15 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """`distributions`: `name==version`, sorted; `infos`: of each the folder of its metadata; `local` by name."""
+    """`distributions`: `name==version`, sorted; `infos`: of each the folder of its metadata; `local` by name.
+
+    `elsewhere`: names of packages that these require on another platform, and that are not installed here.
+    """
 
     distributions: tuple[str, ...]
     infos: Mapping[str, str]
     local: tuple[Local, ...]
+    elsewhere: tuple[str, ...] = ()
 
 
 def needs() -> Needs:
@@ -61,7 +65,8 @@ def needs() -> Needs:
     found = sorted(_closure(roots, shelf) - {OURS})
     local = {name: _local(shelf[name]) for name in found if _kind(shelf[name])}
     plain = {f"{name}=={named(shelf[name])[1]}": str(_info(shelf[name])) for name in found if name not in local}
-    return Needs(tuple(sorted(plain)), plain, tuple(local[name] for name in sorted(local)))
+    own = tuple(local[name] for name in sorted(local))
+    return Needs(tuple(sorted(plain)), plain, own, tuple(sorted(set(_elsewhere(found, shelf)))))
 
 
 def _shelf() -> dict[str, importlib.metadata.Distribution]:
@@ -104,6 +109,31 @@ def _closure(roots: Iterable[str], shelf: Mapping[str, importlib.metadata.Distri
                 done.add(entry)
                 waiting.append(entry)
     return {name for name, _ in done}
+
+
+_PLATFORMS = (
+    {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt", "platform_machine": "AMD64"},
+    {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix", "platform_machine": "arm64"},
+    {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"},
+    {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "aarch64"},
+)
+
+
+def _elsewhere(found: Iterable[str], shelf: Mapping[str, importlib.metadata.Distribution]) -> Iterator[str]:
+    """What packages of a session would require, without any extra, on a platform that is not this one."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    for line in {line for name in found for line in shelf[name].requires or ()}:
+        try:
+            wanted = Requirement(line)
+        except InvalidRequirement:
+            continue
+        marker, name = wanted.marker, canonicalize_name(wanted.name)
+        if marker is None or name in shelf or marker.evaluate({"extra": ""}):
+            continue
+        if any(marker.evaluate({**platform, "extra": ""}) for platform in _PLATFORMS):
+            yield name
 
 
 # ---- what no index has

@@ -21,7 +21,10 @@ def readme(made: Manifest) -> str:
     """The text, by what the manifest says of everything else in the bundle."""
     name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
     parts = [_head(made, name), _wheel(made, name), _proof(made.differences), _contents(made), _lock(made.lock)]
-    parts += [_missing(made.left_out, made.redactions), ["## What may differ and is still the same", ""]]
+    parts += [
+        _missing(made.left_out, made.redactions, str(made.kit.get("unseen") or "")),
+        ["## What may differ and is still the same", ""],
+    ]
     lines = [line for part in parts for line in part] + [f"* {word}" for word in forgiven.words()]
     return "\n".join(lines) + "\n"
 
@@ -88,7 +91,13 @@ def _lock(lock: Locked) -> list[str]:
     return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
 
 
-def _missing(left_out: Iterable[LeftOut], redactions: Iterable[Redaction]) -> list[str]:
-    told = [f"* `{each.path}` ({each.size:,} bytes): {each.why}" for each in left_out]
+def _named(each: LeftOut) -> str:
+    return f"`{each.path}` ({each.size:,} bytes)" if each.sha256 or each.size else each.path
+
+
+def _missing(left_out: Iterable[LeftOut], redactions: Iterable[Redaction], unseen: str) -> list[str]:
+    told = [f"* {_named(each)}: {each.why}" for each in left_out]
+    if unseen:
+        told.append(f"* perhaps more: the machine that made it could not watch {unseen}")
     told += [f"* {each.count} x {each.kind} in `{each.where}`, masked" for each in redactions]
     return ["## What is not in it", "", *told, ""] if told else []

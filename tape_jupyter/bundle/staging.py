@@ -17,6 +17,7 @@ from tape_jupyter.errors import BundleError, TapeUsageError
 
 SESSION = "session"
 EXCLUDED = "left out by --exclude"
+ELSEWHERE = "what its packages need on another platform only"
 HOOK = "a file of this name would run by itself"
 
 
@@ -74,6 +75,8 @@ def staged(
         made.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
         if (top / each.path).is_file() and each.path not in gone:
             made.lacking[f"{SESSION}/{_below(collected.root, each.path)}"] = each.path
+    if collected.elsewhere:
+        made.left.append(LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})"))
     return made
 
 

@@ -6,8 +6,9 @@ a replay can show (that the cells come out the same) is told as what its maker s
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,8 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
             for name in it.names("notebook")
             if (said := notebooks.wrong((unpacked / name).read_bytes()))
         ]
+        if not problems:
+            problems += _cells(it, notes)
         names = [*it.names("cassette"), *it.names("take")]
         calls = 0
         for done, name in enumerate(names):
@@ -120,6 +123,27 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
         tuple(problems), tuple(notes), tuple(_said(it)),
     )  # fmt: skip
+
+
+def _cells(it: Bundle, notes: list[str]) -> list[str]:
+    """How the cells of the notebook are not those of the manifest."""
+    from tape_jupyter.bundle import expected
+
+    told = json.loads(it.read(it.manifest.notebook).decode("utf-8"))
+    if told.get("nbformat") != 4:
+        notes.append(f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's")
+        return []
+    problems, unsure = expected.compared(it.manifest.cells, told["cells"])
+    if unsure:
+        notes.append(
+            f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_few(unsure)}. That may be "
+            "the folders of its maker's machine, which count as none; a replay tells"
+        )
+    return problems
+
+
+def _few(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:12])) + (f" and {len(numbers) - 12} more" if len(numbers) > 12 else "")
 
 
 def _recording(path: Path, name: str, problems: list[str], notes: list[str]) -> int:
@@ -157,7 +181,10 @@ def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
 
 def _left_out(it: Bundle) -> Iterator[str]:
     for each in it.manifest.left_out:
-        yield f"{each.path} is not in it ({each.size:,} bytes): {each.why}"
+        size = f" ({each.size:,} bytes)" if each.size else ""
+        yield f"{each.path} is not in it{size}: {each.why}"
+    if unseen := it.manifest.kit.get("unseen"):
+        yield f"its maker could not watch {unseen}: what a cell reads so may be missing"
 
 
 def _said(it: Bundle) -> Iterator[str]:

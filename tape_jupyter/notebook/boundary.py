@@ -32,9 +32,15 @@ from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
 
-_UNSENT = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
-UNSENT = Play(Reply(None, end="error", error=freeze_error(_UNSENT)))
-"""What answers telemetry in replay."""
+_REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
+_TAKEN = (("content-type", "application/json"), ("content-length", "2"))
+
+
+def unsent(request: Request) -> Play:
+    """What answers telemetry in replay: nothing is sent, and the library that meant to does not complain of it."""
+    if opens_dialogue(request):
+        return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
+    return Play(Reply(200, _TAKEN, (b"{}",), (0.0,), reason="OK"))
 
 
 Settled = Recorded | GoLive | Frozen | Stub | Refuse
@@ -112,13 +118,13 @@ class Boundary:
         if not self.desk.sealed or isinstance(call, FunctionCall):
             return None
         if hosts.classify(call.url, call.method) == "telemetry":
-            return UNSENT
+            return unsent(call)
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.classify(call.url, call.method) == "telemetry":
-            return UNSENT if cell.replaying else Passing()
+            return unsent(call) if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
@@ -132,7 +138,7 @@ class Boundary:
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
         kind = hosts.classify(request.url, request.method, request.header("content-type"))
         if kind == "telemetry":
-            return UNSENT if cell.replaying else Passing()
+            return unsent(request) if cell.replaying else Passing()
         self.desk.secrets.learn_request(request)
         if self._goes_live(cell, request):
             self._open_run(cell, request)

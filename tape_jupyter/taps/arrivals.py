@@ -100,6 +100,8 @@ _TAPS = {
     "anthropic.lib.tools._beta_functions": "frameworks",
     "google.genai._extra_utils": "frameworks",
     "openfeature.client": "openfeature",
+    "uuid_utils": "uuid_utils",
+    "uuid_utils.compat": "uuid_utils",
     "langchain_core.retrievers": "retrievers",
     "llama_index.core.base.base_retriever": "retrievers",
 }

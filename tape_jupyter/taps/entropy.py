@@ -26,8 +26,12 @@ from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.swap import swap, undoing
 
 _THROUGH = frozenset({
-    "uuid", "secrets", "random", "tempfile", "importlib._bootstrap", "importlib._bootstrap_external", "functools",
-    *(f"tape_jupyter.taps.{tap}" for tap in ("entropy", "arrivals", "lineage", "thread_pools", "functions", "called")),
+    "uuid", "uuid_utils", "uuid_utils.compat", "secrets", "random", "tempfile", "functools",
+    "importlib._bootstrap", "importlib._bootstrap_external",
+    *(
+        f"tape_jupyter.taps.{tap}"
+        for tap in ("entropy", "uuid_utils", "arrivals", "lineage", "thread_pools", "functions", "called")
+    ),
 })  # fmt: skip
 """Modules that draw for whoever called them."""
 
@@ -92,7 +96,7 @@ def held() -> Chance | None:
     return None if chance is None or chance.forked else chance
 
 
-class _Draw:
+class Draw:
     """One draw that the tape answers: of which chance, by whom, on which strand."""
 
     __slots__ = ("chance", "drawer", "strand")
@@ -104,7 +108,7 @@ class _Draw:
         return self.chance.draw(count, self.drawer, self.strand)
 
 
-def _draw() -> _Draw | None:
+def drawing() -> Draw | None:
     """The draw that is being made; None where it is real."""
     chance, origin = held(), ORIGIN.get()
     if chance is None or origin is None:
@@ -118,7 +122,7 @@ def _draw() -> _Draw | None:
         chance.seen.add("drawn")
     if secret and drawer == chance.home:
         chance.seen.add("secrets")
-    return _Draw(chance, drawer, f"{origin.lineage} {PARENT.get()}")
+    return Draw(chance, drawer, f"{origin.lineage} {PARENT.get()}")
 
 
 def _drawer(frame: FrameType | None) -> tuple[str, FrameType | None, bool]:
@@ -144,7 +148,7 @@ class _Urandom:
         self.__doc__ = original.__doc__
 
     def __call__(self, size: Any, *flags: Any, **named: Any) -> bytes:
-        draw = _draw() if type(size) is int and size >= 0 else None
+        draw = drawing() if type(size) is int and size >= 0 else None
         return self._original(size, *flags, **named) if draw is None else draw.bytes(size)
 
     def __reduce__(self) -> str:
@@ -174,20 +178,20 @@ def _seed(original: Callable[..., None]) -> Callable[..., None]:
 
 def _seeding(a: Any) -> Any:
     """What a generator is seeded with: without a seed it would take one in C, where nobody sees it."""
-    draw = _draw() if a is None else None
+    draw = drawing() if a is None else None
     return a if draw is None else int.from_bytes(draw.bytes(32), "big")
 
 
 def _names(original: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:
     @functools.wraps(original)
     def candidates() -> Iterator[str]:
-        draw = _draw()
+        draw = drawing()
         return original() if draw is None else _candidates(draw)
 
     return candidates
 
 
-def _candidates(draw: _Draw) -> Iterator[str]:
+def _candidates(draw: Draw) -> Iterator[str]:
     draw.drawer += " tempfile"
     for attempt in range(tempfile.TMP_MAX):
         if attempt == 1:
@@ -202,7 +206,7 @@ def _time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
     def generate_time_safe() -> tuple[bytes, Any]:
         if sys._getframe(1).f_code.co_name != "uuid1":  # noqa: SLF001  # getnode() keeps what it gets for ever
             return original()
-        draw = _draw()
+        draw = drawing()
         return original() if draw is None else (_time_based(draw).bytes, None)
 
     return generate_time_safe
@@ -211,18 +215,18 @@ def _time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 def _uuid1(original: Callable[..., uuid.UUID]) -> Callable[..., uuid.UUID]:
     @functools.wraps(original)
     def uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
-        draw = _draw() if node is None and clock_seq is None else None
+        draw = drawing() if node is None and clock_seq is None else None
         return original(node, clock_seq) if draw is None else _time_based(draw)
 
     return uuid1
 
 
-def _time_based(draw: _Draw) -> uuid.UUID:
+def _time_based(draw: Draw) -> uuid.UUID:
     """A version 1 id with the time of the cell's clock; instead of this machine's address a random one, marked so.
 
     An address of a machine does not belong on a tape that is passed on.
     """
-    stamp = _now() // 100 + _EPOCH
+    stamp = now() // 100 + _EPOCH
     sequence = int.from_bytes(draw.bytes(2), "big")
     node = int.from_bytes(draw.chance.fixed(6, "node"), "big") | 1 << 40
     low, middle, high = stamp & 0xFFFFFFFF, stamp >> 32 & 0xFFFF, stamp >> 48 & 0x0FFF
@@ -233,5 +237,5 @@ def _read_clock() -> int:
     return time.time_ns()
 
 
-_now = types.FunctionType(_read_clock.__code__, {**vars(uuid), "time": time})
+now = types.FunctionType(_read_clock.__code__, {**vars(uuid), "time": time})
 """Reads the clock as uuid.py does, by a frame of that module: the clock's pin looks at who reads it."""
