@@ -15,7 +15,8 @@ from tape_jupyter.bundle.replaying import Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
 from tape_jupyter.namespaces import GUARDED, can_cut
-from tests.notebook import ROOT, _session, _url, clean_env, notebook
+from tests.exported import newcomer
+from tests.notebook import ROOT, _session, _url, notebook
 from tests.replayed import bundle_of
 
 HERE = Wanted(env="current", yes=True)
@@ -28,10 +29,8 @@ print("reached" if reached else "refused")"""
 
 
 @pytest.fixture(autouse=True)
-def newcomer(tmp_path, monkeypatch):
-    for name, value in clean_env(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def elsewhere(tmp_path, monkeypatch):
+    newcomer(tmp_path, monkeypatch)
 
 
 @pytest.fixture(autouse=True)

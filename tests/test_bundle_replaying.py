@@ -19,7 +19,8 @@ from tape_jupyter.bundle.replaying import Hearer, Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
 from tests.bundles import packed
-from tests.notebook import ROOT, clean_env
+from tests.exported import newcomer
+from tests.notebook import ROOT
 from tests.provider import Provider
 from tests.replayed import LIGHT, bundle_of, changed, recorded
 
@@ -27,10 +28,8 @@ HERE = Wanted(env="current", yes=True)
 
 
 @pytest.fixture(autouse=True)
-def newcomer(tmp_path, monkeypatch):
-    for name, value in clean_env(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def elsewhere(tmp_path, monkeypatch):
+    newcomer(tmp_path, monkeypatch)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     (tmp_path / "tmp").mkdir()
@@ -43,8 +42,7 @@ def session(tmp_path_factory):
     """A recorded session, its provider gone."""
     with Provider(vary=True) as provider, pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("session")
-        for name, value in clean_env(folder).items():
-            patch.setenv(name, value)
+        newcomer(folder, patch)
         return recorded(folder / "full", provider), recorded(folder / "light", provider, *LIGHT)
 
 
