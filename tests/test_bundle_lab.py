@@ -101,7 +101,7 @@ class Page:
     """What a browser's page says to a kernel, and hears of it."""
 
     def __init__(self, url, kernel):
-        self._line = connect(f"{url.replace('http', 'ws', 1)}api/kernels/{kernel}/channels?token=t")
+        self._line = connect(f"{url.replace('http', 'ws', 1)}api/kernels/{kernel}/channels?token=t", open_timeout=120)
         self._number = 0
 
     def execute(self, source):
