@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -13,7 +16,7 @@ from tape_jupyter.calls import Reply
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import arrivals, endings, swap, wire
+from tape_jupyter.taps import arrivals, clock, endings, swap, wire
 from tests.memory_tape import MemoryTape, taped
 
 
@@ -149,6 +152,22 @@ def test_a_websockets_that_is_not_known_is_left_to_the_guard_and_what_needs_it_i
     )
 
 
+def test_after_an_interrupt_amid_the_patches_they_go_on_whole_and_off_whole(monkeypatch):
+    clean = (time.sleep, os.urandom, time.monotonic)
+    with monkeypatch.context() as patched:
+        patched.setattr(clock, "rebind", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            taps.patch_all()
+    taps.patch_all()
+    assert time.sleep is not clean[0] and os.urandom is not clean[1]
+    taps.unpatch_all()
+    assert (time.sleep, os.urandom, time.monotonic) == clean
+
+
+def interrupted(_namespaces):
+    raise KeyboardInterrupt
+
+
 OFTEN = """
 import sys
 import aiohttp, httpx, httpx2, urllib3, websockets
@@ -166,7 +185,7 @@ assert sys.meta_path == hooks and not arrivals._undo
 
 def test_patching_and_undoing_five_hundred_times_leaves_nothing():
     """In a process of its own: each time every imported module is looked at, and here all libraries are."""
-    subprocess.run([sys.executable, "-W", "error", "-c", OFTEN], check=True)
+    assert in_new_process(OFTEN) == ""
 
 
 def test_somebody_elses_patch_over_ours_stays_when_ours_goes():
@@ -178,6 +197,21 @@ def test_somebody_elses_patch_over_ours_stays_when_ours_goes():
     ours = Owner.work
     Owner.work = lambda self: f"theirs {ours(self)}"  # type: ignore[method-assign]
     undo()
+    assert Owner().work() == "theirs ours real"
+
+
+def test_a_patch_over_ours_that_looks_like_ours_stays_too():
+    class Owner:
+        def work(self) -> str:
+            return "real"
+
+    def door(original):
+        return lambda self: f"ours {original(self)}"
+
+    swap.swap(Owner, "work", door)
+    ours = Owner.work
+    Owner.work = functools.wraps(ours)(lambda self: f"theirs {ours(self)}")  # type: ignore[method-assign]
+    swap.swap(Owner, "work", door)()
     assert Owner().work() == "theirs ours real"
 
 

@@ -24,11 +24,9 @@ Undo = Callable[[], None]
 def watch() -> None:
     """Tap what is imported, and watch for the rest. Idempotent; called again, it taps what it had missed."""
     with _lock:
-        if "lineage" not in _undo:
-            _undo["lineage"] = lineage.patch()
-            _undo["entropy"] = entropy.patch()
-            _undo["clock"] = clock.patch()
-            _undo["timers"] = timers.patch()
+        for tap in (lineage, entropy, clock, timers):
+            if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
+                _undo[tap.__name__] = tap.patch()
         for name in _TAPS:
             module = sys.modules.get(name)
             if module is not None and not getattr(module.__spec__, "_initializing", False):

@@ -62,16 +62,17 @@ def patch() -> Callable[[], None]:
 
 def _swap_everywhere(name: str) -> list[Callable[[], None]]:
     """Put a stand-in for that function of `os` into each module that holds it: many say `from os import urandom`."""
-    original = vars(os).get(name)
-    if original is None or isinstance(original, _Urandom):
+    held_now = vars(os).get(name)
+    if held_now is None:
         return []
-    stand_in = _Urandom(original, name)
+    stand_in = held_now if isinstance(held_now, _Urandom) else _Urandom(held_now, name)
+    known = (stand_in, stand_in.original)
     holders = [
         (module, held)
         for module in list(sys.modules.values())
         if type(module) is types.ModuleType and module.__name__ != os.name  # where `os` has it from
         for held in (name, f"_{name}")
-        if vars(module).get(held) is original
+        if any(vars(module).get(held) is each for each in known)
     ]
     return [swap(module, held, lambda _: stand_in) for module, held in holders]
 
@@ -144,12 +145,12 @@ class _Urandom:
     """Stands in for `os.urandom` and `os.getrandom`: no method where a class keeps it, and pickled by its name."""
 
     def __init__(self, original: Callable[..., bytes], name: str) -> None:
-        self._original, self.__module__, self.__name__, self.__qualname__ = original, "os", name, name
+        self.original, self.__module__, self.__name__, self.__qualname__ = original, "os", name, name
         self.__doc__ = original.__doc__
 
     def __call__(self, size: Any, *flags: Any, **named: Any) -> bytes:
         draw = drawing() if type(size) is int and size >= 0 else None
-        return self._original(size, *flags, **named) if draw is None else draw.bytes(size)
+        return self.original(size, *flags, **named) if draw is None else draw.bytes(size)
 
     def __reduce__(self) -> str:
         return self.__name__

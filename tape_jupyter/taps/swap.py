@@ -10,23 +10,31 @@ from tape_jupyter.calls import Capture
 from tape_jupyter.origin import SENDING
 
 _MARK = "__tape_original__"
+_standing: dict[int, Any] = {}
+"""What stands in for others' now, by id."""
 
 
 def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None]:
-    """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as it is.
+    """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as it is, and goes with
+    this undo too: an interrupt may have come before anyone had the first one.
 
     Somebody else may patch over ours: their patch is then left in place, and ours passes through without a tape.
     """
-    original = vars(owner)[name]
-    if hasattr(original, _MARK):
-        return lambda: None
-    ours = door(original)
-    setattr(ours, _MARK, original)
-    setattr(owner, name, ours)
+    original = ours = vars(owner)[name]
+    if hasattr(ours, _MARK):
+        if _standing.get(id(ours)) is not ours:  # theirs: functools.wraps copies our mark
+            return lambda: None
+        original = getattr(ours, _MARK)
+    else:
+        ours = door(original)
+        setattr(ours, _MARK, original)
+        _standing[id(ours)] = ours
+        setattr(owner, name, ours)
 
     def undo() -> None:
         if vars(owner).get(name) is ours:
             setattr(owner, name, original)
+            _standing.pop(id(ours), None)
 
     return undo
 
