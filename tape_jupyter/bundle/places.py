@@ -23,6 +23,9 @@ from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import BundleError, TapeUsageError
 
 SUFFIX = ".tape.zip"
+SIGNED = ".sig"
+_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "adl", "oci", "oss", "obs"})
+"""Protocols of stores without folders: to make one there would make a bucket that nobody asked for."""
 _PIECE = 1024 * 1024
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:[/:]/?", re.IGNORECASE)  # `memory://a`, `simplecache::s3://a`; not `C:\a`
 
@@ -196,12 +199,14 @@ def _copy(files: Any, path: str, target: Path, most: int) -> int:
 
 def _put(url: str, file: BinaryIO) -> None:
     files, path = _files(url)
-    if files.exists(path) and url.endswith(SUFFIX):
+    if not url.endswith(SIGNED) and files.exists(path):
         with files.open(path, "rb") as there:
             if not begins(there.read(100), NAME):
                 raise TapeUsageError(f"{shown(url)} exists and is no bundle; nothing was written. Give another name")
-    with contextlib.suppress(NotImplementedError):
-        files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001 -- fsspec's own way to a parent
+    told = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+    if not told & _BUCKETS:
+        with contextlib.suppress(NotImplementedError):
+            files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001 -- fsspec's own way to a parent
     file.seek(0)
     with files.open(path, "wb") as target:
         while piece := file.read(_PIECE):
