@@ -448,6 +448,8 @@ def test_a_call_is_in_the_file_before_the_program_has_its_last_byte(asked, tmp_p
 
 # Connections that were open before the cell
 
+FOR_EVER = httpx.Limits(keepalive_expiry=None)  # five seconds by itself, which a busy machine may take
+
 
 def by_http_client(provider: Provider) -> tuple[Callable[[str], Any], Callable[[], Any]]:
     conn = http.client.HTTPConnection("127.0.0.1", provider.port)
@@ -465,12 +467,12 @@ def by_requests(provider: Provider) -> tuple[Callable[[str], Any], Callable[[], 
 
 
 def by_httpx(provider: Provider) -> tuple[Callable[[str], Any], Callable[[], Any]]:
-    client = httpx.Client()
+    client = httpx.Client(limits=FOR_EVER)
     return lambda path: client.post(provider.url + path, content=PROMPT).content, client.close
 
 
 def by_async_httpx(provider: Provider) -> tuple[Callable[[str], Any], Callable[[], Any]]:
-    runner, client = asyncio.Runner(), httpx.AsyncClient()
+    runner, client = asyncio.Runner(), httpx.AsyncClient(limits=FOR_EVER)
 
     async def send(path: str) -> Any:
         return (await client.post(provider.url + path, content=PROMPT)).content
