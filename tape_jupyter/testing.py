@@ -1,4 +1,5 @@
-"""Doors room: for your own tests: what a recording holds as values to assert on, and a notebook replayed.
+"""Doors room: for your own tests: what a recording holds as values to assert on, a notebook recorded or replayed, and
+a provider that answers as scripted.
 
     from tape_jupyter import testing
 
@@ -33,13 +34,17 @@ from tape_jupyter.spans.details import read_call
 from tape_jupyter.spans.heads import CELL, KINDS, SPAN, read
 from tape_jupyter.spans.pages import Spans
 from tape_jupyter.spans.tree import Node, cell
+from tape_jupyter.testing_provider import Answer, Asked, FakeProvider, fails, says, sends, uses
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     from tape_jupyter.entry import Entry
 
-__all__ = ["CellRun", "Run", "Span", "Use", "assert_replays", "calls", "run_notebook", "spans"]
+__all__ = [
+    "Answer", "Asked", "CellRun", "FakeProvider", "Run", "Span", "Use", "assert_replays", "calls", "fails",
+    "run_notebook", "says", "sends", "spans", "uses",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,10 @@ class Run:
     @property
     def calls(self) -> tuple[Span, ...]:
         return tuple(each for each in self.spans if each.is_call)
+
+    def named(self, name: str) -> tuple[Span, ...]:
+        """The calls of a tool, or of a model, by its name."""
+        return tuple(each for each in self.calls if each.name == name)
 
     def text(self) -> str:
         """What is not as saved, for people; "" where all is."""
