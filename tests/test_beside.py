@@ -71,6 +71,17 @@ def test_messages_come_in_their_order_on_a_thread_of_ours_and_a_bad_one_stops_no
     assert kernel.control_handlers == {}
 
 
+def test_a_widget_is_heard_there_too_once_it_is_taken():
+    heard, kernel = Heard(), SimpleNamespace(control_handlers={})
+    line = listen(SimpleNamespace(kernel=kernel), heard, "ours")
+    said = {"content": {"comm_id": "widget"}}
+    kernel.control_handlers["comm_msg"](None, None, said)
+    line.take("widget")
+    kernel.control_handlers["comm_msg"](None, None, said)
+    assert heard.given.get(timeout=30)[0] == "comm_msg" and heard.given.empty(), "once, not twice"
+    line.close()
+
+
 def test_who_took_such_messages_before_gets_those_of_others_and_has_all_again_after():
     theirs = []
     before = lambda *given: theirs.append(given[2]["content"]["comm_id"])  # noqa: E731

@@ -62,8 +62,10 @@ class Prompt(Reach):
 
     name = "prompt"
 
-    def __init__(self, shell: InteractiveShell, ask: Callable[[str], str] | None = None) -> None:
+    def __init__(self, shell: InteractiveShell, ask: Callable[[str], str] | None = None, why: str = "") -> None:
+        """`why` it asks here is said once, where somebody might look for a view: not in a terminal."""
         self._shell, self._turn = shell, threading.Lock()
+        self._why = f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
         self._ask = ask or _asker(shell)
         self._stepper: Stepper | None = None
 
@@ -95,6 +97,8 @@ class Prompt(Reach):
     def _stop(self, waiter: Waiter, is_gone: Callable[[], bool]) -> None:
         """Ask until the strand goes on."""
         stepper = waiter.stepper
+        _say(self._why)
+        self._why = ""
         _say(_standing(stepper.state(), waiter))
         while not is_gone():
             try:

@@ -31,6 +31,8 @@ NOBODY = (
     "%%tape step needs somebody who answers: no page of this notebook answered, and this front end takes no input. "
     "Now: %%tape replay runs the cell without stopping"
 )
+SILENT = "no view of this notebook answers while a cell runs: asking here (h: help)"
+NO_VIEW = "no view of this notebook is open: asking here (h: help)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,11 @@ class Steps:
         return Prepared(self, word, self._reach())
 
     def _reach(self) -> Reach:
-        if self._somebody() and self._heard():
+        somebody = self._somebody()
+        if somebody and self._heard():
             return Reach()
         if can_ask(self.cells.shell):
-            return Prompt(self.cells.shell)
+            return Prompt(self.cells.shell, why=SILENT if somebody else NO_VIEW)
         raise TapeUsageError(NOBODY)
 
     def _somebody(self) -> bool:

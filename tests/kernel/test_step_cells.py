@@ -1,6 +1,7 @@
 """`%%tape step` in real kernels, with the test as the page that answers."""
 
 import hashlib
+import os
 
 import pytest
 
@@ -217,6 +218,36 @@ def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(pag
     assert kernel.execute("print(a, x, found)").stdout == "before before before\n"
     assert page.states[-1]["state"] == "over" and digest(base) == was
     assert kernel.execute(f"%%tape replay\n{source}").ok
+
+
+def test_an_interrupt_that_the_system_hands_to_another_thread_ends_the_cell_too(page, kernel, tmp_path):
+    os.mkfifo(tmp_path / "go")
+    hears = "import signal, threading\ndef hears():\n    open('go').read()\n    signal.pthread_kill(threading.get_ident(), 2)"
+    assert kernel.execute(f"{hears}\nthreading.Thread(target=hears, daemon=True).start()").ok
+    page.run(f"%%tape step\n{THREE}")
+    page.stop_at()
+    (tmp_path / "go").write_text("now")
+    assert page.end().status == "error"
+    assert kernel.execute("print(6 * 7)").stdout == "42\n"
+
+
+def test_what_a_cell_has_shown_is_there_for_a_page_that_comes_late(page, kernel):
+    page.run(f"%%tape step\n{THREE}", "cell-9")
+    page.stop_at()
+    page.moved("over")
+    later = Stepper(kernel, "later")
+    later.hello()
+    shown = later.ask("step.outputs")
+    assert (shown["cell"], shown["asked"]) == ("cell-9", page._asked)
+    assert [(each["name"], each["text"][:5], each["text"].count("\n")) for each in shown["outputs"]] == [
+        ("stdout", "a You", 1)
+    ]
+    page.moved("back")
+    assert later.ask("step.outputs")["outputs"] == []
+    page.do("stop")
+    page.end()
+    with pytest.raises(Refused, match="no cell is stepped"):
+        later.ask("step.outputs")
 
 
 def test_a_page_that_comes_back_has_the_stop(page, kernel):
