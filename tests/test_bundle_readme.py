@@ -54,3 +54,26 @@ def test_what_does_not_hold_is_not_kept_quiet():
 def test_all_that_is_forgiven_is_written_down():
     text = readme(MADE)
     assert all(f"* {word}\n" in text for word in forgiven.words())
+
+
+def test_it_says_how_pip_and_uv_make_the_environment():
+    def said(hashed, *paths):
+        files = tuple(File(path, 1, SHA, role) for path, role in paths)
+        return readme(replace(MADE, files=files, lock=Locked(hashed, "public")))
+
+    lock, wheel = ("environment/requirements.txt", "lock"), ("environment/wheels/t.whl", "wheel")
+    plain = said(True, lock, wheel)
+    assert "pip install --no-deps --require-hashes -r environment/requirements.txt\n" in plain
+    assert "pip install --no-deps ./environment/wheels/t.whl\n" in plain and "pip does too, from 26.1 on" in plain
+    own = said(
+        False, lock, ("environment/sources/mine/x.py", "source"), ("environment/sources/mine/y.py", "source"), wheel
+    )
+    assert "pip install --no-deps -r" in own and "pip does not, for the sources" in own
+    assert "pip install --no-deps ./environment/wheels/t.whl ./environment/sources/mine\n" in own
+
+
+def test_what_could_not_be_watched_and_what_other_platforms_need_is_said():
+    left = (LeftOut("what its packages need on another platform only", 0, "", "the lock is of this one (pywin32)"),)
+    text = readme(replace(MADE, left_out=left, kit={"unseen": "parquet files"}))
+    assert "* what its packages need on another platform only: the lock is of this one (pywin32)\n" in text
+    assert "could not watch parquet files" in text

@@ -188,12 +188,13 @@ def _requirements(
 ) -> bytes:
     """For any pip. Its mode with digests takes no line without: such lines are comments where others have digests."""
     lines = [
-        "# The packages of this session. With our wheel and the sources beside this file it is the whole environment:",
+        "# The packages of this session. With our wheel and the sources beside this file it is the whole environment",
+        "# (in this folder; pip, or uv pip):",
         "#   pip install --no-deps --require-hashes -r requirements.txt",
-        f"#   pip install --no-deps wheels/{own}" + "".join(f" ./sources/{each.name}" for each in carried),
+        f"#   pip install --no-deps ./wheels/{own}" + "".join(f" ./sources/{each.name}" for each in carried),
     ]
     if not hashed:
-        lines[1] = "#   pip install --no-deps -r requirements.txt"
+        lines[2] = "#   pip install --no-deps -r requirements.txt"
     for name, answer in hashed.items():
         digests = sorted({file.sha256 for file in answer.files})
         lines += [f"{name} \\", *(f"    --hash=sha256:{digest} \\" for digest in digests[:-1])]

@@ -20,7 +20,14 @@ ROLES = {
 def readme(made: Manifest) -> str:
     """The text, by what the manifest says of everything else in the bundle."""
     name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
-    parts = [_head(made, name), _wheel(made, name), _proof(made.differences), _contents(made), _lock(made.lock)]
+    parts = [
+        _head(made, name),
+        _wheel(made, name),
+        _proof(made.differences),
+        _contents(made),
+        _lock(made.lock),
+        _by_hand(made),
+    ]
     parts += [
         _missing(made.left_out, made.redactions, str(made.kit.get("unseen") or "")),
         ["## What may differ and is still the same", ""],
@@ -89,6 +96,22 @@ def _lock(lock: Locked) -> list[str]:
     if lock.hashed:
         return ["Every package of `environment/pylock.toml` has the hashes of its files.", ""]
     return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
+
+
+def _by_hand(made: Manifest) -> list[str]:
+    """How pip and uv make the environment without tape-jupyter."""
+    if not any(each.role == "lock" for each in made.files):
+        return []
+    wheels = [each.path for each in made.files if each.role == "wheel"]
+    sources = sorted({"/".join(each.path.split("/")[:3]) for each in made.files if each.role == "source"})
+    hashes = " --require-hashes" if made.lock.hashed else ""
+    not_pip = "pip does not, for the sources" if sources else "pip does too, from 26.1 on"
+    return [
+        "`tape replay` makes the environment itself. By hand, in this folder unpacked, with pip or with uv (`uv pip`):",
+        "", "```", f"pip install --no-deps{hashes} -r environment/requirements.txt",
+        f"pip install --no-deps {' '.join(f'./{each}' for each in (*wheels, *sources))}", "```", "",
+        f"uv takes `environment/pylock.toml` at once, in their place (`uv pip install -r`); {not_pip}.", "",
+    ]  # fmt: skip
 
 
 def _named(each: LeftOut) -> str:
