@@ -10,12 +10,22 @@ ASK = "import copy\ndef outside(text): return copy.copy(text)\n"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def tracked(tmp_path, monkeypatch):
+    """A shell in a folder of its own, and the tracker of its cells, which made no mistake in the end."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
     shell = flow_score._shell()
     tracker = Tracker(shell)
     tracker.install()
+    yield shell, tracker
+    tracker.uninstall()
+    assert tracker.failures == []
+    shell.clear_instance()
+
+
+@pytest.fixture
+def run(tracked):
+    shell, tracker = tracked
 
     def cells(*sources, changed=None):
         """The last step of the last cell; with `changed`, the cells that depend on that one."""
@@ -26,7 +36,4 @@ def run(tmp_path, monkeypatch):
             return {cell.entry for cell in planned.cells if cell.role == "downstream"}
         return tracker.history[len(tracker.history) - 1].steps[-1]
 
-    yield cells
-    tracker.uninstall()
-    assert tracker.failures == []
-    shell.clear_instance()
+    return cells

@@ -1,7 +1,7 @@
 """Of what it looks at, an expression depends on the part that it needs."""
 
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 
 def test_a_key_that_is_handed_over_is_one_part_of_a_cache(run):

@@ -1,7 +1,7 @@
 """A call of the notebook's own function is what that does."""
 
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 
 def test_a_function_whose_class_is_patched_is_another(run):

@@ -2,7 +2,7 @@
 
 import pytest
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 LOGGED = "log = []\ndef ask(p):\n    r = outside(p)\n    log.append(r)\n    return r"
 

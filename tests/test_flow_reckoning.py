@@ -2,7 +2,7 @@
 
 from tape_jupyter.flow import reckoning
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 
 def test_what_comes_after_something_that_may_raise_depends_on_that(run):

@@ -1,7 +1,7 @@
 """What a branch decides and what a loop goes over is what all in it depends on."""
 
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 
 def test_a_branch_that_hangs_on_the_reply_makes_all_in_it_hang_on_it(run):

@@ -1,27 +1,19 @@
 """What a statement read and may have written, put together."""
 
-import flow_score
 import pytest
 
-from tape_jupyter.flow.tracker import Tracker
+from tests.flow_cells import tracked  # noqa: F401 - a fixture
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
-    shell = flow_score._shell()
-    tracker = Tracker(shell)
-    tracker.install()
+def run(tracked):  # noqa: F811
+    shell, tracker = tracked
 
     def cell(source):
         shell.run_cell(source, store_history=True)
         return tracker.history[len(tracker.history) - 1]
 
-    yield cell
-    tracker.uninstall()
-    assert tracker.failures == []
-    shell.clear_instance()
+    return cell
 
 
 def test_a_key_is_a_part_of_its_own(run):

@@ -1,7 +1,7 @@
 """What a statement or a function puts somewhere is a change of that part, and of all who hold it."""
 
 from tape_jupyter.flow.history import REPLY
-from tests.flow_cells import run  # noqa: F401 - a fixture
+from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 
 def test_of_an_object_only_the_part_that_a_method_changes_is_written(run):
