@@ -56,7 +56,8 @@ def redact(
             break
         every += hits
         masking = _masking(known, every, called)
-        touched = [hit.path for hit in hits] + [path for path in new if masking.stands_in(passages.read(new[path]))]
+        touched = [hit.path for hit in hits]
+        touched += [path for path, source in new.items() if called and masking.stands_in(passages.read(source))]
         left_out |= _masked(new, touched, masking)
         seen |= masking.seen
         hits = list(leaks.hunt(new, known, tell))
