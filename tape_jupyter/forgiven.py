@@ -66,7 +66,7 @@ def _renamed(pattern: str) -> Callable[[str], str]:
 
 
 _traced = _put(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
-_warned = _put(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: \w*Warning\b)", r"\1")
+_warned = _put(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
 _wall = _put(r"^(CPU times|Wall time): .*$", r"\1: ...")
 _timeit = _put(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
 _svg_date = _put(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")

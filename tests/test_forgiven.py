@@ -51,6 +51,10 @@ FORGIVEN = {
         stream("/tmp/ipykernel_77/1924.py:1: DeprecationWarning: old\n"),
         stream("/tmp/ipykernel_8/1924.py:1: DeprecationWarning: old\n"),
     ),
+    "a warning whose name does not say that it is one": (
+        stream("/tmp/ipykernel_77/1924.py:3: DeprecatedSinceV10: old\n"),
+        stream("/tmp/ipykernel_8/1924.py:3: DeprecatedSinceV10: old\n"),
+    ),
     "time": (
         stream("CPU times: user 3 ms, sys: 1 ms, total: 4 ms\nWall time: 5 ms\n"),
         stream("CPU times: user 9 ms, sys: 2 ms, total: 11 ms\nWall time: 1 s\n"),
