@@ -23,6 +23,7 @@ NAMES = (
     "pins",
     "viewer",
     "tracking",
+    "step",
     "bundle",
 )
 

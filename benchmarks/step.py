@@ -1,22 +1,42 @@
-"""Stepping, in a real kernel with a page played by hand: from the cell to the first stop that is shown, what a step
-takes in the kernel (processor time of all its threads), and a jump to span 50 of a 50-span run.
+"""Stepping, in a real kernel with a page played by hand: what a step takes in the kernel (processor time of all its
+threads), and a jump to span 50 of a 50-span run. And in JupyterLab in a real Chromium, on ipykernel 7 and on 6.31: from
+the moment the page hears that the cell runs to the frame in which the first stop is drawn.
 """
 
 from __future__ import annotations
 
-import json
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness import report
+from tests import old_kernel
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 from tests.stepped import ASK, LOAD, Stepper
 
 CALLS = 50
+SHOWN = 7
+"""Times that a cell is begun in the browser; the median counts, and the first not at all: it loads the stepper."""
+FIRST_STOP = """
+const kernel = panel.sessionContext.session.kernel;
+const drawn = () => [...document.querySelectorAll('.tape-sidebar .tape-door')].some((door) =>
+  [...(door.shadowRoot?.querySelectorAll('[role=status]') ?? [])].some((said) => said.textContent.startsWith('Stopped before call 1')));
+window.tapeFirstStop = new Promise((resolve) => {
+  const heard = (_, { header }) => {
+    if (header.msg_type !== 'execute_input') return;
+    kernel.iopubMessage.disconnect(heard);
+    const began = performance.now();
+    const look = () => (drawn() ? requestAnimationFrame(() => resolve(performance.now() - began)) : requestAnimationFrame(look));
+    look();
+  };
+  kernel.iopubMessage.connect(heard);
+});"""
 CELL = f"for number in range({CALLS}):\n    last = ask(f'question {{number}}')"
 
 
@@ -29,6 +49,7 @@ def main() -> None:
             for code in (LOAD, ASK.replace("URL", provider.url), f"%%tape record\n{CELL}"):
                 assert kernel.execute(code, timeout=60).ok
             figures(Stepper(kernel))
+    in_the_browser()
 
 
 def figures(page: Stepper) -> None:
@@ -51,10 +72,49 @@ def figures(page: Stepper) -> None:
         page.do("stop")
         page.end()
         if last:
-            tell("step: cell to first stop shown", first, "s", 0.5)
+            tell("step: cell to first stop told", first, "s", 0.5)
             tell("step: kernel time of a step, median of 20", 1000 * sorted(steps)[10], "ms", 50)
             tell(f"step: run on to span {CALLS}", ahead[0], "s", 0.5, kernel=ahead[1])
             tell(f"step: from span 1 to span {CALLS}", back[0], "s", 0.5, kernel=back[1])
+
+
+def in_the_browser() -> None:
+    """The first stop as a person sees it, on both kernels."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.conftest import CHROMIUM_FLAGS
+    from tests.browser.jupyter import serve
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, Provider() as provider:
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=CHROMIUM_FLAGS)
+        for version, env in (("7", {}), ("6.31", old_kernel.installed(Path(folder) / "ipykernel-6"))):
+            where = Path(folder) / f"lab-{version}"
+            where.mkdir()
+            with serve("lab", where, env) as server:
+                first = shown_first(server, chromium.new_page(), provider.url)
+            tell(f"step: first stop drawn in JupyterLab, ipykernel {version}, median of {SHOWN}", first, "s", 0.5)
+        chromium.close()
+
+
+def shown_first(server: Any, page: Any, url: str) -> float:
+    """Seconds from `execute_input` to the frame with the first stop."""
+    from tests.browser.jupyter import Notebook, write
+    from tests.browser.viewing import SETUP, sidebar_of
+
+    cells = [SETUP.format(url=url), "%%tape record\nask('one')", "%%tape step\nask('one')"]
+    opened = Notebook(page, server, write(server.root / "churn.ipynb", *cells)).open()
+    opened.run(1, 2)
+    bar = sidebar_of(opened).get_by_role("group", name="Step", exact=True)
+    taken = []
+    for _ in range(SHOWN + 1):
+        opened.javascript(FIRST_STOP)
+        opened.run(3, wait=False)
+        taken.append(page.evaluate("() => window.tapeFirstStop"))
+        bar.get_by_role("button", name="Continue").click()
+        bar.get_by_role("button", name="Close").click()
+        opened.idle()
+    return sorted(taken[1:])[SHOWN // 2] / 1000
 
 
 def jump(page: Stepper, place: str) -> tuple[float, float]:
@@ -71,7 +131,7 @@ def used(pid: int) -> float:
 
 
 def tell(what: str, value: float, unit: str, bar: float, **more: float) -> None:
-    print(json.dumps({"figure": what, "value": round(value, 3), "unit": unit, "bar": bar, **more}), flush=True)
+    report(what, f"<= {bar} {unit}", value <= bar, value=round(value, 3), unit=unit, **more)
 
 
 if __name__ == "__main__":

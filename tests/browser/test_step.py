@@ -4,27 +4,26 @@ A cell of three calls, and one of two threads, are recorded once; each test step
 the recording as it was.
 """
 
-import hashlib
 import ast
+import hashlib
+import json
 import re
-import subprocess
-import sys
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import fresh_page, missing
+from tests import old_kernel
+from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, serve, write
 from tests.browser.viewing import SETUP, sidebar_of
-from tests.notebook import ROOT
 from tests.provider import Provider
 
-OLD = ("ipykernel==6.31.0", "nest-asyncio")
 THREE = """%%tape record
 # Three orders
 answers = []
 for order in ("first", "second", "third"):
     answers.append(ask(f"Where is my {order} order?"))
+    print("asked for the", order)
 print(answers)"""
 TWO = """%%tape record
 # Two at once
@@ -32,17 +31,26 @@ from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(2) as pool:
     both = list(pool.map(ask, ["Here is one", "There is another"]))
 print("both:", both)"""
+FOUR = """%%tape record
+# Four
+once = claude.with_options(max_retries=0)
+def said(text):
+    asked = [{"role": "user", "content": text}]
+    return once.messages.create(model="claude-sonnet-5", max_tokens=50, messages=asked).content[0].text
+got = []
+for text in ("alpha", "beta", "gamma", "delta"):
+    try:
+        got.append(said(text))
+    except Exception as error:
+        got.append(type(error).__name__)"""
+PAID = """%%tape step paid --record
+# Paid
+paid = [said("a long question"), said("an unwise one"), said("one more")]"""
 
 
 @pytest.fixture(scope="session")
-def old_kernel(tmp_path_factory):
-    """ipykernel 6.31 in a folder of its own; kernels that find it first use it."""
-    where = tmp_path_factory.mktemp("ipykernel-6")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(where), *OLD]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        missing(f"no ipykernel 6.31 from the package index: {done.stderr.strip()[-300:]}")
-    return where
+def six(tmp_path_factory):
+    return old_kernel.installed(tmp_path_factory.mktemp("ipykernel-6"))
 
 
 @pytest.fixture(scope="module", params=["lab", "notebook7", "lab-ipykernel-6"])
@@ -51,8 +59,7 @@ def server(request, tmp_path_factory):
         yield request.getfixturevalue(request.param)
         return
     request.getfixturevalue("chromium")
-    first = request.getfixturevalue("old_kernel")
-    with serve("lab", tmp_path_factory.mktemp("old"), {"PYTHONPATH": f"{first}:{ROOT}"}) as made:
+    with serve("lab", tmp_path_factory.mktemp("old"), request.getfixturevalue("six")) as made:
         yield made
 
 
@@ -61,9 +68,9 @@ def recorded(server, chromium, request):
     """An open notebook: cell 2 asked three times, cell 3 from two threads; one for all tests of a server."""
     folder = re.sub(r"\W+", "-", request.node.nodeid + str(server.url))
     with Provider(vary=True) as provider, fresh_page(chromium) as page:
-        cells = [SETUP.format(url=provider.url), THREE, TWO, "print(len(answers), 'answers')"]
+        cells = [SETUP.format(url=provider.url), THREE, TWO, "print(len(answers), 'answers')", FOUR, PAID]
         notebook = Notebook(page, server, write(server.root / folder / "churn.ipynb", *cells)).open()
-        for number in (1, 2, 3, 4):
+        for number in (1, 2, 3, 4, 5):
             notebook.run(number)
         yield Stepping(notebook, provider)
 
@@ -111,6 +118,12 @@ class Stepping:
         """Wait until it stands before this call."""
         expect(self.bar.get_by_role("status")).to_contain_text(f"Stopped before call {nth}")
 
+    def list(self):
+        """See the list of calls: where there is little room, the stop stands in front of it."""
+        show = self.sidebar.get_by_role("button", name="Show the list")
+        if show.count():
+            show.click()
+
     def do(self, name):
         self.bar.get_by_role("button", name=name, exact=True).click()
 
@@ -136,8 +149,7 @@ class Stepping:
 
 def said(notebook, number):
     """The list that a cell printed."""
-    printed = next(line for line in notebook.text(number).splitlines() if "[" in line)
-    return ast.literal_eval(printed[printed.index("[") :])
+    return ast.literal_eval(next(line for line in notebook.text(number).splitlines() if line.startswith(("['", '["'))))
 
 
 def test_three_stops_the_second_reply_is_edited_and_the_cell_goes_on_with_it(story):
@@ -157,6 +169,76 @@ def test_three_stops_the_second_reply_is_edited_and_the_cell_goes_on_with_it(sto
     story.over()
     assert said(story.notebook, 2) == [first, "It was never sent.", third]
     assert not story.provider.requests  # nothing went out
+
+
+def test_a_call_fails_the_next_is_answered_by_hand_and_one_goes_live(story):
+    first, _, _, last = ast.literal_eval(story.notebook.python("print(got)"))
+    assert "alpha" in first
+    story.begin(5)
+    story.at(1)
+    stop = story.sidebar.get_by_label("The stop")
+    stop.get_by_role("button", name="Fault…").click()
+    stop.get_by_role("radio", name="500, internal error").check()
+    stop.get_by_role("button", name="Save and go on").click()
+    story.at(2)
+    stop.get_by_role("button", name="Answer by hand…").click()
+    stop.get_by_role("textbox", name="The text of the reply").fill("From my own hand.")
+    stop.get_by_role("button", name="Answer with this").click()
+    story.at(3)
+    assert not story.provider.requests
+    stop.get_by_role("button", name="Let it go live").click()
+    story.at(4)
+    assert len(story.provider.requests) == 1
+    story.do("Step")
+    story.over()
+    assert len(story.provider.requests) == 1
+    failed, by_hand, live, played = ast.literal_eval(story.notebook.python("print(got)"))
+    assert (failed, by_hand, played) == ("InternalServerError", "From my own hand.", last) and "gamma" in live
+
+
+def test_run_to_the_call_that_is_selected_ahead_and_back(story):
+    story.begin(2)
+    story.at(1)
+    calls = story.sidebar.locator("[role=treeitem].model")
+    for row, nth in ((2, 3), (0, 1), (1, 2)):
+        story.list()
+        calls.nth(row).click()
+        story.do("To here")
+        story.at(nth)
+    story.do("Continue")
+    story.over()
+
+
+def test_a_recording_waits_before_money_is_spent_its_request_is_changed_and_one_is_answered(story):
+    story.notebook.run(6, wait=False)
+    story.at(1)
+    stop = story.sidebar.get_by_label("The stop")
+    expect(stop).to_contain_text("goes out when you step")
+    assert not story.provider.requests
+    stop.get_by_role("button", name="Change the request…").click()
+    stop.get_by_role("textbox", name="The request's body").click()
+    story.page.keyboard.press("Control+a")
+    body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "short"}]}
+    story.page.keyboard.insert_text(json.dumps(body))
+    stop.get_by_role("button", name="Change the request", exact=True).click()
+    expect(story.bar).to_contain_text("the request is changed")
+    story.do("Step")
+    story.at(2)
+    assert [asked.json for asked in story.provider.requests] == [body]
+    stop.get_by_role("button", name="Answer by hand…").click()
+    stop.get_by_role("textbox", name="The text of the reply").fill("Unspent.")
+    stop.get_by_role("button", name="Answer with this").click()
+    story.at(3)
+    expect(story.bar).to_contain_text("1 edit in take")
+    stop.get_by_role("button", name="Fault…").click()  # it can also fail
+    expect(stop.get_by_role("radio", name="timeout")).to_be_visible()
+    stop.get_by_role("button", name="Cancel").click()
+    story.do("Step")
+    story.over()
+    assert len(story.provider.requests) == 2  # what was answered by hand was never sent
+    tapes = story.notebook.path.with_name("churn.tapes")
+    assert "Unspent." not in (tapes / "paid.tape.yaml").read_text()
+    assert "Unspent." in "".join(take.read_text() for take in (tapes / "takes").glob("paid.*"))
 
 
 def test_where_it_stands_is_seen_its_frames_its_line_its_variables(story):
@@ -250,11 +332,21 @@ def test_a_tab_that_was_closed_at_a_stop_shows_it_again_and_goes_on_from_there(s
     story.reload()
     story.at(2)  # the sidebar opens by itself
     expect(story.notebook.cell(2)).to_have_class(re.compile("tape-stopped"))
-    story.do("Step")
-    story.at(3)
+    shown = story.notebook.cell(2).locator(".jp-OutputArea")
+    expect(shown).to_contain_text("asked for the first")  # what it had printed is there again
+    expect(shown).not_to_contain_text("asked for the second")
+    story.do("Back")
+    story.at(1)
+    expect(shown).not_to_contain_text("asked for the first")
+    for nth in (2, 3):
+        story.do("Step")
+        story.at(nth)
+    expect(shown).to_contain_text("asked for the second")  # and what it prints from now on
     story.do("Continue")
     story.over()
-    assert story.notebook.python("print(len(answers))").strip() == "3"
+    assert said(story.notebook, 2) == ast.literal_eval(story.notebook.python("print(answers)"))
+    assert story.notebook.text(2).count("asked for the") == 3
+    expect(story.notebook.cell(2).locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]"))
 
 
 def test_the_kernel_is_the_one_that_is_meant(recorded, request):
@@ -262,11 +354,11 @@ def test_the_kernel_is_the_one_that_is_meant(recorded, request):
     assert version.startswith("6.31" if "ipykernel-6" in request.node.name else "7.")
 
 
-def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(lab, provider, chromium):
+def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(server, provider, chromium):
     cells = [SETUP.format(url=provider.url), THREE, "%tape view"]
-    path = write(lab.root / "step-widget" / "churn.ipynb", *cells)
-    with lab.without_extension(), fresh_page(chromium) as page:
-        notebook = Notebook(page, lab, path).open()
+    path = write(server.root / "step-widget" / "churn.ipynb", *cells)
+    with server.without_extension(), fresh_page(chromium) as page:
+        notebook = Notebook(page, server, path).open()
         for number in (1, 2, 3):
             notebook.run(number)
         view = notebook.cell(3).locator(".tape-view")
@@ -274,14 +366,39 @@ def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(lab, 
         expect(view.get_by_text("The next cell that you run is stepped.")).to_be_visible()
         notebook.run(2, wait=False)
         bar = view.get_by_role("group", name="Step", exact=True)
-        for nth in (1, 2):
+        for name, nth in (("Step", 1), ("Step", 2), ("Back", 3), ("Step", 2), ("Continue", 3)):
             expect(bar.get_by_role("status")).to_contain_text(f"Stopped before call {nth}")
-            bar.get_by_role("button", name="Step", exact=True).click()
-        expect(bar.get_by_role("status")).to_contain_text("Stopped before call 3")
-        bar.get_by_role("button", name="Continue").click()
+            bar.get_by_role("button", name=name, exact=True).click()
         bar.get_by_role("button", name="Close").click()
         notebook.idle()
         assert len(said(notebook, 2)) == 3
+
+
+def test_without_any_view_it_is_asked_below_the_cell(server, provider, chromium):
+    cells = [SETUP.format(url=provider.url), THREE, *[THREE.replace("record", "step")] * 2]
+    path = write(server.root / "step-prompt" / "churn.ipynb", *cells)
+    with server.without_extension(), fresh_page(chromium) as page:
+        notebook = Notebook(page, server, path).open()
+        notebook.run(1, 2)
+        first, _, third = said(notebook, 2)
+        notebook.run(3, wait=False)
+        shown, line = notebook.cell(3).locator(".jp-OutputArea"), notebook.cell(3).locator("input.jp-Stdin-input")
+        for nth, typed in ((1, "n"), (2, "e It was never sent."), (3, "b"), (2, "n"), (3, "c")):
+            expect(shown).to_contain_text(f"stopped before call {nth}")
+            if nth == 1:
+                expect(shown).to_contain_text("no view of this notebook is open: asking here")
+            expect(line.last).to_have_value("")  # the one before goes in its own time
+            line.last.fill(typed)
+            line.last.press("Enter")
+        notebook.idle()
+        assert said(notebook, 3) == [first, "It was never sent.", third]
+        notebook.run(4, wait=False)
+        shown = notebook.cell(4).locator(".jp-OutputArea")
+        expect(shown).to_contain_text("stopped before call 1")
+        notebook.javascript("await panel.sessionContext.session.kernel.interrupt();")
+        expect(shown).to_contain_text("stepping was stopped")
+        notebook.idle()
+        assert notebook.python("print(6 * 7)").strip() == "42"
 
 
 def test_the_toolbar_steps_the_selected_cell_with_the_sidebar_shut(story):
