@@ -98,7 +98,7 @@ class Machine:
         return Parked(strand, f"{strand}:{self._counts[strand]}", self._arrived, site, name)
 
     def stays(self, at: Parked) -> bool:
-        """Whether it parks; else it has gone past, and `revision` grows where that is how the pass came to its place."""
+        """Whether it parks; else it has gone past, and `revision` grows where the pass came to its place by that."""
         phase = self.phase
         if self._stops(at):
             self.strands[at.strand] = at
