@@ -327,7 +327,7 @@ def _options(
 
 def main() -> None:
     """`tape`, `tape-jupyter` and `python -m tape_jupyter`."""
-    from tape_jupyter import headless
+    from tape_jupyter.own_process import without_grammars
 
-    headless.without_grammars()
+    without_grammars()
     tape(prog_name="tape", color=False if os.environ.get("NO_COLOR") else None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -62,13 +61,6 @@ class CellRun:
 Told = Callable[[CellRun], None]
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
-
-
-def without_grammars() -> None:
-    """For a process that is ours alone: where jsonschema finds rfc3987_syntax, it compiles 38 grammars (1.2 s of each
-    command) for formats that no notebook has.
-    """
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Python's word for: not to be imported
 
 
 def read(path: Path) -> NotebookNode:

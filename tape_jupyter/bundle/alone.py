@@ -26,6 +26,7 @@ from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.namespaces import can_cut, loopback_up, without_network
 from tape_jupyter.notebook import paths
 from tape_jupyter.outputs import failure_of
+from tape_jupyter.own_process import without_grammars
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
@@ -183,7 +184,7 @@ def _put_away(child: subprocess.Popen[str]) -> None:
 
 def main() -> None:
     """The driver: argument 1 is the pipe to tell on."""
-    headless.without_grammars()
+    without_grammars()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as pipe:
 
