@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -268,7 +269,11 @@ def _hearing_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable
 def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
     """Call it as an interrupt comes, also where the system hands it to another thread while the main one waits: that
     one's handler would run when it goes on, which is when a person says so. Gives what undoes it.
+
+    On Windows nothing is done: there the system hands an interrupt to no thread but the main one.
     """
+    if os.name != "posix":
+        return lambda: None
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
@@ -278,7 +283,8 @@ def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
             if told[0] == signal.SIGINT:
                 interrupt()
             if before != -1:
-                os.write(before, told)
+                with suppress(OSError):  # an event loop's, full or closed
+                    os.write(before, told)
         os.close(reads)
 
     thread = threading.Thread(target=listen, name="tape interrupts", daemon=True)
