@@ -68,8 +68,10 @@ def clean(folder: Path) -> None:
 
     def again(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
         with suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).chmod(0o700)
+            if Path(path) != folder:  # what the folder lies in is not ours
+                Path(path).parent.chmod(0o700)
+            if not Path(path).is_symlink():  # nor what it points to
+                Path(path).chmod(0o700)
             function(path)
 
     if sys.version_info >= (3, 12):

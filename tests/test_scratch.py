@@ -46,6 +46,25 @@ def test_a_folder_goes_whatever_was_left_in_it():
     assert not place.exists()
 
 
+def test_the_folder_around_it_is_left_as_it_was(temporary):
+    temporary.chmod(0o755)
+    with scratch.scratch("proof") as place:
+        place.rmdir()  # it is gone before we remove it
+    scratch.clean(place)
+    assert temporary.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_a_link_in_it_points_to_is_left_as_it_was(temporary):
+    far = temporary / "far"
+    far.write_text("1")
+    far.chmod(0o444)
+    with scratch.scratch("proof") as place:
+        (place / "in").mkdir()
+        (place / "in" / "link").symlink_to(far)
+        (place / "in").chmod(0o500)
+    assert not place.exists() and far.stat().st_mode & 0o777 == 0o444
+
+
 def test_it_goes_where_the_work_in_it_fails():
     with pytest.raises(ZeroDivisionError), scratch.scratch("proof") as place:
         raise ZeroDivisionError

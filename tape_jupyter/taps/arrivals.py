@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter.taps import clock, entropy, lineage, timers
+from tape_jupyter.taps.swap import sweep
 
 Undo = Callable[[], None]
 
@@ -42,6 +43,7 @@ def unwatch() -> None:
             sys.meta_path.remove(_arrivals)
         while _undo:
             _undo.popitem()[1]()
+        sweep()
 
 
 def _tap(name: str, module: ModuleType) -> None:

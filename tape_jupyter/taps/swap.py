@@ -10,33 +10,35 @@ from tape_jupyter.calls import Capture
 from tape_jupyter.origin import SENDING
 
 _MARK = "__tape_original__"
-_standing: dict[int, Any] = {}
-"""What stands in for others' now, by id."""
+_standing: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
+"""What stands in for others' now: owner, stand-in, original, by the owner's id and the name."""
 
 
 def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None]:
-    """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as it is, and goes with
-    this undo too: an interrupt may have come before anyone had the first one.
+    """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as it is.
 
     Somebody else may patch over ours: their patch is then left in place, and ours passes through without a tape.
     """
-    original = ours = vars(owner)[name]
-    if hasattr(ours, _MARK):
-        if _standing.get(id(ours)) is not ours:  # theirs: functools.wraps copies our mark
-            return lambda: None
-        original = getattr(ours, _MARK)
-    else:
-        ours = door(original)
-        setattr(ours, _MARK, original)
-        _standing[id(ours)] = ours
-        setattr(owner, name, ours)
+    original = vars(owner)[name]
+    if hasattr(original, _MARK):
+        return lambda: None
+    ours = door(original)
+    setattr(ours, _MARK, original)
+    _standing[id(owner), name] = owner, ours, original
+    setattr(owner, name, ours)
+    return lambda: _take_off(id(owner), name)
 
-    def undo() -> None:
-        if vars(owner).get(name) is ours:
-            setattr(owner, name, original)
-            _standing.pop(id(ours), None)
 
-    return undo
+def _take_off(number: int, name: str) -> None:
+    owner, ours, original = _standing.pop((number, name), (None, None, None))
+    if owner is not None and vars(owner).get(name) is ours:
+        setattr(owner, name, original)
+
+
+def sweep() -> None:
+    """Take off what still stands: an interrupt may have come before anyone had its undo."""
+    for number, name in list(_standing):
+        _take_off(number, name)
 
 
 def undoing(*undone: Callable[[], None]) -> Callable[[], None]:

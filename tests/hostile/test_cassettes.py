@@ -8,8 +8,10 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -639,12 +641,20 @@ def test_37_a_read_only_folder_is_told_before_the_call_is_paid_for(recorded, the
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
-def test_37_a_folder_that_is_somebody_elses_is_told_before_the_call_is_paid_for(recorded):
-    for folder in list(recorded.path.parents)[:-2]:
-        folder.chmod(0o755)
-    recorded.path.chmod(0o444)
-    done = run_in(
-        recorded.path.parent,
+def test_37_a_folder_that_is_somebody_elses_is_told_before_the_call_is_paid_for(master):
+    # Not below pytest's folder: whenever another pytest starts, it closes that to others.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        tape = Path(folder, "main.tape.yaml")
+        tape.write_bytes(master[0])
+        tape.chmod(0o444)
+        done = asked_as_somebody_else(Path(folder))
+    assert done.stdout == "fine\nfine\n", done.stderr
+
+
+def asked_as_somebody_else(folder):
+    return run_in(
+        folder,
         """
         import os, portalocker
         with Provider() as provider:
@@ -660,7 +670,6 @@ def test_37_a_folder_that_is_somebody_elses_is_told_before_the_call_is_paid_for(
                     print("fine")
         """,
     )
-    assert done.stdout == "fine\nfine\n", done.stderr
 
 
 # ---------------------------------------------------------------- more that was met
