@@ -176,7 +176,8 @@ def test_the_shared_session_is_proven_replayed_and_kept_as_a_test(tmp_path):
         return done.stdout
 
     told = json.loads(ran("tape_jupyter", "export", f"{SHARED}.ipynb", "--no-index", "--test", "--json"))
-    assert (told["differences"], told["left_out"], told["redactions"]) == ([], [], [])
+    assert (told["differences"], told["redactions"]) == ([], [])
+    assert not [each for each in told["left_out"] if each["path"] != "what its packages need on another platform only"]
     assert json.loads(ran("tape_jupyter", "verify", bundle, "--json"))["ok"]
     replay = json.loads(ran("tape_jupyter", "replay", bundle, "--here", "--yes", "--json"))
     assert {cell["status"] for cell in replay["cells"]} == {"same"}
