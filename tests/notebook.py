@@ -172,8 +172,14 @@ class Kernel:
         return self.collect(self.send(code, cell_id, **content), timeout)
 
     def run_all(self, *cells: str) -> list[Ran]:
-        """Send all cells at once, as Run All does; after an error the kernel aborts the rest."""
-        return [self.collect(asked) for asked in [self.send(cell) for cell in cells]]
+        """Send all cells at once, as Run All does; after an error the kernel aborts the rest.
+
+        A cell before them waits at a prompt until they are all sent: an error may be quicker than the next message.
+        """
+        held = self.send("input()", allow_stdin=True)
+        sent = [self.send(cell) for cell in cells]
+        self.answer("")
+        return [self.collect(asked) for asked in [held, *sent]][1:]
 
     def is_complete(self, code: str) -> str:
         """The kernel's word on unfinished input: complete, incomplete or invalid."""

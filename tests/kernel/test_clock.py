@@ -1,5 +1,6 @@
 """The clock of a taped cell in real kernels: readings repeat, sleeps do not wait, and the kernel keeps its own time."""
 
+import ast
 import json
 import re
 from datetime import UTC, datetime
@@ -220,7 +221,8 @@ RACES = {
 @pytest.mark.parametrize("race", RACES)
 def test_races_end_as_they_did(both, race):
     recorded, replayed, _ = both(RACES[race].replace("WAITS", "[0.12, 0.04, 0.16, 0.08, 0.02]"))
-    assert recorded.stdout.startswith(("[4, 1, 3, 0, 2]", "[4]"))
+    order = ast.literal_eval(recorded.stdout)  # a busy machine's own
+    assert order and set(order) <= set(range(5))
     assert replayed.stdout == recorded.stdout, replayed.traceback
 
 
