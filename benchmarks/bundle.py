@@ -59,7 +59,7 @@ def made(folder: Path, spans: int) -> Path:
     cassette = folder / f"{spans}" / "churn.tapes" / "main.tape.yaml"
     cassette.parent.mkdir(parents=True)
     long_run.write(cassette, spans)
-    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1", id="one")])).encode()
+    notebook = nbformat.writes(nbformat.v4.new_notebook()).encode()
     content = {"session/churn.ipynb": notebook, "session/churn.tapes/main.tape.yaml": cassette.read_bytes()}
     roles = {"session/churn.ipynb": "notebook", "session/churn.tapes/main.tape.yaml": "cassette"}
     said = manifest.Manifest(
