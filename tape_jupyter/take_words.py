@@ -77,9 +77,7 @@ def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Dif
 
 def compared(one: Cassette, other: Cassette, tell: Tell = nobody) -> tuple[str, list[differences.Difference]]:
     found = differences.diff(one, other, tell)
-    drift = [
-        f"drift: {each}" for each in differences.drifts(one, other, tell)
-    ]  # around the calls: it makes no difference
+    drift = [f"drift: {each}" for each in differences.drifts(one, other, tell)]  # it makes no difference of calls
     return "\n".join([differences.text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]), found
 
 

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,15 +21,9 @@ from tape_jupyter.bundle.container import Packer, Zipped
 from tape_jupyter.bundle.manifest import NAME, File, Manifest
 from tape_jupyter.bundle.unpacked import Unpacked
 from tape_jupyter.errors import BundleError
-
-Tell = Callable[[str, int, int], None]
-"""Hears what is under way, and how many of how many bytes of it are done."""
+from tape_jupyter.telling import Tell, nobody
 
 _PIECE = 1024 * 1024
-
-
-def nobody(_what: str, _done: int, _total: int) -> None:
-    """Hears nothing."""
 
 
 def pack(out: BinaryIO, manifest: Manifest, content: Mapping[str, Path | bytes], tell: Tell = nobody) -> None:

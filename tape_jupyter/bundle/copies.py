@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tape_jupyter.errors import BundleError
 from tape_jupyter.notebook import paths
+from tape_jupyter.telling import Tell
 
 MOST_BYTES = 2 << 30
 MOST_FILES = 50_000
@@ -25,8 +26,6 @@ _PASSED_BY = frozenset({
     ".ruff_cache", ".tox", ".nox", ".DS_Store", ".hypothesis",
 })  # fmt: skip
 _GIT_SECONDS = 20
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ from urllib.parse import quote
 
 from tape_jupyter.bundle import backend, wheel
 from tape_jupyter.bundle.collecting import Collected
-from tape_jupyter.bundle.index import Answer, File, Tell, ask
+from tape_jupyter.bundle.index import Answer, File, ask
 from tape_jupyter.bundle.indexes import configured, forbidden
 from tape_jupyter.bundle.locked import NOWHERE, TOOL, oddities
 from tape_jupyter.bundle.needs import OURS, Local, at, installed_as
+from tape_jupyter.telling import Tell, nobody
 
 __all__ = ["Lock", "lock", "oddities"]
 
@@ -47,11 +48,7 @@ class Lock:
     unhashed: tuple[str, ...] = ()
 
 
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
-
-
-def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = _silent) -> Lock:
+def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -> Lock:
     """The lock of what a run needed. Asks the index that pip is configured for, unless told not to.
 
     Raises BundleError where tape-jupyter itself is not installed.

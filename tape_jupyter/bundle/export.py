@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -38,11 +38,11 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import NotExported, TapeUsageError
 from tape_jupyter.scratch import scratch
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.telling import Tell, nobody
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-Tell = Callable[[str, int, int], None]
 PAGE = "page.html"
 
 
@@ -95,10 +95,6 @@ class Exported:
             *(f"  ! {note}" for note in self.notes),
             f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
         ]
-
-
-def nobody(_what: str, _done: int, _total: int) -> None:
-    """Hears nothing."""
 
 
 def export(

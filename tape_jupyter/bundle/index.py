@@ -13,7 +13,7 @@ import re
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,8 +24,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from tape_jupyter.bundle.indexes import Index, plain
 from tape_jupyter.drafts import replacing
+from tape_jupyter.telling import Tell, nobody
 
-Tell = Callable[[str, int, int], None]
 THREADS = 8
 PATIENCE = 20.0
 """Seconds that one request may take."""
@@ -58,7 +58,7 @@ class Answer:
     """Whether an index answered at all."""
 
 
-def ask(wanted: Iterable[str], indexes: Sequence[Index], tell: Tell = lambda *_: None) -> dict[str, Answer]:
+def ask(wanted: Iterable[str], indexes: Sequence[Index], tell: Tell = nobody) -> dict[str, Answer]:
     """For each `name==version` the answer of the first index that has it; several at a time. Raises nothing."""
     names = sorted(set(wanted))
     down: dict[str, str] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,13 @@ from tape_jupyter import spellings
 from tape_jupyter.bundle import passages, shapes, unwrapping
 from tape_jupyter.bundle.passages import Passage
 from tape_jupyter.secrets import Secrets, plainly_none
+from tape_jupyter.telling import Tell
 
 NAME = "a file's name"
 _KNOWN = "known "
 _BETWEEN = "\n\x1e\n"
 _BLOCK = 65536  # characters that are asked about at once
 _CONTEXT = 48  # characters before a stretch of base64 that may say what it is: `AccountKey=`
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, order=True)

@@ -20,11 +20,12 @@ from typing import Any
 
 from tape_jupyter import page, takes
 from tape_jupyter.bundle import places
-from tape_jupyter.bundle.archive import Bundle, Tell, nobody, opened
+from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.verify import SESSION
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import BundleError, CassetteError, TapeUsageError
 from tape_jupyter.notebook import paths
+from tape_jupyter.telling import Tell, nobody
 
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",

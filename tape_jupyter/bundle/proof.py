@@ -13,10 +13,10 @@ from typing import Any
 
 from tape_jupyter import headless, namespaces, outputs
 from tape_jupyter.bundle import alone, caches
-from tape_jupyter.bundle.copies import Tell
 from tape_jupyter.bundle.expected import shown
 from tape_jupyter.bundle.session import Session
 from tape_jupyter.forgiven import places
+from tape_jupyter.telling import Tell
 
 PLACE = "a session, проба 試"
 """The folder's name that a proof runs in: what a path may look like elsewhere."""

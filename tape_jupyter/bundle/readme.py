@@ -20,18 +20,10 @@ ROLES = {
 def readme(made: Manifest) -> str:
     """The text, by what the manifest says of everything else in the bundle."""
     name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
-    parts = [
-        _head(made, name),
-        _wheel(made, name),
-        _proof(made.differences),
-        _contents(made),
-        _lock(made.lock),
-        _by_hand(made),
-    ]
-    parts += [
-        _missing(made.left_out, made.redactions, str(made.kit.get("unseen") or "")),
-        ["## What may differ and is still the same", ""],
-    ]
+    unseen = str(made.kit.get("unseen") or "")
+    parts = [_head(made, name), _wheel(made, name), _proof(made.differences), _contents(made), _lock(made.lock)]
+    parts += [_by_hand(made), _missing(made.left_out, made.redactions, unseen)]
+    parts += [["## What may differ and is still the same", ""]]
     lines = [line for part in parts for line in part] + [f"* {word}" for word in forgiven.words()]
     return "\n".join(lines) + "\n"
 

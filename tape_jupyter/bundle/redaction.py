@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from tape_jupyter.bundle import leaks, passages, unwrapping
-from tape_jupyter.bundle.leaks import Hit, Leak, Tell
+from tape_jupyter.bundle.leaks import Hit, Leak
 from tape_jupyter.bundle.masking import Masking, recut
 from tape_jupyter.bundle.retelling import SUFFIX, Folder
 from tape_jupyter.errors import BundleError
 from tape_jupyter.secrets import Secrets, digest, marker
 from tape_jupyter.spans.cells import source_hash
+from tape_jupyter.telling import Tell
 
 Content = Mapping[str, bytes | Path]
 

@@ -30,10 +30,9 @@ from tape_jupyter.forgiven import places
 from tape_jupyter.headless import REFUSALS, CellRun, Status
 from tape_jupyter.notebook.paths import check_name
 from tape_jupyter.scratch import scratch
+from tape_jupyter.telling import Tell, nobody
 
 Env = Literal["lock", "current"]
-Tell = Callable[[str, int, int], None]
-"""Hears what is under way, and how many of how many (0: unknown) are done."""
 
 SESSION = ("notebook", "cassette", "take", "asset", "module", "data")
 """Roles of the files that lie in the scratch folder while the notebook runs."""
@@ -145,7 +144,7 @@ class Hearer:
     the person (None: there is nobody to ask).
     """
 
-    tell: Tell = lambda _what, _done, _total: None
+    tell: Tell = nobody
     starting: Starting = lambda _number, _count, _title: None
     told: Callable[[BundleCell], None] = lambda _cell: None
     answer: Callable[[str], str] | None = None

@@ -18,10 +18,11 @@ from pathlib import Path, PurePosixPath
 
 from tape_jupyter.bundle import backend, locked, names
 from tape_jupyter.bundle.archive import Bundle
-from tape_jupyter.bundle.index import Tell, cache
+from tape_jupyter.bundle.index import cache
 from tape_jupyter.bundle.installing import Maker, maker, python_of
 from tape_jupyter.bundle.locked import NOWHERE, Locked
 from tape_jupyter.errors import BundleError
+from tape_jupyter.telling import Tell, nobody
 
 _FOLDER = "environment"
 _DONE = "made.txt"
@@ -29,11 +30,7 @@ _PATIENCE = 1800.0
 """Seconds to wait while another process makes the same environment."""
 
 
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
-
-
-def made(bundle: Bundle, folder: Path | None = None, *, allow_index: bool = False, tell: Tell = _silent) -> Path:
+def made(bundle: Bundle, folder: Path | None = None, *, allow_index: bool = False, tell: Tell = nobody) -> Path:
     """The python of an environment with all that the bundle's lock says. Made where there is none yet.
 
     `folder`: make it there (it must be new) and keep it out of the cache. `allow_index`: packages that the lock has

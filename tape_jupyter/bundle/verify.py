@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.bundle import notebooks, places, signing
-from tape_jupyter.bundle.archive import Bundle, Tell, nobody, opened
+from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.errors import BundleError, CassetteError
+from tape_jupyter.telling import Tell, nobody
 
 SESSION = ("notebook", "cassette", "take", "asset")
 """Roles of what is read here, besides the digests."""

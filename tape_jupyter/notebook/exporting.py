@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,7 @@ from typing import IO, Any
 
 from tape_jupyter import airgap
 from tape_jupyter.errors import NotExported, TapeUsageError
-
-Tell = Callable[[str, int, int], None]
-"""Hears what is under way, and how much of it is done (0 of 0 where nobody knows)."""
+from tape_jupyter.telling import Tell
 
 _PATIENCE = 20.0
 """Seconds that it gets to put its own kernel away when it is interrupted."""

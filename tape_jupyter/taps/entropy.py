@@ -62,17 +62,16 @@ def patch() -> Callable[[], None]:
 
 def _swap_everywhere(name: str) -> list[Callable[[], None]]:
     """Put a stand-in for that function of `os` into each module that holds it: many say `from os import urandom`."""
-    held_now = vars(os).get(name)
-    if held_now is None:
+    found = vars(os).get(name)
+    if found is None:
         return []
-    stand_in = held_now if isinstance(held_now, _Urandom) else _Urandom(held_now, name)
-    known = (stand_in, stand_in.original)
+    stand_in = found if isinstance(found, _Urandom) else _Urandom(found, name)  # after an interrupt amid the patches
     holders = [
         (module, held)
         for module in list(sys.modules.values())
         if type(module) is types.ModuleType and module.__name__ != os.name  # where `os` has it from
         for held in (name, f"_{name}")
-        if any(vars(module).get(held) is each for each in known)
+        if vars(module).get(held) is stand_in.original
     ]
     return [swap(module, held, lambda _: stand_in) for module, held in holders]
 
