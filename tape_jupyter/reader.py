@@ -37,13 +37,15 @@ TAIL = len("...\n")
 _TOP_LINE = re.compile(r"\n(?=[^ \n])")
 _TOP_KEY = re.compile(rf"\n({WORD}|{QUOTED}):")
 
-# One line: indentation, dashes, key, and a value in one of the forms whose group numbers follow.
-_LINE = re.compile(
-    rf'( *+)((?>(?:- )*))(?:({WORD}|{QUOTED}):(?: |(?=\n)))?'
-    rf'(?:"([^"\\\t\n]*+)"|({QUOTED})|({WORD})|(-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}+)(?=\n))'
-    r"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|(\|[-+]?+)|(\[[^]\[\n\"]*+\])|(\{\}))?\n"
-)  # fmt: skip
-_KEY_ONLY, _PLAIN, _ESCAPES, _BARE, _INT, _FLOAT, _LITERAL, _FLAT, _EMPTY = range(3, 12)
+# (?![0-9.eE]): whatever follows, nothing that would make it another number.
+_VALUE = (
+    rf'(?:"([^"\\\t\n]*+)"|({QUOTED})|({WORD})|(-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}+)(?![0-9.eE]))'
+    r"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|(\|[-+]?+)|(\[[^]\[\n\"]*+\])|(\{\}))"
+)
+LINE = re.compile(rf"( *+)((?>(?:- )*))(?:({WORD}|{QUOTED}):(?: |(?=\n)))?{_VALUE}?\n")
+_on_a_line = re.compile(_VALUE).fullmatch
+KEY_ONLY, PLAIN, ESCAPES, BARE, INT, FLOAT, LITERAL, FLAT, EMPTY = range(3, 12)
+"""One line: indentation, dashes, key, and a value in one of these forms, by the number of its group."""
 
 
 Line = tuple[int, int, str | None, int, Any]
@@ -139,7 +141,7 @@ class Reader:
             elif type(here) is list:
                 raise self.error(pos, f"the key {name[:40]} among list items: write `- {name[:40]}: ...`, or indent it")
 
-            if kind == _LITERAL:
+            if kind == LITERAL:
                 value, after = self.literal(after, end, column + 2, value)
             if name is None:
                 here.append(value)
@@ -149,7 +151,7 @@ class Reader:
                 if key in here:
                     raise self.error(pos, f"the key {key[:40]!r} a second time in one map: keep one of the two")
                 here[key] = value
-                pending = kind == _KEY_ONLY
+                pending = kind == KEY_ONLY
             pos = after
         if pending:
             raise self.error(end, no_value(key, column + 2))
@@ -157,14 +159,14 @@ class Reader:
 
     def line(self, pos: int, after: int) -> Line:
         """What the line text[pos:after] says. Short ones are remembered: records are alike, and say the same again."""
-        found = _LINE.match(self.text, pos, after)
+        found = LINE.match(self.text, pos, after)
         if found is None:
             raise self.error(pos, explain(self.text, pos))
-        name, kind = found[_KEY_ONLY], found.lastindex or 0
+        name, kind = found[KEY_ONLY], found.lastindex or 0
         told = None if name is None else self.key(pos, name)
-        value = None if kind in (0, _KEY_ONLY) else self.scalar(pos, kind, found[kind])
+        value = None if kind in (0, KEY_ONLY) else self.scalar(pos, kind, found[kind])
         line = (found.end(1) - pos, found.end(2) - pos, told, kind, value)
-        if after - pos <= _SHORT_LINE and kind not in (_FLAT, _EMPTY):
+        if after - pos <= _SHORT_LINE and kind not in (FLAT, EMPTY):
             if len(_lines) >= _LINES_KEPT:
                 _lines.clear()
             _lines[self.text[pos:after]] = line
@@ -192,19 +194,27 @@ class Reader:
 
     def scalar(self, pos: int, kind: int, raw: str) -> Any:
         """The value on a line; of a text block its style."""
-        if kind in (_PLAIN, _LITERAL):
+        if kind in (PLAIN, LITERAL):
             return raw
-        if kind == _BARE:
+        if kind == BARE:
             return self.constant(pos, raw) if raw.lower() in RESERVED else raw
-        if kind == _INT:
+        if kind == INT:
             return int(raw)
-        if kind == _ESCAPES:
+        if kind == ESCAPES:
             return self.unquote(pos, raw)
-        if kind == _FLOAT:
+        if kind == FLOAT:
             if len(raw) <= MAX_DIGITS and isfinite(number := float(raw)):
                 return number
             raise self.error(pos, BIG_NUMBER)
-        return {} if kind == _EMPTY else self.flat(pos, raw)
+        return {} if kind == EMPTY else self.flat(pos, raw)
+
+    def value(self, pos: int, raw: str) -> Any:
+        """The value that stands whole on a line as `raw`. Raises CassetteError where that is none of a line's own."""
+        found = _on_a_line(raw)
+        kind = KEY_ONLY + (found.lastindex or 0) if found else LITERAL
+        if found is None or kind == LITERAL:
+            raise self.error(pos, explain(self.text, pos))
+        return self.scalar(pos, kind, found[kind - KEY_ONLY])
 
     def flat(self, pos: int, raw: str) -> list[int | float]:
         # Before anything is converted: a million digits take Python a second. Sign, blank and brackets are no digits.
@@ -237,10 +247,15 @@ class Reader:
                 f"a text block's first line has exactly {column} spaces, then text: "
                 'a text that is empty or begins with a blank goes in double quotes, as "\\n  text"',
             )
-        body = body.replace("\n" + " " * column, "\n")
-        if style != "|+":
-            body = body.rstrip("\n")
-        return body if style == "|-" else body + "\n", stop.end()
+        return block(body, column, style), stop.end()
+
+
+def block(body: str, column: int, style: str) -> str:
+    """The text whose lines are those of `body`, indented by `column` but for the first."""
+    text = body.replace("\n" + " " * column, "\n")
+    if style != "|+":
+        text = text.rstrip("\n")
+    return text if style == "|-" else text + "\n"
 
 
 @lru_cache(MAX_DEPTH + 1)

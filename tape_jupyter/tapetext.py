@@ -27,6 +27,7 @@ from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
 
+from tape_jupyter import outlines
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.grammar import (
     LONG_LINE,
@@ -216,7 +217,7 @@ def top(text: str, name: str, *, first_line: int = 1, last: bool = False) -> Any
     """
     reader = Reader(text, first_line)
     where = reader.part(name, last=last)
-    return None if where is None else reader.read(*where)[name]
+    return None if where is None else (outlines.read if last else Reader.read)(reader, *where)[name]
 
 
 def head(text: str, before: str, *, first_line: int = 1) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
 
 def _needless(recorded: Mapping[str, str]) -> list[str]:
     """Google's other name, where one of the two is there already or was there while recording."""
-    for known in ({name for name in os.environ if LENT.get(name) != os.environ[name]}, recorded):
+    own = {name for name in GOOGLE if os.environ.get(name, LENT.get(name)) != LENT.get(name)}
+    for known in (own, recorded):
         here = [name for name in GOOGLE if name in known]
         if here:
             return [name for name in GOOGLE if name not in here]

@@ -90,8 +90,7 @@ def held() -> Chance | None:
     """The chance of the cell that this code belongs to; None where chance is real."""
     if SENDING.get():
         return None
-    settle()
-    origin = ORIGIN.get()
+    origin = settle()
     chance: Chance | None = getattr(origin.cell, "chance", None) if origin is not None else None
     return None if chance is None or chance.forked else chance
 

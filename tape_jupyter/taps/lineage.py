@@ -42,15 +42,17 @@ STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 """Threads that code of a taped cell started; a library may keep them for work of later cells."""
 
 
-def settle() -> None:
-    """Correct ORIGIN where a work item runs in a context copied from its submitter.
+def settle() -> Origin | None:
+    """Correct ORIGIN where a work item runs in a context copied from its submitter; gives what it is.
 
     `asyncio.to_thread` and LangChain's executors run each item in a copy of the submitter's context, which hides
     the item's own strand behind the submitter's. A tap calls this before it asks the tape.
     """
-    item = _running.strand
-    if item is not None and ORIGIN.get() is item.submitter:
-        ORIGIN.set(item.origin)
+    item, origin = _running.strand, ORIGIN.get()
+    if item is None or origin is not item.submitter:
+        return origin
+    ORIGIN.set(item.origin)
+    return item.origin
 
 
 class Strand:

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.outlines import Outline
+from tape_jupyter.reader import HEAD, TAIL, Reader
 from tape_jupyter.tapetext import emit, head, keys, parse, top
 from tests.timing import at_once
 
@@ -212,6 +214,32 @@ def test_a_broken_file_is_refused_in_words_or_means_the_same_to_any_yaml_reader(
             compared += 1
             assert repr(yaml.load(source, Core)) == repr(got), case.seed
     assert compared > COUNT * 0.003, "the edits are too wild to test anything"
+
+
+def test_an_outline_of_the_unbroken_file_reads_what_is_read_line_by_line_or_nothing():
+    fitted = 0
+    for case in each(0.05, "outline"):
+        written = emit(record(case.r))
+        for source in (written, mutated(case.r, written)):
+            got = reading(source)
+            found = outlined(written, source)
+            assert found is None or repr(found) == repr(got), case.seed
+            assert found is not None or source != written, case.seed
+            fitted += found is not None
+    assert fitted > COUNT * 0.05 * 1.02, "the edits are too wild to test anything"
+
+
+def outlined(drawn_from, source):
+    """What the outline of one text makes of another: as tapetext.top has it, characters looked at first."""
+    model = Reader(drawn_from, 1)
+    try:
+        reader = Reader(source, 1)
+        span = HEAD, len(reader.text) - TAIL
+        reader.check_characters(*span)
+    except CassetteError:
+        return None
+    drawn = Outline(model, HEAD, len(model.text) - TAIL)
+    return at_once(lambda: drawn.read(reader, *span), LIMIT)
 
 
 def test_bytes_of_any_value_are_refused_in_words():
