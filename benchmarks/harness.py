@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -174,8 +175,17 @@ def record(path: Path, count: int) -> None:
         ask(client(respond), range(count))
 
 
+def record_elsewhere(path: Path, count: int) -> None:
+    """The same in a process of its own, as people do: what recording leaves behind in a heap no replay meets."""
+    subprocess.run([sys.executable, __file__, str(path), str(count)], check=True)
+
+
 def forget(path: Path) -> None:
     """As in a new process: what the deck knows of the cassette is dropped."""
     from tape_jupyter.notebook import deck
 
     deck.get().forget(path)
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]), int(sys.argv[2]))
