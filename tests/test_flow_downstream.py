@@ -23,14 +23,9 @@ CASES = Path(__file__).parent / "flow_cases"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each case runs in a forked process")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def prepared():
-    flow_score.prepare()
-
-
 @pytest.mark.parametrize(("file", "every"), [("public.json", 1), ("hidden_state.json", EVERY)])
 def test_no_cell_that_depends_is_missed_and_four_of_five_that_are_told_depend(file, every):
-    rows, failures = flow_score.score(json.loads((CASES / file).read_text())[::every])
+    rows, failures = flow_score.score_elsewhere(json.loads((CASES / file).read_text())[::every])
     missed = {name: sorted(cells) for name, _, cells, *_ in rows if cells}
     assert not failures
     assert not missed
@@ -38,7 +33,7 @@ def test_no_cell_that_depends_is_missed_and_four_of_five_that_are_told_depend(fi
 
 
 def test_no_cell_is_missed_where_objects_are_at_two_places_though_neighbours_are_taken_in():
-    rows, failures = flow_score.score(json.loads((CASES / "shared_objects.json").read_text()))
+    rows, failures = flow_score.score_elsewhere(json.loads((CASES / "shared_objects.json").read_text()))
     assert not failures
     assert not {name: sorted(cells) for name, _, cells, *_ in rows if cells}
     assert flow_score.sums(rows)[1] >= 0.65
