@@ -8,15 +8,15 @@ there. Whatever no outline fits is read line by line, which also says what is wr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.reader import KEY_ONLY, LINE, LITERAL, Reader, block
 
 _KEPT = 8  # outlines: as many sorts of replies as a program has
 _LONGEST = 64 * 1024  # characters of a part that is worth it
-_MOST = 200  # lines of one
+_LARGEST = 8_000  # characters of a pattern, which take 10 ms to compile: longer keys than calls have
 _DRAWN_AFTER = 16  # parts that none fitted, and twice as many each time: drawing one takes as long as reading some
 
 _VALUE, _MAP, _LIST, _BLOCK = range(4)
@@ -38,15 +38,21 @@ def _remember(raw: str, value: Any) -> None:
 
 
 class Outline:
-    """What a part of a record looks like, its values left out: text[pos:end] of `reader`, which has read it."""
+    """What a part of a record looks like, its values left out."""
 
     __slots__ = ("_fits", "_steps")
 
-    def __init__(self, reader: Reader, pos: int, end: int) -> None:
+    def __init__(self, pattern: str, steps: Sequence[Step]) -> None:
+        self._fits = re.compile(pattern).fullmatch
+        self._steps = steps
+
+    @classmethod
+    def of(cls, reader: Reader, pos: int, end: int) -> Self | None:
+        """The outline of text[pos:end], which the reader has read; None where it would be too large."""
         drawn = _Drawing(reader)
         drawn.lines(pos, end)
-        self._fits = re.compile("".join(drawn.patterns)).fullmatch
-        self._steps = drawn.steps
+        pattern = "".join(drawn.patterns)
+        return cls(pattern, drawn.steps) if len(pattern) <= _LARGEST else None
 
     def read(self, reader: Reader, pos: int, end: int) -> dict[str, Any] | None:
         """The map whose lines are text[pos:end]; None where they are others, or hold what has to be refused.
@@ -166,9 +172,10 @@ class Outlines:
                 return value
         value = reader.read(pos, end)
         self._missed += 1
-        if self._missed >= self._next and reader.text.count("\n", pos, end) <= _MOST:
+        if self._missed >= self._next:
             self._missed, self._next = 0, 2 * self._next
-            self._keep(Outline(reader, pos, end))
+            if (drawn := Outline.of(reader, pos, end)) is not None:
+                self._keep(drawn)
         return value
 
     def _keep(self, outline: Outline) -> None:

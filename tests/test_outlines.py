@@ -30,7 +30,7 @@ def spans(reader):
 
 def outline(record):
     reader = reading(record)
-    return Outline(reader, *spans(reader))
+    return Outline.of(reader, *spans(reader))
 
 
 @pytest.mark.parametrize("text", ["North\nfell 31 %\n", "no\n\n  indented\nlast", "x\n" * 500, "a\nb\n\n\n", "a" * 200])
@@ -96,6 +96,15 @@ def test_records_of_many_sorts_are_read_as_they_are_and_few_outlines_are_kept():
         reader = reading(record)
         assert repr(kept.read(reader, *spans(reader))) == repr(record)
     assert 1 <= len(kept._kept) <= outlines._KEPT
+
+
+def test_what_would_take_long_to_draw_is_read_line_by_line():
+    kept = Outlines()
+    for number in range(100):
+        record = {f"{place} {'#' * 900}": number for place in range(30)}
+        reader = reading(record)
+        assert kept.read(reader, *spans(reader)) == record
+    assert kept._kept == ()
 
 
 def test_what_was_read_shares_nothing_with_what_is_read_next():

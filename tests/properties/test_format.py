@@ -222,23 +222,27 @@ def test_an_outline_of_the_unbroken_file_reads_what_is_read_line_by_line_or_noth
         written = emit(record(case.r))
         for source in (written, mutated(case.r, written)):
             got = reading(source)
-            found = outlined(written, source)
+            drawn = outline(written)
+            found = drawn and outlined(drawn, source)
             assert found is None or repr(found) == repr(got), case.seed
-            assert found is not None or source != written, case.seed
+            assert found is not None or source != written or drawn is None, case.seed
             fitted += found is not None
     assert fitted > COUNT * 0.05 * 1.02, "the edits are too wild to test anything"
 
 
-def outlined(drawn_from, source):
-    """What the outline of one text makes of another: as tapetext.top has it, characters looked at first."""
-    model = Reader(drawn_from, 1)
+def outline(source):
+    model = Reader(source, 1)
+    return Outline.of(model, HEAD, len(model.text) - TAIL)
+
+
+def outlined(drawn, source):
+    """What an outline makes of a text: as tapetext.top has it, characters looked at first."""
     try:
         reader = Reader(source, 1)
         span = HEAD, len(reader.text) - TAIL
         reader.check_characters(*span)
     except CassetteError:
         return None
-    drawn = Outline(model, HEAD, len(model.text) - TAIL)
     return at_once(lambda: drawn.read(reader, *span), LIMIT)
 
 
