@@ -23,8 +23,6 @@ from harness import (
 import tape_jupyter as tape
 
 BAR = 1.3
-
-
 STRETCH = 1_000  # calls of one round: of the long cassette another stretch each, so that none is met a second time
 
 

@@ -9,12 +9,11 @@ secret any more.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
-
-from tape_jupyter.origin import generation
 
 SEED = 32
 """Bytes of a seed."""
@@ -38,11 +37,11 @@ class Chance:
         self.bodies: list[Any] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
-        self._generation = generation()
+        self._pid = os.getpid()
 
     @property
     def forked(self) -> bool:
-        return generation() != self._generation
+        return os.getpid() != self._pid
 
     def draw(self, count: int, drawer: str, strand: str) -> bytes:
         """The next `count` bytes of `drawer` on this strand."""

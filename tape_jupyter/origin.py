@@ -7,7 +7,6 @@ context-local, but no rule hangs on them alone: a thread without an origin belon
 from __future__ import annotations
 
 import itertools
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -34,18 +33,6 @@ class Origin:
             return Origin(self.cell, f"{self.lineage}~")
         number = f"{sort}{next(self._numbers[sort])}"
         return Origin(self.cell, f"{self.lineage}.{number}" if self.lineage else number)
-
-
-_forks: list[None] = []
-if hasattr(os, "register_at_fork"):  # Windows has none, and no forks
-    os.register_at_fork(after_in_child=lambda: _forks.append(None))
-
-
-def generation() -> int:
-    """0 in the process that imported this, one more in each that was forked from it. Each reading of the clock asks;
-    the system's own answer (getpid) would take longer than the rest.
-    """
-    return len(_forks)
 
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("tape_origin", default=None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.reader import KEY_ONLY, LINE, LITERAL, Reader, block
+from tape_jupyter.reader import KEY_ONLY, LINE, LITERAL, Reader, block, remember
 
 _KEPT = 8  # outlines: as many sorts of replies as a program has
 _LONGEST = 64 * 1024  # characters of a part that is worth it
@@ -26,15 +26,9 @@ _ANY_LINES = r"(\|[-+]?+)\n{0}([^ \t\n][^\n]*+\n(?>(?:(?:{0}[^\n]*+)?\n)*))"  # 
 Step = tuple[int, str | None, int, int]
 """What is put where: number of a map or list, key in it (None: a list's next item), form, a text block's column."""
 
-_SHORT, _VALUES_KEPT = 40, 4096
+_SHORT = 40  # characters of a value that is remembered
 _values: dict[str, Any] = {}
 _NEW = object()
-
-
-def _remember(raw: str, value: Any) -> None:
-    if len(_values) >= _VALUES_KEPT:
-        _values.clear()
-    _values[raw] = value
 
 
 class Outline:
@@ -55,14 +49,12 @@ class Outline:
         return cls(pattern, drawn.steps) if len(pattern) <= _LARGEST else None
 
     def read(self, reader: Reader, pos: int, end: int) -> dict[str, Any] | None:
-        """The map whose lines are text[pos:end]; None where they are others, or hold what has to be refused.
-
-        Of characters that must not stand as they are nothing is seen here (Reader.check_characters).
-        """
+        """The map whose lines are text[pos:end]; None where they are others, or hold what has to be refused."""
         found = self._fits(reader.text, pos, end)
         if found is None:
             return None
         try:
+            reader.check_characters(pos, end)
             return self._made(reader, pos, iter(found.groups()))
         except CassetteError:
             return None
@@ -79,7 +71,7 @@ class Outline:
                 if value is _NEW:
                     value = reader.value(pos, raw)
                     if len(raw) <= _SHORT and raw[0] not in "[{":
-                        _remember(raw, value)
+                        remember(_values, raw, value)
             elif form == _BLOCK:
                 style, lines = next(values), next(values)
                 value = block(lines[:-1], column, style)
@@ -163,7 +155,6 @@ class Outlines:
         """The map whose lines are text[pos:end]. Raises CassetteError as Reader.read does."""
         if end - pos > _LONGEST:
             return reader.read(pos, end)
-        reader.check_characters(pos, end)
         for outline in self._kept:
             value = outline.read(reader, pos, end)
             if value is not None:

@@ -132,7 +132,7 @@ class Player:
         self._matching, self._runs = matching, runs
         self._lock = threading.RLock()
         self._executions: Counter[tuple[str, str]] = Counter()
-        self._served: dict[tuple[str, str], int] = {}
+        self._served: Counter[tuple[str, str]] = Counter()
         self._read: Sequence[Mapping[str, Any]] = ()
         self._seen, self._version = 0, 0
         self._state = Current()
@@ -262,7 +262,7 @@ class Player:
             if name in execution.served:
                 return False
             execution.served.add(name)
-            self._served[name] = self._served.get(name, 0) + 1
+            self._served[name] += 1
             return True
 
     def times(self, execution: Execution, key: str) -> int:
@@ -299,7 +299,7 @@ class Player:
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted((c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)):
             near = own.get(call.run, 2)
-            tiers.setdefault((near, self._served.get((call.run, call.id), 0) if near else 0), []).append(call)
+            tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(call)
         return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
 
     def _own_runs(self, execution: Execution) -> dict[str, int]:

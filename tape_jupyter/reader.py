@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from json import JSONDecoder
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.grammar import (
@@ -30,6 +30,8 @@ from tape_jupyter.grammar import (
     flawed,
     no_value,
 )
+
+T = TypeVar("T")
 
 HEAD = len("---\n")
 TAIL = len("...\n")
@@ -51,7 +53,8 @@ KEY_ONLY, PLAIN, ESCAPES, BARE, INT, FLOAT, LITERAL, FLAT, EMPTY = range(3, 12)
 Line = tuple[int, int, str | None, int, Any]
 """A line as it is read: its columns before and after the dashes, its key, the kind of its value, the value."""
 
-_SHORT_LINE, _LINES_KEPT = 72, 4096  # a line with a digest is longer, and the only one of its kind
+_SHORT_LINE = 72  # a line with a digest is longer, and the only one of its kind
+_REMEMBERED = 4096
 _lines: dict[str, Line] = {}
 
 
@@ -167,9 +170,7 @@ class Reader:
         value = None if kind in (0, KEY_ONLY) else self.scalar(pos, kind, found[kind])
         line = (found.end(1) - pos, found.end(2) - pos, told, kind, value)
         if after - pos <= _SHORT_LINE and kind not in (FLAT, EMPTY):
-            if len(_lines) >= _LINES_KEPT:
-                _lines.clear()
-            _lines[self.text[pos:after]] = line
+            remember(_lines, self.text[pos:after], line)
         return line
 
     def check_characters(self, pos: int, end: int) -> None:
@@ -248,6 +249,13 @@ class Reader:
                 'a text that is empty or begins with a blank goes in double quotes, as "\\n  text"',
             )
         return block(body, column, style), stop.end()
+
+
+def remember(known: dict[str, T], raw: str, told: T) -> None:
+    """Records are alike and say the same again: keep what a text means, of so many texts."""
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[raw] = told
 
 
 def block(body: str, column: int, style: str) -> str:

@@ -6,6 +6,7 @@ The only rule of its own is fail closed: in replay, what is not played is refuse
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,7 @@ from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, require_key
 from tape_jupyter.notebook.taped import Cell, Stepping
-from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin, generation
+from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
@@ -71,7 +72,7 @@ class Boundary:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self._generation = generation()
+        self._pid = os.getpid()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -91,7 +92,7 @@ class Boundary:
         cell = origin.cell if origin is not None else self.desk.active
         if not isinstance(cell, Cell):
             return self._outside(call)
-        if generation() != self._generation:
+        if os.getpid() != self._pid:
             return self._forked(cell, call)
         self.desk.calling()
         try:

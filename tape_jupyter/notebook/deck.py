@@ -250,7 +250,7 @@ class Deck:
         self._hook()
         if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
-        cell.kit, cell.tags = {} if cell.replaying else kit.collect_fast(), self.tags.start()
+        cell.kit, cell.tags = kit.collect_fast(), self.tags.start()
         cell.changed = self.changed
         self._cells.append(cell)
         self._set_guard()
@@ -311,7 +311,7 @@ class Deck:
         """Commit the run's record before its first call goes out. Raises CassetteError."""
         if cell.cassette is None:
             return
-        record = {**self._run_record(cell), "kit": cell.kit or kit.collect_fast()}
+        record = {**self._run_record(cell), "kit": cell.kit}
         header = {
             "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
             "cassette": cell.ask.name,

@@ -28,7 +28,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter.origin import generation
 from tape_jupyter.pins.quiet import Quiet
 from tape_jupyter.pins.readings import Notes, Readings
 from tape_jupyter.pins.schedule import Due, Order, Schedule
@@ -84,7 +83,7 @@ class TapeClock:
         earlier: Iterable[threading.Thread] = (),
     ) -> None:
         self.base, self.notes, self.sleeps, self.jumps = base, notes, sleeps, jumps
-        self.closed, self.generation = False, generation()
+        self.closed, self.pid = False, os.getpid()
         self.threads: set[threading.Thread] = {threading.current_thread()}
         self.starting: list[Any] = []
         self.earlier = [thread for thread in earlier if thread.is_alive()]

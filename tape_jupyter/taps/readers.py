@@ -7,11 +7,12 @@ event loops, locks and pools, and what we do ourselves. Message headers of a ker
 
 from __future__ import annotations
 
+import os
 import sys
 from types import FrameType
 from typing import Any
 
-from tape_jupyter.origin import ORIGIN, SENDING, Origin, generation
+from tape_jupyter.origin import ORIGIN, SENDING, Origin
 from tape_jupyter.taps.lineage import settle
 
 PLUMBING = frozenset({
@@ -48,7 +49,7 @@ def clock_here() -> Any | None:
 def _clock_of(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
     clock = getattr(origin.cell, "clock", None)
-    return None if clock is None or clock.generation != generation() else clock
+    return None if clock is None or clock.pid != os.getpid() else clock
 
 
 def module_of(depth: int) -> Any:
