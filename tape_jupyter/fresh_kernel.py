@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,8 @@ LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 PROBE = "__import__('tape_jupyter.notebook.deck', fromlist=['get']).get().session_mode"
 READY = 120
 """Seconds that a kernel gets to start, and then to say whether it tapes: a busy machine takes long to import."""
+STARTS = 3
+"""Times that a kernel is started one of whose ports another program took between its choice and its use."""
 SILENCE = 60.0
 """Seconds without a heartbeat after which a kernel that runs has stopped. It beats whatever a cell computes."""
 PARTING = 4.0
@@ -73,7 +76,6 @@ def kernel(
     """
     client = Watched(
         notebook,
-        km=_manager(python) if python else None,
         timeout=timeout,
         startup_timeout=READY,
         record_timing=False,
@@ -86,7 +88,7 @@ def kernel(
     whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        _start(client, path, whole)
+        _start(client, path, whole, python)
         _require_taping(client, mode)
         yield client
     except KeyboardInterrupt:
@@ -104,18 +106,37 @@ def _quiet() -> logging.Logger:
     return log
 
 
-def _start(client: NotebookClient, path: Path, env: Mapping[str, str]) -> None:
-    try:
-        if client.km is None:
-            client.km = client.create_kernel_manager()
-        client.start_new_kernel(env=dict(env), stdin=subprocess.DEVNULL)
-        client.start_new_kernel_client()
-    except NoSuchKernel as error:
-        raise TapeUsageError(f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list)") from error
-    except (RuntimeError, OSError) as error:
-        raise TapeUsageError(
-            f"{path}: its kernel ({client.kernel_name or 'default'}) did not start: {error}. Nothing was run"
-        ) from error
+def _start(client: NotebookClient, path: Path, env: Mapping[str, str], python: str | None) -> None:
+    for left in reversed(range(STARTS)):
+        ports: list[int] = []
+        try:
+            client.km = _manager(python) if python else client.create_kernel_manager()
+            client.start_new_kernel(env=dict(env), stdin=subprocess.DEVNULL)
+            ports = client.km.ports  # once it has died they are forgotten
+            client.start_new_kernel_client()
+        except NoSuchKernel as error:
+            raise TapeUsageError(
+                f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list)"
+            ) from error
+        except (RuntimeError, OSError) as error:
+            if left and _taken(ports):
+                continue
+            raise TapeUsageError(
+                f"{path}: its kernel ({client.kernel_name or 'default'}) did not start: {error}. Nothing was run"
+            ) from error
+        return
+
+
+def _taken(ports: Iterable[int]) -> bool:
+    """Whether somebody listens on one of these, now that their kernel is gone."""
+    for port in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name == "posix")
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                return True
+    return False
 
 
 def _interrupt(client: NotebookClient) -> None:

@@ -8,17 +8,19 @@ Every one starts from `clean_env`: no keys, no proxies, no TAPE_ or session vari
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,22 @@ def _plain(output: Mapping[str, Any]) -> str:
     return "".join(text) if isinstance(text, list) else text
 
 
+_blocks = itertools.count(os.getpid())
+
+
+def _ports() -> dict[str, int]:
+    """Five free ports that no system hands out to who asks for any: those it may give to a test's server in the second
+    between the choice and the kernel's start. Each process begins at a place of its own.
+    """
+    for block in _blocks:
+        first = 12_000 + block % 4_000 * 5
+        with ExitStack() as held, suppress(OSError):
+            for port in range(first, first + 5):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return {f"{name}_port": first + n for n, name in enumerate(("shell", "iopub", "stdin", "hb", "control"))}
+    raise AssertionError("count() has no end")
+
+
 class Kernel:
     """One real ipykernel, in a process of its own, started in `cwd`. A context manager."""
 
@@ -119,7 +137,7 @@ class Kernel:
 
         self.cwd = cwd
         self._env = clean_env(cwd, env)
-        self._manager = KernelManager(kernel_name="python3")
+        self._manager = KernelManager(kernel_name="python3", cache_ports=False, **_ports())
         self._start()
 
     def _start(self) -> None:

@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import nbformat
 import pytest
+from jupyter_client.connect import LocalPortCache
 
 from tape_jupyter import fresh_kernel, headless
 from tape_jupyter.errors import TapeUsageError
@@ -49,6 +51,28 @@ def test_a_kernel_that_dies_while_it_starts_is_one_line(tmp_path):
     said = [line for line in done.stderr.splitlines() if line.strip()]
     assert done.returncode == 2 and len(said) == 1, done.stderr
     assert "its kernel (broken) did not start: Kernel died" in said[0] and "Nothing was run" in said[0]
+
+
+def test_a_kernel_whose_port_another_program_took_is_started_again(tmp_path, monkeypatch):
+    find = LocalPortCache.find_available_port
+    asked = []
+
+    def race(self, ip):
+        asked.append(ip)
+        return held.getsockname()[1] if len(asked) == 1 else find(self, ip)
+
+    monkeypatch.setattr(LocalPortCache, "find_available_port", race)
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        assert statuses(notebook(tmp_path / "n.ipynb", "print(1)")) == [("ok",)]
+    assert len(asked) == 10, "five ports of each of two kernels"
+
+
+def test_a_kernel_none_of_whose_ports_is_ever_free_is_one_line(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        taken = held.getsockname()[1]
+        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *_: taken)
+        with pytest.raises(TapeUsageError, match="did not start: Kernel died"):
+            headless.record(notebook(tmp_path / "n.ipynb", "print(1)"), nobody, nobody)
 
 
 def test_a_kernel_that_never_says_that_it_is_there_is_not_waited_for(tmp_path, monkeypatch):
