@@ -56,11 +56,12 @@ class Book(Index):
 
     def _let_go(self) -> None:
         self._histories.clear()
+        self._ahead.forget()
+        self._kept, self._room = {}, _KEPT
 
     def _forget(self) -> None:
         super()._forget()
-        self._ahead.forget()
-        self._kept, self._room = {}, _KEPT
+        self._let_go()
 
     def head(self, entry: Entry) -> dict[str, Any]:
         try:

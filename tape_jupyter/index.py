@@ -29,10 +29,11 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-\d{1,9})?")
 _HEAD = re.compile(rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n')
 _CALL = re.compile(
     rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
-    rb'(?:exact: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?'
-    rb'(?:lineage: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
-    rb'(?:kind: (?:tool|retrieval)\r?\nname: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n)?'
+    rb'(?:exact: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?(?!exact:)'
+    rb'(?:lineage: (?:"([^"\\]*)"|([^"|\r\n][^"\r\n]*))\r?\n)?(?!lineage:)'
+    rb'(?:kind: (?:tool|retrieval)\r?\nname: (?:"([^"\\]*)"|([^"|\r\n][^"\r\n]*))\r?\n)?(?!kind: (?:tool|retrieval)\b)'
 )
+"""A call's first lines as they usually are. One with a long name or lineage, which stands below its key, is parsed."""
 
 
 class Index(Holder):
@@ -224,6 +225,8 @@ class Index(Holder):
                     CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)", line=2), span.offset
                 )
             self._add_call(Entry(self, span[:2], names), str(record.get("exact", "")))  # type: ignore[arg-type]  # four
+            if record.get("kind") in ("tool", "retrieval"):
+                self.tools[str(record.get("name", ""))] = None
         elif kind == "more":
             self._add_more(record, span)
         elif kind == "override":

@@ -142,12 +142,18 @@ def _canonical_url(clean: str) -> str:
         parts = urlsplit(clean)
     except ValueError:  # a record edited by hand; no client sends such a URL
         return clean
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
     gone = _volatile({name.lower() for name, _ in query}, parts.netloc)
     kept = [(name, value) for name, value in query if name.lower() not in gone and not value.startswith("<secret:")]
     kept.sort(key=itemgetter(0))  # repeated keys keep their order
     host = parts.netloc.rpartition("@")[2].lower()
-    return f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + urlencode(kept, quote_via=quote) if kept else "")
+    return f"{parts.scheme}://{host}{parts.path or '/'}" + (
+        "?" + urlencode(kept, quote_via=quote, errors=_BYTES) if kept else ""
+    )
+
+
+_BYTES = "surrogateescape"
+"""A query may be spelled in whatever bytes: unlike ones stay unlike."""
 
 
 def _volatile(names: set[str], host: str) -> set[str]:

@@ -39,8 +39,9 @@ def _from_0(records: Records) -> Records:
         if references(request):
             raise CassetteError("a cassette of format 0 with references cannot be read; record it again")
         match = match_key(request_of(request), Secrets())
-        seen[match] += 1
-        name = match[:8] if seen[match] == 1 else f"{match[:8]}-{seen[match]}"
+        name = match[:8]
+        seen[name] += 1
+        name = name if seen[name] == 1 else f"{name}-{seen[name]}"
         head = {"call": name, "run": run, "match": match, "kind": "model"}
         out.append({**head, "request": request, "response": response})
     return out

@@ -11,15 +11,19 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import itertools
 import json
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tape_jupyter import spellings
+from tape_jupyter.bodies import folding
+from tape_jupyter.bodies.streams import lines_of_base64
 from tape_jupyter.calls import Headers, Request
 from tape_jupyter.errors import TapeUsageError
 
@@ -75,7 +79,7 @@ _QUERY = frozenset(
 _QUERY_IF_STRONG = frozenset({"key", "token", "signature", "password", "secret", "auth", "jwt"})
 
 _OBVIOUS = re.compile(
-    r"(?:your|my|the|some|a)[-_ ].*|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed|not[-_]?required"
+    r"(?:your|my|the|some|a)[-_ ][a-z_ -]*\d?|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed|not[-_]?required"
     r"|redacted|<[^<>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
     r"|secret|password|api[-_]?key|token|true|false|default|local|anonymous|bearer)[-_]?(?:key|token)?|(.)\1*|\d{1,12}",
     re.IGNORECASE | re.DOTALL,
@@ -83,6 +87,8 @@ _OBVIOUS = re.compile(
 _MARKER = re.compile(r"<secret:[\w.\-]+>")
 _REDACTED = re.compile(r"redacted-[a-z0-9-]+-\d+")
 """What an exported session has in a secret's place (bundle/redaction.py): a field masks it as it masked the secret."""
+_PATH = re.compile(r"~?/(?:[A-Z]?[a-z]{2,11}/|.*\.[a-z]{1,8}$)|~$|~/|/$", re.DOTALL)
+"""Of values of variables that are named like keys, those that say where one lies. A key may begin with a slash."""
 _FIRST = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MISTRAL_API_KEY")
 
 
@@ -183,7 +189,7 @@ class Secrets:
             value = environ[name]
             if "://" in value:
                 self._learn(1, name, _password_of(value))
-            if names_a_secret(name) and not value.startswith(("/", "~")):
+            if names_a_secret(name) and not _PATH.match(value):
                 self._learn(1, name, value, obvious=value == placeholder(name))
                 self._learn_parts(name, value)
 
@@ -311,6 +317,8 @@ class Secrets:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         if _holds_a_field(data) or self._current().hits(data):
             return True
+        if b"base64: " in data and any(map(self.suspicious, _binary(data))):
+            return True
         if not self._patterns:
             return False
         plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
@@ -332,7 +340,7 @@ class Secrets:
         """Dicts, lists, tuples and texts walked; the very same object comes back where nothing was found.
 
         Fields are masked by name only where they hold a text: counts of tokens and schemas of properties stay.
-        The text of a key `base64` stays base64, scrubbed inside.
+        Bytes that stand as base64 stay so, scrubbed inside. Keys that become equal are numbered.
         """
         if isinstance(value, str):
             return self.scrub(value)
@@ -345,17 +353,26 @@ class Secrets:
         return value, False
 
     def _scrub_mapping(self, value: Mapping[Any, Any]) -> tuple[Any, bool]:
+        value, changed = self._scrub_column(value) if "at" in value else (value, False)
         clean: dict[Any, Any] = {}
-        changed = False
         for key, item in value.items():
             kept, key_changed = self.scrub(key) if isinstance(key, str) else (key, False)
+            kept = _numbered(kept, clean) if key_changed else kept
             clean[kept], item_changed = self._scrub_field(key, item)
             changed = changed or item_changed or key_changed
         return (clean, True) if changed else (value, False)
 
+    def _scrub_column(self, column: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], bool]:
+        """A leaf of a folded stream: each piece's text by the name of its field, which stands in `at`."""
+        texts = folding.texts_of(dict(column))
+        done = [self._scrub_field(column["at"].rpartition(".")[2], text) for text in texts]
+        if not any(changed for _, changed in done):  # one that is cut in pieces is found in the joined text
+            return column, False
+        return folding.with_texts(dict(column), [text for text, _ in done]), True
+
     def _scrub_field(self, key: Any, item: Any) -> tuple[Any, bool]:
         if isinstance(item, str) and isinstance(key, str):
-            if key == "base64":
+            if key in _BINARY:
                 return self._scrub_base64(item)
             if _masked(key, item):
                 known = self._known.get(item.strip())
@@ -367,11 +384,14 @@ class Secrets:
 
     def _scrub_base64(self, item: str) -> tuple[str, bool]:
         try:
-            inside = base64.b64decode(item, validate=True).decode("latin-1")
+            inside = base64.b64decode(item.replace("\n", ""), validate=True).decode("latin-1")
         except ValueError:
             return self.scrub(item)
         clean, changed = self.scrub(inside)
-        return (base64.b64encode(clean.encode("latin-1", "replace")).decode(), True) if changed else (item, False)
+        if not changed:
+            return item, False
+        lines = lines_of_base64(clean.encode("latin-1", "replace"))
+        return lines if "\n" in item else lines.replace("\n", ""), True
 
     def scrub_url(self, url: str) -> str:
         """The URL with its user part and the values of secret query keys replaced by markers."""
@@ -419,6 +439,24 @@ def _holds_a_field(data: bytes) -> bool:
             return True
         at = data.find(b"oken", at + 4)
     return any(start + b"oken" in data for start in _TOKENS)
+
+
+_BINARY = frozenset({"base64", "got", "sent"})
+"""Keys of a record whose text may be bytes in base64."""
+_IN_RECORD = re.compile(rb'\bbase64: (?:\|-?\r?\n)?((?: *"?[A-Za-z0-9+/]{4,}={0,2}"?\r?\n)+)')
+
+
+def _binary(record: bytes) -> Iterator[bytes]:
+    """What stands in a record as base64, as the bytes that it is: there in lines that cut a secret in two."""
+    for found in _IN_RECORD.finditer(record):
+        with suppress(ValueError):
+            yield base64.b64decode(b"".join(found[1].replace(b'"', b"").split()), validate=True)
+
+
+def _numbered(key: str, taken: Mapping[Any, Any]) -> str:
+    """The key, or where it is taken with the first number that makes it another: `<secret:email>`, `<secret:email>-2`."""
+    names = itertools.chain((key,), (f"{key}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def _strong(value: str) -> bool:

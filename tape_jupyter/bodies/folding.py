@@ -365,8 +365,27 @@ def _leaves(column: Entry, spelling: Dialect, times: int) -> list[str]:
         if type(first) is not int:
             raise CassetteError("count is the first number")
         return list(map(str, range(first, first + times)))
-    parts = _beginnings(column["text"], column["upto"]) if "upto" in column else recut(column["text"], column["cuts"])
-    return [spelling.string(part) for part in parts]
+    return [spelling.string(part) for part in _texts(column)]
+
+
+def texts_of(column: Entry) -> list[str]:
+    """The texts that a column stands for, one for each piece; [] for numbers, and for a mapping that is no column."""
+    if not isinstance(column.get("at"), str) or not {"cuts", "upto"} & column.keys():
+        return []
+    try:
+        return _texts(column)
+    except (CassetteError, LookupError, TypeError):
+        return []
+
+
+def with_texts(column: Entry, texts: list[str]) -> Entry:
+    """The same column with these texts instead."""
+    rest = {key: told for key, told in column.items() if key not in ("text", "cuts", "upto")}
+    return {**rest, "text": "".join(texts), "cuts": [len(text) for text in texts]}
+
+
+def _texts(column: Entry) -> list[str]:
+    return _beginnings(column["text"], column["upto"]) if "upto" in column else recut(column["text"], column["cuts"])
 
 
 def recut(text: str, cuts: list[int]) -> list[str]:

@@ -203,7 +203,7 @@ class Thawer:
         values: dict[str, Any] = {}
         self._built.append((at, values))
         for key, value in structure.items():
-            if type(key) is not str or key[:1] == "<":
+            if type(key) is not str or (key[:1] == "<" and not key.startswith("<secret:")):
                 raise CassetteError(f"{show(at)}: {key!r} is not a key of a frozen dict; write it as items")
             values[key] = self.thaw(value, (at, key))
         return values

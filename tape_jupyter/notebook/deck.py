@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from tape_jupyter import __version__, kit, takes, taps
 from tape_jupyter.airgap import Guard, Policy, Sighting
+from tape_jupyter.calls import FunctionCall
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.flow.tracker import Tracker
@@ -465,5 +466,7 @@ def _ignoring(cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ..
     """Recorded calls by a match key without the ignored paths: every request is read, once for the cell."""
     found: dict[str, list[Any]] = {}
     for entry in cassette.calls:
-        found.setdefault(match_key(entry.request(), secrets, ignore), []).append(entry)
+        call = entry.request()
+        key = entry.match if isinstance(call, FunctionCall) else match_key(call, secrets, ignore)  # arguments all count
+        found.setdefault(key, []).append(entry)
     return lambda key: found.get(key, ())

@@ -287,11 +287,12 @@ class Cell:
         return self.mode == "replay"
 
     def next_name(self, match: str) -> str:
-        """The id of a call that begins now: 8 hex of its match key, -2, -3 for repeats."""
+        """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin alike."""
+        name = match[:8]
         with self.lock:
-            self.names[match] += 1
-            count = self.names[match]
-        return match[:8] if count == 1 else f"{match[:8]}-{count}"
+            self.names[name] += 1
+            count = self.names[name]
+        return name if count == 1 else f"{name}-{count}"
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
