@@ -65,11 +65,14 @@ class Book(Index):
 
     def head(self, entry: Entry) -> dict[str, Any]:
         try:
-            if not isinstance(entry, Overridden):
-                return tapetext.head(self.text(entry.offset, entry.length), "request")
-            own = tapetext.head(self.text(entry.offset, entry.length), "response")
+            overridden = isinstance(entry, Overridden)
+            own = tapetext.head(self.text(entry.offset, entry.length), "response" if overridden else "request")
+            if not isinstance(own.get("seconds", 0), int | float):
+                raise CassetteError(f"`seconds` is a number, not {own['seconds']!r:.80}", line=2)  # noqa: TRY301 - told like a record that cannot be parsed
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
+        if not isinstance(entry, Overridden):
+            return own
         recorded = {key: told for key, told in entry.recorded.head().items() if key != "failed"}
         return recorded | {key: told for key, told in own.items() if key not in ("override", "run")}
 

@@ -212,6 +212,8 @@ class Index(Holder):
         """The slow way: any record but a call in its usual shape."""
         record = self._parse(span.offset, span.length)
         kind = next(iter(record))
+        if reason := _of_a_wrong_kind(record):
+            raise self.at(CassetteError(reason, line=2), span.offset)
         if kind == "run":
             self._add_run(record)
         elif kind == "kit":
@@ -351,6 +353,20 @@ class Index(Holder):
 
     def line(self, offset: int) -> int:
         return self._memory.count(b"\n", 0, offset) + 1 if self._memory is not None else self._journal.line(offset)
+
+
+def _of_a_wrong_kind(record: Mapping[str, Any]) -> str:
+    """What is wrong with the values of a run or its end, as a hand may leave them; "" where nothing is."""
+    paths = record.get("ignore", [])
+    if "run" in record and not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
+        return "`ignore` lists JSON paths, each on its line: `- $.metadata.ts`"
+    if "end" in record and not isinstance(record.get("outcome", ""), str):
+        return "`outcome` is a word: ok, raised or interrupted"
+    if "end" in record and not isinstance(record.get("alike", []), list):
+        return "`alike` lists call ids, each on its line"
+    if "run" in record and not isinstance(record.get("at", ""), str):
+        return "`at` is a moment, like 2026-03-01T12:00:00.000Z"
+    return ""
 
 
 def _either(found: re.Match[bytes], group: int) -> str:

@@ -67,6 +67,7 @@ class Journal:
         self._known = False
         self._seen: _Seen | None = None
         self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
+        self._counted = (0, 1)  # a byte whose line is known, and its line: a list asks for them one after another
         self._written = _UNSURE  # the file as our last append left it
 
     # ------------------------------------------------------------ reading
@@ -132,7 +133,7 @@ class Journal:
 
     def scan(self, start: int = 0) -> Iterator[Span]:
         """Every committed record from byte `start` (0, or `committed`) on; then `committed` and `torn` are known."""
-        self._known, self._seen = False, self._look()
+        self._known, self._seen, self._counted = False, self._look(), (0, 1)
         self.committed, self.torn = start, 0
         if self.exists():
             with self._open() as file:
@@ -201,10 +202,13 @@ class Journal:
 
     def line(self, offset: int) -> int:
         """The 1-based line that byte `offset` lies on."""
-        count, left = 1, offset
+        start, count = self._counted if self._counted[0] <= offset and not self.changed() else (0, 1)
+        left = offset - start
         with self._open() as file:
+            file.seek(start)
             while left > 0 and (block := file.read(min(_BLOCK, left))):
                 count, left = count + block.count(b"\n"), left - len(block)
+        self._counted = (offset - left, count)
         return count
 
     def read(self, offset: int, length: int) -> bytes:

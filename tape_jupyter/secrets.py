@@ -79,8 +79,8 @@ _QUERY = frozenset(
 _QUERY_IF_STRONG = frozenset({"key", "token", "signature", "password", "secret", "auth", "jwt"})
 
 _OBVIOUS = re.compile(
-    r"(?:your|my|the|some|a)[-_ ][a-z_ -]*\d?|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed|not[-_]?required"
-    r"|redacted|<[^<>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
+    r"(?:your|my|the|some|a)[-_ ][a-z_ -]*\d?|.*(?:changeme|change[-_]me|placeholder|dummy|not[-_]?needed"
+    r"|not[-_]?required|redacted|<[^<>]*>|\$\{|\*{4}|x{6}|\.{3}).*|(?:sk-)?(?:test|fake|none|null|empty|no[-_]?key|unused|ollama|lm-studio"
     r"|secret|password|api[-_]?key|token|true|false|default|local|anonymous|bearer)[-_]?(?:key|token)?|(.)\1*|\d{1,12}",
     re.IGNORECASE | re.DOTALL,
 )
@@ -168,6 +168,11 @@ class Secrets:
         in one spelling of a text what they do not find in another.
         """
         return 0 if self._patterns else self._learned
+
+    @property
+    def learned(self) -> int:
+        """Another number after something was learned."""
+        return self._learned
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -454,7 +459,7 @@ def _binary(record: bytes) -> Iterator[bytes]:
 
 
 def _numbered(key: str, taken: Mapping[Any, Any]) -> str:
-    """The key, or where it is taken with the first number that makes it another: `<secret:email>`, `<secret:email>-2`."""
+    """The key, or where it is taken with the first number that makes it another: `<secret:email>-2`."""
     names = itertools.chain((key,), (f"{key}-{number}" for number in itertools.count(2)))
     return next(name for name in names if name not in taken)
 

@@ -1,14 +1,21 @@
 """`tape.recording` and `tape.replaying`: a block of any program, taped like a cell."""
 
 import asyncio
+import itertools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import date
 
 import httpx
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.calls import Request
+from tape_jupyter.matching import match_key
+from tape_jupyter.notebook import deck
+from tape_jupyter.notebook.taped import Cell
+from tape_jupyter.secrets import Secrets
 from tests.provider import Scripted
 
 
@@ -497,3 +504,88 @@ def test_a_tool_known_from_an_earlier_block_is_taped_from_the_start_of_the_next(
     with tape.replaying(path):
         assert greet("bob") == live
     assert GREETED == ["bob"]
+
+
+@pytest.fixture
+def redacting():
+    desk = deck.get()
+    desk.set("redact.email", r"[\w.]+@[\w.]+\w")
+    yield
+    desk.secrets._patterns = ()
+
+
+def test_calls_that_differ_only_in_what_is_masked_are_said_to_go_by_their_order(redacting, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    plans = {"ann@x.org": "pro", "bob@x.org": "free"}
+
+    @tape.tool
+    def lookup(email):
+        return plans[email]
+
+    with tape.recording(path) as block:
+        assert [lookup(email) for email in plans] == ["pro", "free"]
+    assert "2 calls differ only in what `redact` masks" in block.report.warnings[0]
+    with tape.replaying(path) as block:
+        assert [lookup(email) for email in plans] == ["pro", "free"]
+    assert "told apart by their order" in block.report.warnings[0]
+    with (
+        pytest.raises(tape.UnmatchedCall, match="differs from others only in what was masked"),
+        tape.replaying(path, strict=True),
+    ):
+        lookup("bob@x.org")
+
+
+def test_the_same_call_asked_again_is_not_taken_for_another(redacting, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+
+    @tape.tool
+    def lookup(email):
+        return email.upper()
+
+    with tape.recording(path) as block:
+        lookup("ann@x.org"), lookup("ann@x.org")
+    assert not block.report.warnings
+    with tape.replaying(path, strict=True):
+        lookup("ann@x.org"), lookup("ann@x.org")
+
+
+def test_a_mapping_by_masked_keys_replays_whole(redacting, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+
+    @tape.tool
+    def balances():
+        return {"ann@x.org": 10, "bob@x.org": 20}
+
+    with tape.recording(path):
+        balances()
+    with tape.replaying(path):
+        assert list(balances().values()) == [10, 20]
+
+
+def test_a_tool_with_arguments_that_json_does_not_know_replays_beside_ignored_paths(tmp_path):
+    path = tmp_path / "a.tape.yaml"
+
+    @tape.tool
+    def orders(day, ids=()):
+        return f"orders of {day}"
+
+    with tape.recording(path, ignore=["metadata.ts"]):
+        live = orders(date(2026, 1, 2))
+    with tape.replaying(path):
+        assert orders(date(2026, 1, 2)) == live
+
+
+def test_two_calls_whose_keys_begin_alike_are_both_recorded(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    seen = {}
+    for n in itertools.count():
+        call = Request("GET", f"{provider.url}/same?n={n}")
+        other = seen.setdefault(match_key(call, Secrets())[:4], n)
+        if other != n:
+            break
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cell, "next_name", lambda cell, match, own=Cell.next_name: own(cell, match[:4] * 2))
+        with tape.recording(path) as block:
+            for number in (other, n):
+                httpx.get(f"{provider.url}/same?n={number}")
+    assert not block.report.warnings and len(tape.open(path).calls) == 2

@@ -821,3 +821,11 @@ def test_a_body_that_was_parsed_already_is_kept_as_one_that_was_not(text):
     told = fold(raw, "application/json", parsed=json_value(raw))
     assert told == fold(raw, "application/json")
     assert restore(told) == (raw, False)
+
+
+def test_an_event_of_many_lines_takes_time_in_proportion():
+    def folded(count):
+        text = "".join(f"data: line {n} of a table\n" for n in range(count)) + "\n"
+        return lambda: fold(text.encode(), "text/event-stream")
+
+    assert growth(folded, 2_000, 16_000) < 4

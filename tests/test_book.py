@@ -239,3 +239,19 @@ def test_appending_costs_the_same_at_the_end_of_a_large_cassette(large, tmp_path
         return lambda: recorder.add(next(asked), answer)
 
     assert ratio(appended(copy), appended(tmp_path / "small.tape.yaml"), rounds=60) < 4
+
+
+def test_a_reply_that_was_edited_before_others_appended_is_the_edited_one(path):
+    recorder = Recorder(path)
+    entry = recorder.add(request("q"), reply("lost 31 % of all"))
+    mine = Cassette.open(path)
+    assert b"31 %" in mine.calls[0].reply().body
+    data = path.read_bytes()
+    with path.open("r+b") as file:  # as an editor that keeps the file
+        file.seek(data.index(b"31 %"))
+        file.write(b"51 %")
+    Cassette.open(path)
+    recorder = Recorder(path)
+    recorder.add(request("other"), reply("x"))
+    assert mine.refresh() and b"51 %" in mine.calls[0].reply().body
+    assert mine.calls[0].id == entry.id

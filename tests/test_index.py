@@ -2,8 +2,10 @@
 
 import pytest
 
+from tape_jupyter.calls import FunctionCall, Value, Where
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.records import Head
 from tests.tapes import Recorder, answered, asked, churn
 
 
@@ -51,3 +53,35 @@ def test_the_headers_of_two_branches_that_were_merged_must_name_one_base(tmp_pat
     take.path.write_text(text + re.sub(r"bytes: \d+", "bytes: 12", text))
     with pytest.raises(CassetteError, match="names another base than the take's first"):
         Cassette.open(take.path)
+
+
+def test_a_call_of_a_task_many_tasks_deep_keeps_its_lineage_and_its_tool(tmp_path):
+    recorder = Recorder(tmp_path / "main.tape.yaml")
+    lineage = ".".join("0" * 60)
+    run = recorder.run("cell", outcome="")
+    head = Head(
+        "a1b2c3d4", run, "ab" * 16, "tool", Where(lineage=lineage), "2026-11-21T20:41:07.600Z", 0.1, {}, "n" * 120
+    )
+    recorder.cassette.append_call(head, FunctionCall("n" * 120, {}), Value("x"), recorder.secrets)
+    (read,) = Cassette.open(tmp_path / "main.tape.yaml").calls
+    assert read.lineage == lineage == recorder.cassette.calls[0].lineage
+    assert list(read.book.tools) == ["n" * 120]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        ("mode: record", "mode: record\nignore: true", "`ignore` lists JSON paths"),
+        ("mode: record", "mode: record\nignore:\n  - 7", "`ignore` lists JSON paths"),
+        ("outcome: ok", "outcome: {}", "`outcome` is a word"),
+        ("outcome: ok", "outcome: ok\nalike: 5", "`alike` lists call ids"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_its_line(tmp_path, was, now, why):
+    path = churn(tmp_path)
+    text = path.read_text()
+    assert was in text
+    path.write_text(text.replace(was, now, 1))
+    with pytest.raises(CassetteError, match=why) as caught:
+        Cassette.open(path)
+    assert caught.value.line

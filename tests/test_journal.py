@@ -363,3 +363,11 @@ def test_no_descriptor_stays_open(path):
         list(journal.scan())
         journal.sync()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_lines_are_counted_on_from_the_last_that_was_asked_for_until_the_file_is_another(path):
+    journal = Journal(path)
+    offsets = [journal.append(record(n), b"---\ntape: 1\n...\n") for n in range(3)]
+    assert [journal.line(at) for at in (*offsets, *reversed(offsets))] == [4, 8, 12, 12, 8, 4]
+    path.write_bytes(b"# a line\n" + path.read_bytes())
+    assert journal.line(offsets[2] + 9) == 13

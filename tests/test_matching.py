@@ -7,7 +7,17 @@ import pytest
 
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.matching import IgnorePath, exact_digest, field_diff, fields, leaves, likeness, match_key, nearest
+from tape_jupyter.matching import (
+    IgnorePath,
+    exact_digest,
+    field_diff,
+    fields,
+    leaves,
+    likeness,
+    match_key,
+    nearest,
+    plain_digest,
+)
 from tape_jupyter.secrets import Secrets
 from tests.timing import ratio
 
@@ -278,3 +288,17 @@ def test_a_key_of_a_long_conversation_costs_a_few_times_its_json():
     body = {"messages": [{"role": "user", "content": "word " * 200} for _ in range(1000)]}
     call, secrets = asked(body), Secrets()
     assert ratio(lambda: key(call, secrets), lambda: json.dumps(json.loads(call.body))) < 25  # measured: 2.5
+
+
+def test_queries_in_other_bytes_than_utf_8_are_told_apart():
+    keys = {
+        match_key(Request("GET", f"https://h.example/find?q=caf%{code}"), Secrets()) for code in ("E9", "E8", "C3%A9")
+    }
+    assert len(keys) == 3
+
+
+def test_what_is_not_masked_yet_tells_calls_apart_that_are_equal_once_it_is():
+    secrets = Secrets()
+    secrets.pattern(r"[\w.]+@[\w.]+\w", "email")
+    ann, bob = (FunctionCall("lookup", {"email": f"{name}@x.org"}) for name in ("ann", "bob"))
+    assert match_key(ann, secrets) == match_key(bob, secrets) and plain_digest(ann) != plain_digest(bob)

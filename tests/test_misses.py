@@ -8,8 +8,10 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.notebook.misses import times, title
+from tests.notebook import Kernel
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape
+from tests.tapes import ASK
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +143,18 @@ def test_many_differences_are_counted_not_listed(provider, path):
         ask(provider, "one")
     said = told(path, lambda: ask(provider, "one", metadata={f"k{i}": i for i in range(30)}))
     assert "... and 22 more fields differ" in said
+
+
+def test_a_call_that_a_newer_recording_of_its_cell_no_longer_makes_is_said_to_be_recorded(provider, tmp_path):
+    path = tmp_path / "n.tapes" / "main.tape.yaml"
+    with Kernel(tmp_path) as kernel:
+        for text in ("first", "second"):
+            kernel.execute("%load_ext tape_jupyter\nimport os; os.environ['TAPE_NOTEBOOK'] = 'n.ipynb'")
+            kernel.execute(ASK.replace("URL", provider.url))
+            assert kernel.execute(f"%%tape record\nask('{text}')", cell_id="c1").ok
+            kernel.restart()
+        kernel.execute("%load_ext tape_jupyter\nimport os; os.environ['TAPE_NOTEBOOK'] = 'n.ipynb'")
+        kernel.execute(ASK.replace("URL", provider.url))
+        said = kernel.execute("%%tape replay\nask('first')", cell_id="c1").evalue
+    entry = on_tape(path).calls[0]
+    assert f"It was recorded: call {entry.id} of run {entry.run} (main.tape.yaml:{entry.line})." in said

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import ENCODINGS, KINDS
 
+from tape_jupyter import bodies, records, tapetext
 from tape_jupyter.calls import Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.secrets import Secrets, marker, placeholder
@@ -406,3 +407,73 @@ def test_the_gate_is_quick(all_kinds):
     few.learn_environment({k: v for k, v in KINDS.items() if k.endswith("_API_KEY")})
     assert not few.suspicious(text)
     assert passes(lambda: few.suspicious(text), text) < 4  # measured: 0.4
+
+
+KEY = "sk-proj-Zx81kQmv72LpTr0WcYbD94eHs"
+
+
+@pytest.mark.parametrize("before", range(0, 100, 7))
+def test_a_secret_in_bytes_is_found_wherever_the_lines_of_their_base64_cut_it(before):
+    secrets = Secrets()
+    secrets.learn("OPENAI_API_KEY", KEY)
+    section = {"response": bodies.fold(b"\xff" * before + KEY.encode() + b"\xfe" * 200, "application/octet-stream")}
+    assert secrets.suspicious(tapetext.emit(section))
+    clean = records.scrubbed(section["response"], secrets)
+    raw, edited = bodies.restore(clean)
+    assert raw == b"\xff" * before + b"<secret:OPENAI_API_KEY>" + b"\xfe" * 200 and not edited
+
+
+def test_a_field_in_bytes_that_are_no_utf_8_is_masked_by_its_name():
+    body = '{"name":"Ren\xe9","access_token":"eyTOKENeyTOKEN12345"}'.encode("latin-1")
+    section = bodies.fold(body, "application/json; charset=iso-8859-1")
+    assert Secrets().suspicious(tapetext.emit({"response": section}))
+    assert b'"access_token":"<secret:access_token>"' in bodies.restore(records.scrubbed(section, Secrets()))[0]
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "text/event-stream"])
+def test_fields_of_a_stream_are_masked_in_each_of_its_events(kind):
+    values = [f"tok-{letter * 8}{n}" for n, letter in enumerate("ABC")]
+    lines = [json.dumps({"user": "u", "access_token": value}) for value in values]
+    form, cut = ("data: {}\n\n", "\n\n") if "event" in kind else ("{}\n", "\n")
+    section = bodies.fold("".join(map(form.format, lines)).encode(), kind)
+    text = tapetext.emit({"response": section})
+    assert all(value in text for value in values) or "at: access_token" in text  # folded into one event
+    assert Secrets().suspicious(text)
+    restored = bodies.restore(records.scrubbed(section, Secrets()))[0].decode()
+    assert restored.count('"<secret:access_token>"') == 3 and not any(value in restored for value in values)
+    assert len(restored.strip().split(cut)) == 3
+
+
+def test_a_message_of_a_dialogue_stays_base64_with_the_secret_masked_inside():
+    secrets = Secrets()
+    secrets.learn("OPENAI_API_KEY", KEY)
+    told = {"sent": base64.b64encode(b"\x82\xa3key" + KEY.encode() + b"\xff").decode(), "as": "base64"}
+    clean, changed = secrets.scrub_structure(told)
+    assert changed and base64.b64decode(clean["sent"]) == b"\x82\xa3key<secret:OPENAI_API_KEY>\xff"
+
+
+def test_keys_that_become_equal_are_numbered_and_no_entry_is_lost():
+    secrets = Secrets()
+    secrets.pattern(r"[\w.]+@[\w.]+\w", "email")
+    clean, changed = secrets.scrub_structure({"ann@x.org": 1, "bob@x.org": 2, "n": 3, "eve@x.org": 4})
+    assert changed and clean == {"<secret:email>": 1, "<secret:email>-2": 2, "n": 3, "<secret:email>-3": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "learned"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "/bPxRfiCYEXAMPLEKEYwJalrXUtnFEMIK7MDENG0", True),
+        ("DB_PASSWORD", "my-Tr0ub4dor&3-horse", True),
+        ("SERVICE_API_KEY", "a_Zk81kQmv72LpTr0WcYb", True),
+        ("SESSION_SECRET", "~Zk81kQmv72LpTr0WcYb", True),
+        ("SSH_KEY", "/home/ada/.ssh/id_ed25519", False),
+        ("SSH_KEY", "~/.ssh/id_ed25519", False),
+        ("TLS_KEY", "/k8s/tls/server.pem", False),
+        ("OPENAI_API_KEY", "your-api-key", False),
+        ("OPENAI_API_KEY", "my openai key 2", False),
+    ],
+)
+def test_a_key_is_learned_however_it_begins_and_a_path_or_a_placeholder_is_not(name, value, learned):
+    secrets = Secrets()
+    secrets.learn_environment({name: value})
+    assert secrets.suspicious(f"it is {value}.") == learned

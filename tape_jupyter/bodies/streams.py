@@ -186,16 +186,16 @@ def _event(block: str, style: _Style, reader: _Reader, seen: dict[str, dict[str,
 
 def _fields(block: str, style: _Style) -> dict[str, Any] | None:
     """The fields of an event in their order, None if its lines are not all `name: value` as in this stream."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, list[str]] = {}
     last = ""
     for line in block.split(style.end):
         name, colon, value = line.partition(style.colon)
         name = name or "comment"
         if not colon or name not in (*_FIELDS, "data") or "\n" in value or (name in fields and name != last):
             return None
-        fields[name] = f"{fields[name]}\n{value}" if name in fields else value
+        fields.setdefault(name, []).append(value)
         last = name
-    return fields
+    return {name: "\n".join(values) for name, values in fields.items()}
 
 
 def _unfold_sse(section: Mapping[str, Any]) -> bytes:

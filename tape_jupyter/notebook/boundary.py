@@ -290,9 +290,18 @@ class Boundary:
                 cell.divergences.append(diverged(cell, call, match, lineage, self.desk.secrets))
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
+            if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
+                self._told_by_order(cell, call, decided)
             cell.served.append(decided)
             cell.changed()
         return decided
+
+    def _told_by_order(self, cell: Cell, call: Request | FunctionCall, entry: Entry) -> None:
+        """Of calls that differ only in what was masked, nothing on the tape says which is which."""
+        if cell.ask.options.get("strict"):
+            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in what was masked"
+            raise cell.refuse(UnmatchedCall(f"{title(call)}: {told} (redact); --strict does not go by their order"))
+        cell.warn(f"calls of run {entry.run} differ only in what `redact` masked: they were told apart by their order")
 
     def _hold(
         self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass, decided: Any

@@ -22,7 +22,7 @@ from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing import freeze_error
-from tape_jupyter.matching import Asked
+from tape_jupyter.matching import Asked, plain_digest
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
@@ -130,6 +130,8 @@ class Taking:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
             self._append(self.cell.cassette, call, reply, kit, row)
+            if self.secrets.patterns:
+                self.cell.tell_apart(self.id, self.match, plain_digest(call))
         with self.cell.lock:
             self.cell.rows.append(row)
             self.cell.going.pop(self, None)

@@ -22,7 +22,7 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
-from tape_jupyter.notebook import keys, partial, paths, pinned
+from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned
 from tape_jupyter.notebook.boundary import Boundary
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.report import report_of
@@ -55,6 +55,7 @@ class Deck:
 
     def __init__(self) -> None:
         self.secrets = Secrets()
+        self._learned = 0  # what was looked for in what is recorded
         self.session = entropy.token_hex(4)
         self.session_mode = "off"
         self.forced = False
@@ -302,9 +303,16 @@ class Deck:
             told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
         if cell.cold:
             told["cold"] = cell.cold
+        if alike := cell.alike():
+            told["alike"] = alike
+            cell.warn(f"{len(alike)} calls differ only in what `redact` masks: replay tells them apart by their order")
         told.update(cell.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
+            if self.secrets.learned != self._learned:
+                self._learned = self.secrets.learned
+                for line in late_secrets.told_before(cell.cassette, self.session, self.secrets):
+                    cell.warn(line)
         except (CassetteError, OSError) as problem:
             cell.warn(f"the end of the run is not on the tape: {problem}")
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import CassetteError, UnmatchedCall
-from tape_jupyter.matching import field_diff, fields, nearest
+from tape_jupyter.matching import field_diff, fields, match_key, nearest
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.player import Refuse
 from tape_jupyter.secrets import Secrets
@@ -93,6 +93,9 @@ def _nearest_lines(cell: Cell, call: Request | FunctionCall, secrets: Secrets) -
         return [f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:", *asked[:5]]
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
     diff = field_diff(recorded_fields(entry) or {}, ours)
+    if not diff and (same := cell.cassette.matching(match_key(call, secrets))):
+        place = f"{same[-1].id} of run {same[-1].run} ({same[-1].book.path.name}:{same[-1].line})"
+        return [f"It was recorded: call {place}. A newer recording of that cell took that run's place, without it."]
     return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
 
 

@@ -259,6 +259,7 @@ class Cell:
     notes: list[str] = field(default_factory=list)
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
+    plain: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     running: dict[Running, None] = field(default_factory=dict)
     going: dict[Any, None] = field(default_factory=dict)
     changed: Callable[[], None] = lambda: None
@@ -293,6 +294,16 @@ class Cell:
             self.names[name] += 1
             count = self.names[name]
         return name if count == 1 else f"{name}-{count}"
+
+    def tell_apart(self, call: str, match: str, plain: str) -> None:
+        """Remember a recorded call by what it asked before anything was masked: a digest that is never written."""
+        with self.lock:
+            self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
+
+    def alike(self) -> list[str]:
+        """Ids of the calls that others of this cell equal but for what people's patterns mask."""
+        each = (same.values() for same in self.plain.values() if len(same) > 1)
+        return [call for calls in each for several in calls for call in several]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
