@@ -2,10 +2,14 @@
 
 import asyncio
 import itertools
+import inspect
 import os
 import threading
+import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import date
+from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import pytest
@@ -16,6 +20,7 @@ from tape_jupyter.matching import match_key
 from tape_jupyter.notebook import deck
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.origin import ORIGIN
 from tests.provider import Scripted
 
 
@@ -62,6 +67,187 @@ def test_a_block_works_as_a_decorator_and_asynchronously(provider, tmp_path):
             return await ask_async(client, provider, "one")
 
     assert live() == asyncio.run(replayed())
+
+
+def asking(provider, *texts):
+    for text in texts:
+        yield ask(provider, text)
+
+
+async def asking_async(provider, *texts):
+    async with httpx.AsyncClient() as client:
+        for text in texts:
+            yield await ask_async(client, provider, text)
+
+
+def read(items):
+    """What a generator gives, plain or async."""
+    if not hasattr(items, "__aiter__"):
+        return list(items)
+
+    async def every():
+        return [item async for item in items]
+
+    return asyncio.run(every())
+
+
+@pytest.mark.parametrize("agent", [asking, asking_async])
+def test_a_decorated_generator_function_is_taped_as_it_is_read(provider, tmp_path, agent):
+    path = tmp_path / "a.tape.yaml"
+    live = read(tape.recording(path)(agent)(provider, "one", "two"))
+    assert len(tape.open(path).calls) == 2
+    before = len(provider.requests)
+    replayed = tape.replaying(path)(agent)
+    assert read(replayed(provider, "one", "two")) == live
+    with pytest.raises(tape.UnmatchedCall, match="three"):
+        read(replayed(provider, "one", "three"))
+    assert len(provider.requests) == before
+    assert ask(provider, "after it") and len(provider.requests) == before + 1
+
+
+def test_a_decorated_generator_is_sent_to_thrown_into_and_returns_as_without_it(provider, tmp_path):
+    @tape.recording(tmp_path / "a.tape.yaml")
+    def agent():
+        question = yield "what?"
+        try:
+            yield ask(provider, question)
+        except ValueError as error:
+            yield str(error)
+        return "done"
+
+    assert inspect.isgeneratorfunction(agent)
+    running = agent()
+    assert next(running) == "what?"
+    assert running.send("this") and running.throw(ValueError("no")) == "no"
+    with pytest.raises(StopIteration) as end:
+        next(running)
+    assert end.value.value == "done"
+
+
+def test_a_decorated_async_generator_is_sent_to_and_thrown_into_as_without_it(provider, tmp_path):
+    @tape.recording(tmp_path / "a.tape.yaml")
+    async def agent():
+        question = yield "what?"
+        try:
+            yield ask(provider, question)
+        except ValueError as error:
+            yield str(error)
+
+    async def main():
+        running = agent()
+        assert await anext(running) == "what?"
+        assert await running.asend("this") and await running.athrow(ValueError("no")) == "no"
+        assert [item async for item in running] == []
+
+    assert inspect.isasyncgenfunction(agent)
+    asyncio.run(main())
+
+
+def test_a_decorated_generator_that_is_left_early_ends_its_block_and_did_not_fail(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    running = tape.recording(path)(asking)(provider, "one", "two")
+    next(running)
+    running.close()
+    (end,) = tape.open(path).ended.values()
+    assert (end["outcome"], end["calls"]) == ("ok", 1)
+    replayed = tape.replaying(path)(asking)(provider, "one", "two")
+    next(replayed)
+    del replayed
+    assert ask(provider, "the block is over")
+
+
+def test_the_steps_of_a_decorated_async_generator_may_run_in_tasks_of_their_own(provider, tmp_path):
+    @tape.tool
+    def stamp():
+        return time.monotonic()
+
+    async def agent():
+        for _ in range(3):
+            yield stamp(), str(uuid.uuid4())
+
+    async def each_in_a_task(items):
+        async def following():
+            return await anext(items, None)
+
+        found = [await asyncio.create_task(following()) for _ in range(4)]
+        return found, ORIGIN.get()
+
+    path = tmp_path / "a.tape.yaml"
+    live = asyncio.run(each_in_a_task(tape.recording(path)(agent)()))
+    assert asyncio.run(each_in_a_task(tape.replaying(path)(agent)())) == live
+    assert live[0][3] is None and live[1] is None
+
+
+def test_a_refusal_that_a_decorated_generator_swallowed_is_raised_when_it_ends(provider, tmp_path):
+    path = tmp_path / "a.tape.yaml"
+    read(tape.recording(path)(asking)(provider, "one"))
+
+    @tape.replaying(path)
+    def agent():
+        try:
+            yield ask(provider, "two")
+        except BaseException:
+            yield "something else"
+
+    with pytest.raises(tape.UnmatchedCall):
+        list(agent())
+
+
+def test_an_object_with_an_async_call_is_awaited_in_the_block(provider, tmp_path):
+    class Agent:
+        async def __call__(self, text):
+            async with httpx.AsyncClient() as client:
+                return await ask_async(client, provider, text)
+
+    path = tmp_path / "a.tape.yaml"
+    live = asyncio.run(tape.recording(path)(Agent())("one"))
+    before = len(provider.requests)
+    assert asyncio.run(tape.replaying(path)(Agent())("one")) == live
+    with pytest.raises(tape.UnmatchedCall):
+        asyncio.run(tape.replaying(path)(Agent())("two"))
+    assert len(provider.requests) == before
+
+
+@pytest.mark.parametrize("late", [asking, asking_async, contextmanager(asking), asynccontextmanager(asking_async)])
+def test_a_function_whose_work_is_still_to_be_done_is_refused(provider, tmp_path, late):
+    before = len(provider.requests)
+    with pytest.raises(tape.TapeUsageError, match=r"tape\.recording.*start returned a .*past the tape.*`async def`"):
+
+        @tape.recording(tmp_path / "a.tape.yaml")
+        def start():
+            return late(provider, "one")
+
+        start()
+    assert len(provider.requests) == before
+    assert ask(provider, "the block is over")
+
+
+def test_a_function_that_gives_a_coroutine_is_refused_and_leaves_none_unawaited(tmp_path):
+    async def work():
+        pytest.fail("it ran")
+
+    def start():
+        return work()
+
+    async def start_async():
+        return work()
+
+    taped = tape.recording(tmp_path / "a.tape.yaml")
+    with pytest.raises(tape.TapeUsageError, match="start returned a coroutine"):
+        taped(start)()
+    with pytest.raises(tape.TapeUsageError, match="start_async returned a coroutine"):
+        asyncio.run(taped(start_async)())
+
+
+class Agent:
+    def run(self):
+        return 1
+
+
+@pytest.mark.parametrize("what", [Agent, staticmethod(ask), classmethod(ask), property(ask), 3])
+def test_what_is_no_function_cannot_be_decorated(tmp_path, what):
+    with pytest.raises(tape.TapeUsageError, match=r"goes on a function, not on .* use it in a `with`"):
+        tape.replaying(tmp_path / "a.tape.yaml")(what)
 
 
 def test_a_cassette_that_is_not_there_is_refused_before_anything_runs(tmp_path):

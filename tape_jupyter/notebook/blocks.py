@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
+from typing import Any, Self, TypeVar, cast
 
+from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import deck, partial
-from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
+from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, current_task
 from tape_jupyter.notebook.words import check_pace, check_pins
+from tape_jupyter.origin import ORIGIN
+from tape_jupyter.taps.yielding import AsyncThrough, Found, Through, relay
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 _NOTHING: Mapping[str, Any] = {}
+_LAZY = (
+    GeneratorType, AsyncGeneratorType,
+    contextlib._GeneratorContextManager, contextlib._AsyncGeneratorContextManager,  # noqa: SLF001 - no other name
+)  # fmt: skip
+"""What a function may return, besides an awaitable, before it has done anything."""
 
 
 class Block:
-    """A context manager, also asynchronous, also a decorator of functions and coroutine functions.
+    """A context manager, also asynchronous, also a decorator of functions: plain, async, and generators of both sorts.
 
-    After the block `report` says what happened. A refused call that the block's own code hid is raised at its end.
+    After the block `report` says what happened. A refused call that the block's own code hid is raised at its end. A
+    generator's block begins when it is first read, and is open until it ends or is closed.
     """
 
     def __init__(self, ask: CellAsk) -> None:
@@ -58,6 +70,8 @@ class Block:
     ) -> None:
         if self._cell is None:
             return
+        if isinstance(error, GeneratorExit):  # a generator that nobody reads on did not fail
+            error = None
         self.end(error)
         if self.report is not None and self.report.misses and error is None:
             raise self.report.misses[0]
@@ -71,21 +85,119 @@ class Block:
         self.__exit__(kind, error, trace)
 
     def __call__(self, function: F) -> F:
-        if inspect.iscoroutinefunction(function):
+        """The function, taped each time it is called. Raises TapeUsageError for what is no function (a class)."""
+        if isinstance(function, type) or not callable(function) or isinstance(function, staticmethod):
+            kind = f"the class {function.__name__}" if isinstance(function, type) else f"a {type(function).__name__}"
+            now = "Put it on the function itself (below @staticmethod, @classmethod, @property; above each method)"
+            raise TapeUsageError(f"{self._spelled()} goes on a function, not on {kind}. {now}, or use it in a `with`")
+        code = function if inspect.isroutine(function) or isinstance(function, functools.partial) else _call(function)
+        if inspect.isasyncgenfunction(code):
+            return cast("F", self._items_async(function))
+        if inspect.isgeneratorfunction(code):
+            return cast("F", self._items(function))
+        return cast("F", self._async(function) if inspect.iscoroutinefunction(code) else self._plain(function))
 
-            @functools.wraps(function)
-            async def taped_async(*args: Any, **kwargs: Any) -> Any:
-                async with Block(self._ask):
-                    return await function(*args, **kwargs)
-
-            return taped_async  # type: ignore[return-value]  # same signature
-
+    def _plain(self, function: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(function)
-        def taped(*args: Any, **kwargs: Any) -> Any:
+        def taped(*args: Any, **kwargs: Any) -> R:
             with Block(self._ask):
-                return function(*args, **kwargs)
+                return self._done(function, function(*args, **kwargs))
 
-        return taped  # type: ignore[return-value]  # same signature
+        return taped
+
+    def _async(self, function: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., Coroutine[Any, Any, R]]:
+        @functools.wraps(function)
+        async def taped(*args: Any, **kwargs: Any) -> R:
+            async with Block(self._ask):
+                return self._done(function, await function(*args, **kwargs))
+
+        return taped
+
+    def _items(self, function: Callable[..., Generator[Any, Any, R]]) -> Callable[..., Generator[Any, Any, R]]:
+        @functools.wraps(function)
+        def taped(*args: Any, **kwargs: Any) -> Generator[Any, Any, R]:
+            block = Block(self._ask)
+            with ExitStack() as leaving:
+                leaving.push(block)  # its first step begins it
+                return cast("R", (yield from relay(_Steps(block, function(*args, **kwargs)))))
+
+        return taped
+
+    def _items_async(
+        self, function: Callable[..., AsyncGenerator[Any, Any]]
+    ) -> Callable[..., AsyncGenerator[Any, Any]]:
+        @functools.wraps(function)
+        async def taped(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            block = Block(self._ask)
+            with ExitStack() as leaving:
+                leaving.push(block)
+                steps = _AsyncSteps(block, function(*args, **kwargs))
+                found = await steps.send(None)
+                while found:  # the lines of yielding.relay_async: no async generator can be delegated to
+                    try:
+                        value = yield found[0]
+                    except BaseException as error:
+                        found = await steps.throw(error)
+                    else:
+                        found = await steps.send(value)
+
+        return taped
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Inside runs the code of the block, which the first step begins; between two steps runs that of its reader."""
+        before = ORIGIN.get()
+        try:
+            cell = self._cell or self.begin()
+            ORIGIN.set(cell.origin)
+            cell.task = current_task()
+            yield
+        finally:
+            ORIGIN.set(before)  # not Token.reset: a dropped coroutine may be closed in another context
+
+    def _done(self, function: Callable[..., Any], result: R) -> R:
+        """What the function returned. Raises TapeUsageError where its work is still to be done: that would run live."""
+        if not isinstance(result, _LAZY) and not inspect.isawaitable(result):
+            return result
+        if isinstance(result, CoroutineType):
+            result.close()  # else Python says that it was never awaited
+        name, kind = getattr(function, "__name__", type(function).__name__), type(result).__name__.strip("_")
+        raise TapeUsageError(
+            f"{self._spelled()}: {name} returned a {kind}, whose work would be done after the block and past the tape. "
+            "Decorate the function that does it (`async def`, or with `yield`), or put a `with` around where it is used"
+        )
+
+    def _spelled(self) -> str:
+        return "tape.recording(...)" if self._ask.mode == "record" else "tape.replaying(...)"
+
+
+def _call(anything: Any) -> Any:
+    """What runs when an object is called."""
+    return type(anything).__call__
+
+
+class _Steps(Through):
+    """A generator each step of which runs in the block."""
+
+    def __init__(self, block: Block, body: Generator[Any, Any, Any]) -> None:
+        super().__init__(body)
+        self._block = block
+
+    def _step(self, go: Callable[[], Any]) -> Found:
+        with self._block.step():
+            return super()._step(go)
+
+
+class _AsyncSteps(AsyncThrough):
+    """The same of an async generator."""
+
+    def __init__(self, block: Block, body: AsyncGenerator[Any, Any]) -> None:
+        super().__init__(body)
+        self._block = block
+
+    async def _step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
+        with self._block.step():
+            return await super()._step(go)
 
 
 def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
