@@ -11,7 +11,8 @@ import pytest
 
 import tape_jupyter as tape
 
-from tape_jupyter.errors import BlockedConnection, CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter import taps
+from tape_jupyter.errors import BlockedConnection, CassetteError, NotebookUnknown, TapeUsageError, UnmatchedCall
 from tape_jupyter.notebook.deck import CellAsk, Deck, source_hash
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape, taped
@@ -177,6 +178,46 @@ def test_a_session_that_replays_has_placeholders_from_its_start_to_its_end(deck,
     deck.set_session("replay")
     assert os.environ["OPENAI_API_KEY"]
     deck.set_session("record")
+    assert "OPENAI_API_KEY" not in os.environ
+
+
+def test_a_replayed_cell_that_takes_the_tape_off_is_guarded_to_its_end(deck, provider, path):
+    with taped(deck, "record", path):
+        ask(provider, "known")
+    before = len(provider.requests)
+    with taped(deck, "replay", path):
+        deck.set_session("off")
+        ask(provider, "known")
+        with pytest.raises(UnmatchedCall):
+            ask(provider, "another")
+        with pytest.raises(BlockedConnection):
+            socket.create_connection(("127.0.0.1", provider.port))
+    assert len(provider.requests) == before
+    assert ask(provider, "live") and taps.current() is None
+
+
+def test_a_recorded_cell_that_takes_the_tape_off_is_on_the_tape_to_its_end(deck, provider, path):
+    with taped(deck, "record", path):
+        deck.set_session("off")
+        ask(provider, "one")
+    assert len(on_tape(path).calls) == 1 and taps.current() is None
+
+
+def test_a_mode_set_within_a_cell_that_took_the_tape_off_holds_after_it(deck, provider, path):
+    with taped(deck, "record", path):
+        deck.set_session("off")
+        deck.set_session("live")
+    assert taps.current() is not None
+
+
+def test_a_sessions_placeholders_stay_until_its_cell_is_over(deck, monkeypatch, path, provider):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with taped(deck, "record", path):
+        ask(provider, "one")
+    deck.set_session("replay")
+    with taped(deck, "replay", path, explicit=False):
+        deck.set_session("off")
+        assert os.environ["OPENAI_API_KEY"]
     assert "OPENAI_API_KEY" not in os.environ
 
 

@@ -275,7 +275,14 @@ class Cells:
         self.session, self.broken = word, None
         if word.mode != "off":
             self.begin_here()
+        elif (cell := self.deck.active) is not None:
+            return f"tape off: following cells run untaped; what is taped now ends as it began ({cell.mode})"
         return ""
+
+    @property
+    def taping(self) -> Cell | None:
+        """The taped cell that runs now. None where its end was not told: no cell is on this stack."""
+        return self._open.cell if self._open is not None and running() else None
 
     def notebook(self, raw: str = "") -> Path:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises NotebookUnknown."""

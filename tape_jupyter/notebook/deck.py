@@ -68,6 +68,7 @@ class Deck:
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = _nothing
+        self._owed = False  # the session's mode was set, and what hangs on it is still to be done
         self._boundary = Boundary(self)
         self.watchers: list[Callable[[], None]] = []
         self.tracker: Tracker | None = None  # of the shell whose cells these are
@@ -85,22 +86,29 @@ class Deck:
         return self.session_mode == "replay"
 
     def set_session(self, mode: str, options: dict[str, Any] | None = None) -> None:
-        """The mode of every following cell; 'off' takes the taps off."""
-        self.session_options, self._fresh = options or {}, {}
+        """The mode of every following cell; 'off' takes the taps off. A cell that runs now ends as it began."""
         if mode != "off" and mode not in MODES:
             raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
-        self.session_mode = mode
-        self._withdraw_keys()
-        self._withdraw_keys = _nothing
-        if mode == "off":
-            self.unhook()
-            self.changed()
-            return
-        self._hook()
-        if mode == "replay":
-            self._withdraw_keys = keys.supply(self.secrets, ())
-        self._set_guard()
+        self.session_options, self._fresh = options or {}, {}
+        self.session_mode, self._owed = mode, True
+        if mode != "off":
+            self._hook()
+            self._set_guard()
+        self._settle()
         self.changed()
+
+    def _settle(self) -> None:
+        """Once no cell runs: put on what the session's new mode has between cells, take off what it has no more.
+
+        A replayed cell that says `%tape off` stays guarded to its end, and a recorded one on the tape.
+        """
+        if self._cells or not self._owed:
+            return
+        self._owed = False
+        self._withdraw_keys()
+        self._withdraw_keys = keys.supply(self.secrets, ()) if self.sealed else _nothing
+        if self.session_mode == "off":
+            self.unhook()
 
     def changed(self) -> None:
         """Something is new to see: tell those who watch. They take note and come back later: no call waits for them."""
@@ -286,6 +294,7 @@ class Deck:
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         cell.going.clear()
+        self._settle()
         self.changed()
         return report_of(cell, error)
 

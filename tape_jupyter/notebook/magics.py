@@ -310,10 +310,22 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take every hook out; the magics then say nothing is loaded."""
+    """Take every hook out; the magics then say nothing is loaded.
+
+    Raises TapeUsageError, and takes nothing out, where what runs on would go live that was to be replayed.
+    """
+    with_short_errors(lambda _: _unload(shell), "")
+
+
+def _unload(shell: InteractiveShell) -> None:
     cells = loaded(shell)
     if cells is None:
         return
+    if (cell := cells.taping) is not None:
+        raise TapeUsageError(
+            f"the extension stays: this cell is taped ({cell.mode}), and its rest would run past the tape. "
+            "Say %unload_ext or %reload_ext in a cell of its own"
+        )
     if cells.deck.forced and cells.deck.sealed:
         raise TapeUsageError("TAPE_MODE=replay wins: the extension stays, so that nothing goes live")
     cells.deck.set_session("off")

@@ -280,6 +280,22 @@ def test_unloading_takes_everything_out(tmp_path):
         assert kernel.execute("%%tape record\n1").status == "error"
 
 
+@pytest.mark.parametrize("line", ["%tape off", "%reload_ext tape_jupyter", "%unload_ext tape_jupyter"])
+def test_the_rest_of_a_replayed_cell_does_not_go_live_after(kernel, site, line):
+    assert kernel.execute("%%tape record rest\n" + visit(site)).ok
+    ran = kernel.execute(f"%%tape replay rest\n{line}\n{visit(site, '/other')}")
+    assert (ran.status, "visit" in ran.stdout) == ("error", False)
+    assert ran.ename == ("UnmatchedCall" if line == "%tape off" else "TapeUsageError")
+    assert kernel.execute("%reload_ext tape_jupyter").ok
+    assert kernel.execute(visit(site)).stdout.startswith("visit")
+
+
+def test_a_cell_that_takes_the_tape_off_says_that_it_stays_taped_itself(kernel, site):
+    ran = kernel.execute("%%tape record off\n%tape off\n" + visit(site))
+    assert "what is taped now ends as it began (record)" in ran.stdout and "1 call" in ran.summary
+    assert kernel.execute("%tape off").stdout == "tape off: cells run untaped\n"
+
+
 def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
     source = LOAD + "\nfrom tape_jupyter.notebook import deck\ncell = deck.get().active\ncell.ask"
     ran = run_notebook([source], tmp_path, {"TAPE_MODE": "record"})[0]
