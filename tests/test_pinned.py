@@ -1,12 +1,15 @@
 """The pins of a cell: which recording they repeat, what they do when they fail, and that nothing is left of them."""
 
 import random
+import secrets
+import time
 import uuid
 
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.notebook import pinned
-from tape_jupyter.notebook.deck import Deck
+from tape_jupyter.notebook.deck import CellAsk, Deck
+from tape_jupyter.origin import ORIGIN
 from tests.taped_cells import taped
 from tests.timing import ratio
 
@@ -106,6 +109,27 @@ def test_a_replay_of_a_cell_without_a_recording_leaves_generators_alone(deck, tm
     with taped(Deck(), "replay", path, "draws nothing of random"):
         uuid.uuid4()
     assert random.random() == random.Random(4).random()
+
+
+def test_the_rest_of_a_sessions_cell_is_held_after_a_block_in_it(deck, tmp_path):
+    def program(deck, mode):
+        with taped(deck, mode, tmp_path / "a.tape.yaml", "around", explicit=False):
+            before = time.time(), uuid.uuid4()
+            with taped(deck, mode, tmp_path / "b.tape.yaml", "block"):
+                within = time.time(), tool(), uuid.uuid4()
+            return before, within, time.time(), uuid.uuid4(), secrets.token_hex(4), tool()
+
+    recorded = program(deck, "record")
+    assert program(Deck(), "replay") == recorded
+    assert ORIGIN.get() is None
+
+
+def test_a_block_that_outlives_the_cell_around_it_leaves_no_strand_of_it(deck, tmp_path):
+    around = deck.begin(CellAsk("record", path=tmp_path / "a.tape.yaml", explicit=False))
+    block = deck.begin(CellAsk("record", path=tmp_path / "b.tape.yaml"))
+    deck.end(around, None)
+    deck.end(block, None)
+    assert ORIGIN.get() is None
 
 
 def test_live_cells_are_left_alone(deck, tmp_path):

@@ -28,7 +28,7 @@ from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.report import report_of
 from tape_jupyter.notebook.tags import Tags
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
-from tape_jupyter.origin import ORIGIN
+from tape_jupyter.origin import ORIGIN, Origin
 from tape_jupyter.player import MODES, Matching, Mode, Player
 from tape_jupyter.records import moment
 from tape_jupyter.runs import CellIdentity
@@ -264,6 +264,7 @@ class Deck:
         cell.changed = self.changed
         self._cells.append(cell)
         self._set_guard()
+        cell.outer = _of_running(ORIGIN.get())
         ORIGIN.set(cell.origin)
         self.tape_tools(cell, [*self._known_tools, *(cell.cassette.tools if cell.cassette else ())])
         cell.undo += [pinned.start(cell), partial.watched(cell)]
@@ -275,8 +276,9 @@ class Deck:
         for seen in self._guard.take_children(cell):
             self._unseen(seen)
         cell.closed = True
+        outer, cell.outer = _of_running(cell.outer), None
         if ORIGIN.get() is cell.origin:
-            ORIGIN.set(None)
+            ORIGIN.set(outer)
         self._cells[:] = [other for other in self._cells if other is not cell]
         self._set_guard()
         for name in cell.ask.options.get("tools", ()):
@@ -466,6 +468,11 @@ class Deck:
 
 def _nothing() -> None:
     """Nothing is to be taken back."""
+
+
+def _of_running(strand: Origin | None) -> Origin | None:
+    """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may have stayed."""
+    return strand if strand is not None and not getattr(strand.cell, "closed", False) else None
 
 
 def _replays(cell: Any) -> bool:

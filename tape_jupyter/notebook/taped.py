@@ -230,6 +230,7 @@ class Cell:
     for in this kernel. `pins` is what its run record says of its pins, `states` gives what its kit record says of them,
     `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
+    `outer` is the strand of the cell around it, a session's in which a block runs.
     """
 
     ask: CellAsk
@@ -273,6 +274,7 @@ class Cell:
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    outer: Origin | None = None
     origin: Origin = field(init=False)
 
     def __post_init__(self) -> None:
