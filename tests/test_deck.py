@@ -14,6 +14,7 @@ import tape_jupyter as tape
 from tape_jupyter import taps
 from tape_jupyter.errors import BlockedConnection, CassetteError, NotebookUnknown, TapeUsageError, UnmatchedCall
 from tape_jupyter.notebook.deck import CellAsk, Deck, source_hash
+from tests.notebook import notebook
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape, taped
 
@@ -253,6 +254,16 @@ def test_a_renamed_notebook_is_offered_its_cassettes_and_nothing_starts_empty(de
         with pytest.raises(TapeUsageError, match=r"%tape set adopt=old\.tapes"):
             deck.begin(CellAsk(mode, source="the source", notebook=tmp_path / "new.ipynb"))
     assert deck.active is None
+
+
+def test_who_records_a_copy_beside_its_notebook_means_to_and_who_replays_it_is_told(deck, provider, tmp_path):
+    old, copy = (notebook(tmp_path / f"{name}.ipynb", "the source") for name in ("old", "old-Copy1"))
+    with taped(deck, "record", tmp_path / "old.tapes" / "main.tape.yaml", "the source", notebook=old):
+        ask(provider, "one")
+    for mode in ("replay", "once", "new_episodes"):
+        with pytest.raises(TapeUsageError, match=r"was the notebook copied\?.*%tape set adopt=old\.tapes"):
+            deck.begin(CellAsk(mode, source="the source", notebook=copy))
+    deck.check(CellAsk("record", source="the source", notebook=copy))
 
 
 def test_a_cassette_that_cannot_be_written_is_refused_before_the_cell_runs(deck, tmp_path):

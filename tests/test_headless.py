@@ -68,6 +68,15 @@ def test_what_was_recorded_replays_the_same_with_the_provider_gone(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_two_notebooks_of_a_folder_that_begin_with_the_same_cell_have_a_recording_each(tmp_path, provider):
+    setup = ASK.replace("URL", provider.url) + "\nimport time\nstarted = time.time()"
+    for name in ("churn", "sales"):
+        recorded, _ = run(headless.record, notebook(tmp_path / f"{name}.ipynb", setup, f"ask({name!r})"))
+        assert statuses(recorded[0]) == ["ok", "ok"], recorded[0]
+    for name in ("churn", "sales"):
+        assert statuses(run(headless.replay, tmp_path / f"{name}.ipynb")[0]) == ["same", "same"]
+
+
 def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
     path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "text = ask('one'); print('said:', text)")
     run(headless.record, path)

@@ -8,6 +8,8 @@ import pytest
 from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 from tape_jupyter.notebook import paths
 from tape_jupyter.notebook.paths import Ladder
+from tape_jupyter.spans.cells import source_hash
+from tests.tapes import Recorder, answered, asked
 
 
 def notebook(path, *sources, **metadata):
@@ -199,11 +201,53 @@ def test_a_copied_notebook_gets_a_copy_of_the_cassettes(tmp_path):
 def test_nothing_is_offered_when_the_folder_exists_or_the_cells_are_new_or_two_neighbours_fit(tmp_path):
     tapes(tmp_path, "churn.tapes")
     new = notebook(tmp_path / "new.ipynb")
-    assert paths.adoptable(new, ["h1", "h3"], hashes) is None
+    assert paths.adoptable(new, ["h3"], hashes) is None
     assert paths.adoptable(new, [], hashes) is None
     assert paths.adoptable(tmp_path / "churn.ipynb", ["h1"], hashes) is None
     tapes(tmp_path, "b.tapes")
     assert paths.adoptable(new, ["h1"], lambda path: {"h1"}) is None
+
+
+def test_a_notebook_that_only_begins_like_its_neighbour_is_no_copy_of_it(tmp_path):
+    """They share a cell that sets up; whose recording it is shows in the others."""
+    tapes(tmp_path, "churn.tapes")
+    setup, churn, sales = "import x", "ask('churn')", "%%tape record\nask('sales')"
+    notebook(tmp_path / "churn.ipynb", setup, churn)
+    other = notebook(tmp_path / "sales.ipynb", setup, sales)
+    for held in ([setup, churn], [setup]):
+        recorded = {source_hash(source) for source in held}
+        assert paths.adoptable(other, paths.cells_of(other), lambda _, said=recorded: said) is None
+        copy = notebook(tmp_path / "copy.ipynb", setup, churn)
+        assert paths.adoptable(copy, paths.cells_of(copy), lambda _, said=recorded: said) == tmp_path / "churn.tapes"
+        copy.unlink()
+
+
+def test_a_copy_is_known_though_few_of_its_cells_make_calls_and_one_was_changed_since(tmp_path):
+    tapes(tmp_path, "churn.tapes")
+    cells = ["import x", "y = 1", "ask('one')", "ask('two')", "y + 1"]
+    recorded = {source_hash(source) for source in cells[2:4]}
+    notebook(tmp_path / "churn.ipynb", *cells)
+    copy = notebook(tmp_path / "copy.ipynb", *cells[:4], "y + 2")
+    assert paths.adoptable(copy, paths.cells_of(copy), lambda _: recorded) == tmp_path / "churn.tapes"
+
+
+def test_the_cells_of_what_is_no_notebook_are_none(tmp_path):
+    assert paths.cells_of(tmp_path / "gone.ipynb") == set()
+    for text in ("{", "[]"):
+        (tmp_path / "odd.ipynb").write_text(text)
+        assert paths.cells_of(tmp_path / "odd.ipynb") == set()
+
+
+def test_a_recording_is_known_by_the_cells_that_made_calls(tmp_path):
+    path = tmp_path / "main.tape.yaml"
+    assert paths.recorded(path) == set()
+    tape = Recorder(path)
+    tape.run("sets up")
+    assert paths.recorded(path) == {"sets up"}
+    tape.run("asks", (asked("Q"), answered("A")))
+    assert paths.recorded(path) == {"asks"}
+    path.write_text("tape: 99\n...\n")
+    assert paths.recorded(path) == set()
 
 
 @pytest.mark.parametrize("name", ["../churn.tapes", "churn", "missing.tapes", "/tmp/x.tapes"])

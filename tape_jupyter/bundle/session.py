@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 from tape_jupyter import headless, takes
 from tape_jupyter.assets import MARK
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.errors import BundleError, CassetteError, TapeUsageError
+from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.forgiven import places
 from tape_jupyter.notebook import paths
-from tape_jupyter.spans.cells import digests
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -53,7 +51,7 @@ def session_of(notebook: Path) -> Session:
     """The session of a notebook. Raises TapeUsageError where there is nothing to make a bundle of."""
     node = headless.read(notebook)
     path = notebook.resolve()
-    cassettes = _cassettes(path, node)
+    cassettes = _cassettes(path)
     _require_outputs(notebook, node)
     found = {path.name: "notebook"}
     for cassette in cassettes:
@@ -79,38 +77,25 @@ def _assets(path: Path) -> set[str]:
     return {found.decode() for found in _ASSET.findall(path.read_bytes())}
 
 
-def _cassettes(path: Path, node: NotebookNode) -> list[Path]:
+def _cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
     found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=lambda each: (takes.stem(each) != paths.MAIN, each.name))
     if not found:
-        raise TapeUsageError(_without(path, node))
+        raise TapeUsageError(_without(path))
     for each in found:
         if each.is_symlink() or not each.is_file():
             raise TapeUsageError(f"{each}: a cassette is a file of its own, not a link")
     return found
 
 
-def _without(path: Path, node: NotebookNode) -> str:
+def _without(path: Path) -> str:
     """What to tell of a notebook without a recording: it may have been renamed."""
-    wanted = {digest for cell in node.cells if headless.runs(cell) for digest in digests(cell.source)}
-    beside = [each for each in sorted(path.parent.glob("*.tapes")) if _recorded(each) & wanted]
-    if not paths.folder(path).exists() and len(beside) == 1:
-        return f"nothing to export yet: {paths.offer(path, beside[0])}"
+    if beside := paths.adoptable(path, paths.cells_of(path)):
+        return f"nothing to export yet: {paths.offer(path, beside)}"
     return (
         f"{path.name} has no recording ({paths.folder(path).name}/): record it first, with %%tape record in its cells, "
         f"or: tape record {path.name}"
     )
-
-
-def _recorded(tapes: Path) -> set[str]:
-    """Hashes of the cells that the cassettes of a folder were recorded from."""
-    found: set[str] = set()
-    for cassette in sorted(tapes.glob(f"*{takes.SUFFIX}")):
-        try:
-            found |= {str(run.get("source", "")) for run in Cassette.open(cassette, check="marks").runs}
-        except (CassetteError, OSError):
-            continue
-    return found
 
 
 def _require_outputs(notebook: Path, node: NotebookNode) -> None:

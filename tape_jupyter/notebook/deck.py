@@ -184,18 +184,12 @@ class Deck:
         """In replay the cassette must be there; never start empty in silence beside a neighbour's recording."""
         if path.exists() or path.is_symlink():
             return
-        neighbour = self._neighbour(ask)
-        if neighbour and ask.notebook is not None:
+        if ask.notebook is not None and (neighbour := _neighbour(ask.notebook, ask)):
             raise TapeUsageError(paths.offer(ask.notebook, neighbour))
         if ask.mode == "replay" and ask.explicit:
             names = paths.cassette_names(ask.notebook) if ask.path is None else []
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
             raise TapeUsageError(f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run")
-
-    def _neighbour(self, ask: CellAsk) -> Path | None:
-        if ask.notebook is None:
-            return None
-        return paths.adoptable(ask.notebook, {source_hash(ask.source)}, _source_hashes)
 
     def cassette(self, path: Path, opened: Cassette | None = None) -> tuple[Cassette, Player]:
         """The cassette at a path and its player, read again where the file changed. `opened`: as it was opened."""
@@ -479,11 +473,11 @@ def _replays(cell: Any) -> bool:
     return isinstance(cell, Cell) and cell.mode == "replay"
 
 
-def _source_hashes(path: Path) -> set[str]:
-    try:
-        return {str(run.get("source", "")) for run in Cassette.open(path, check="marks").runs}
-    except CassetteError:
-        return set()
+def _neighbour(notebook: Path, ask: CellAsk) -> Path | None:
+    """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of, means to."""
+    neighbour = paths.adoptable(notebook, {source_hash(ask.source), *paths.cells_of(notebook)})
+    copied = neighbour is not None and neighbour.with_suffix(".ipynb").exists()
+    return None if copied and ask.mode == "record" else neighbour
 
 
 def _ignoring(cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ...]) -> Matching:

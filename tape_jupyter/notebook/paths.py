@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.errors import NotebookUnknown, TapeUsageError
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.runs import current_runs, run_of
+from tape_jupyter.spans.cells import digests
 from tape_jupyter.takes import SUFFIX, stem
 
 NAME = re.compile(r"[a-z0-9-]{1,64}")
@@ -191,21 +194,50 @@ def _papermill_start(path: Path, output: str) -> Path | None:
     return path.parent if (path.parent / output).resolve() == path else None
 
 
-def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes) -> Path | None:
+def cells_of(notebook: Path) -> set[str]:
+    """Source hashes of the code cells of a saved notebook, without their `%%tape` line; none where it is unreadable."""
+    try:
+        read = json.loads(notebook.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return {next(digests(text)) for text in code_cells(read) if text.strip()} if isinstance(read, dict) else set()
+
+
+def recorded(cassette: Path) -> set[str]:
+    """Source hashes of the cells that a cassette holds calls of; of a recording without calls, of all its cells.
+
+    Cells that only set up draw from the clock, and are recorded too: notebooks that begin alike are not copies.
+    """
+    try:
+        tape = Cassette.open(cassette, check="marks")
+        runs, calls = current_runs(map(run_of, tape.runs)), {call.run for call in tape.calls}
+    except (CassetteError, OSError):
+        return set()
+    sources = {run.cell.source for run in runs if run.id in calls} or {run.cell.source for run in runs}
+    return sources - {""}
+
+
+def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes = recorded) -> Path | None:
     """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook has none itself.
 
     `wanted` are source hashes of the notebook's cells. A renamed or copied notebook is recognised by it: none is
     started empty in silence.
     """
-    own = folder(notebook)
-    if own.exists() or not wanted:
+    if folder(notebook).exists():
         return None
-    neighbours = [each for each in sorted(notebook.parent.glob("*.tapes")) if _holds(each, set(wanted), hashes)]
+    neighbours = [each for each in sorted(notebook.parent.glob("*.tapes")) if _recorded_from(wanted, each, hashes)]
     return neighbours[0] if len(neighbours) == 1 else None
 
 
-def _holds(neighbour: Path, wanted: set[str], hashes: Hashes) -> bool:
-    return any(wanted <= set(hashes(path)) for path in sorted(neighbour.glob(f"*{SUFFIX}")))
+def _recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -> bool:
+    """Whether at least half of what the neighbour recorded are these cells and, where its notebook is still there,
+    there are fewer cells that it does not know: one that merely shares its first cells has a recording of its own.
+    """
+    held = {source for path in sorted(neighbour.glob(f"*{SUFFIX}")) for source in hashes(path)}
+    shared, beside = held & set(cells), neighbour.with_suffix(".ipynb")
+    if not shared or len(shared) < len(held - shared):
+        return False
+    return not beside.exists() or len(shared) > len(set(cells) - held - cells_of(beside))
 
 
 def offer(notebook: Path, neighbour: Path) -> str:
