@@ -17,7 +17,8 @@ from pathlib import Path
 from tape_jupyter import frames
 
 STRUCTURE = (
-    "the tape's own summary below a cell, and what a cell that is only `%tape export` or `%tape verify` says",
+    "the tape's own summary below a cell",
+    "what the tape answers to a cell of `%tape` lines alone (a failure counts, but for `%tape export` and `verify`)",
     "execution counts, and `In [n]` in tracebacks",
     "how a stream was cut into messages, and what a carriage return overwrote",
     "how stdout and stderr were interleaved between two displays",
@@ -72,10 +73,20 @@ _timeit = _put(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
 _svg_date = _put(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
 _svg_ids = _renamed(r"\bid=\"([a-zA-Z]{1,2}[0-9a-f]{10})\"")
 
+LATE = (
+    "a call ended after its cell did; it is kept under that cell's run",
+    "a connection is spoken on after its cell; that is kept under that cell's run",
+)
+"""What the tape says on stderr, below whatever cell runs then, of what an earlier one began and was recorded late."""
+
 RULES = (
     Rule(
         "the line that `%tape record` and other modes print", ("stream",),
         _put(r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""),
+    ),
+    Rule(
+        "the line that a call was recorded after its cell (`tape: a call ended after ...`)", ("stream",),
+        _put(rf"^tape: (?:{'|'.join(map(re.escape, LATE))})(?:\n|\Z)", ""),
     ),
     Rule("memory addresses (`at 0x7f3a10`)", ANY, _put(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
     Rule(

@@ -34,6 +34,13 @@ FORGIVEN = {
         stream("TAPE_MODE=replay wins: %tape record is ignored\n"),
     ),
     "that there is a mode": (stream("tape record: every following cell goes live and is recorded\n"), []),
+    "a call that was recorded after its cell": (
+        stream("one\ntape: a call ended after its cell did; it is kept under that cell's run\ntwo\n"),
+        stream("one\ntwo\n"),
+    ),
+    "that only such a call is told of": (
+        stream("tape: a connection is spoken on after its cell; that is kept under that cell's run\n"), [],
+    ),
     "an address": (stream("<C object at 0x7f01a2b3>\n"), stream("<C object at 0x55d0>\n")),
     "an address in HTML": (html("&lt;C at 0x7f01a2b3&gt;"), html("&lt;C at 0x7f01a2b4&gt;")),
     "where a package lies": (
@@ -80,6 +87,8 @@ FORGIVEN = {
 }  # fmt: skip
 KEPT = {
     "what a program says of tapes": (stream("tape recorder: 3\n"), stream("tape recorder: 4\n")),
+    "what a program says as the tape would": (stream("tape: a call ended\n"), []),
+    "a call that was refused after its cell": ([], stream("tape: UnmatchedCall: POST https://h/v1/messages\n")),
     "a number in hexadecimal": (stream("0x7f01a2b3\n"), stream("0x7f01a2b4\n")),
     "a line of a traceback": (error("File /a/sdk.py:120, in post"), error("File /a/sdk.py:121, in post")),
     "the name of a file": (error("File /a/sdk.py:120, in post"), error("File /a/other.py:120, in post")),

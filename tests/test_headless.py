@@ -77,6 +77,36 @@ def test_two_notebooks_of_a_folder_that_begin_with_the_same_cell_have_a_recordin
         assert statuses(run(headless.replay, tmp_path / f"{name}.ipynb")[0]) == ["same", "same"]
 
 
+def test_what_the_tape_is_asked_between_cells_does_not_count_and_what_a_program_prints_does(tmp_path, provider):
+    asks = "%tape status", "%tape show", "# how far is it?\n%tape calls\n%tape gaps", "%tape frame"
+    cells = ASK.replace("URL", provider.url), "ask('one')", *asks, "print('mode: record'); ask('two')", "%tape status"
+    path = notebook(tmp_path / "n.ipynb", *cells)
+    (recorded, _), _ = run(headless.record, path)
+    assert statuses(recorded) == ["ok"] * len(cells), recorded
+    assert "mode:         record" in saved_outputs(path)[2][0]["text"]
+    assert statuses(run(headless.replay, path)[0]) == ["same"] * len(cells)
+    edited = nbformat.read(path, as_version=4)
+    edited.cells[6].outputs[0].text = "mode: replay\n"
+    edited.cells[7].source = "%tape show nothing-of-that-name"
+    nbformat.write(edited, path)
+    replayed, _ = run(headless.replay, path)
+    assert statuses(replayed) == ["same"] * 6 + ["differs", "failed"], replayed
+    assert "there is no such cassette" in "\n".join(replayed[7].said)
+
+
+def test_a_stream_that_is_read_on_in_the_next_cell_replays_the_same(tmp_path):
+    begin = """import httpx
+body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "all of it"}]}
+client = httpx.Client()
+pieces = client.send(client.build_request("POST", "URL/v1/messages", json=body), stream=True).iter_text()
+first = next(pieces)"""
+    with Provider() as provider:
+        path = notebook(tmp_path / "n.ipynb", begin.replace("URL", provider.url), "print(len(first + ''.join(pieces)))")
+        run(headless.record, path)
+    assert "tape: a call ended after its cell did" in str(saved_outputs(path)[1])
+    assert statuses(run(headless.replay, path)[0]) == ["same", "same"]
+
+
 def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
     path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "text = ask('one'); print('said:', text)")
     run(headless.record, path)

@@ -85,14 +85,14 @@ def judge(saved: Any, out: alone.Out, where: Mapping[str, str]) -> CellProof:
 
 def _judged(saved: Any, out: alone.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:
     name, value = outputs.failure_of(out.outputs)
-    before = shown(saved)
+    before, after = shown(saved), headless.counted(saved.source, out.outputs)
     if not out.ran:
         return (NOT_RUN, ()) if before else ("", ())
     if name in headless.REFUSALS:
         return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
-    if outputs.same(before, out.outputs, where):
+    if outputs.same(before, after, where):
         return "", ()
-    said = outputs.diff(before, out.outputs, where)
+    said = outputs.diff(before, after, where)
     if name and name != outputs.failure_of(before)[0]:
         return RAISED, said
     return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter import namespaces, outputs
+from tape_jupyter import headless, namespaces, outputs
 from tape_jupyter.bundle import alone, caches, comparing, expected, names, trust
 from tape_jupyter.bundle.alone import Out, Starting
 from tape_jupyter.bundle.archive import Bundle, opened
@@ -300,10 +300,11 @@ class _Judge:
 
     def _judged(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
         ran = out.ran or alone.never_run(saved, self._notebook)  # what was never run has nothing to give
-        given = expected.digest(out.outputs, self._where) if ran else ""
+        shown = headless.counted(saved.source, out.outputs)
+        given = expected.digest(shown, self._where) if ran else ""
         status, said = _status(out, wanted, given) if ran else ("not run", ())
         differences = (
-            comparing.compare(saved.outputs, out.outputs, self._where)
+            comparing.compare(expected.shown(saved), shown, self._where)
             if status in ("differs", "failed", "missed")
             else ()
         )
@@ -317,9 +318,8 @@ class _Judge:
 
 def _unsaid(out: Out, saved: Any) -> Expected:
     """Of a cell that the manifest does not know: what the notebook shows is expected."""
-    return Expected(
-        out.number, "", out.title, "", expected.digest(saved.outputs), 0, outputs.failure_of(saved.outputs)[0]
-    )
+    shown = expected.shown(saved)
+    return Expected(out.number, "", out.title, "", expected.digest(shown), 0, outputs.failure_of(shown)[0])
 
 
 def _status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:

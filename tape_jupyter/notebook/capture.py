@@ -21,6 +21,7 @@ from tape_jupyter.bodies import TerminalWatch
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked, plain_digest
 from tape_jupyter.notebook.taped import Cell, Row
@@ -122,7 +123,7 @@ class Taking:
 
     def _say_if_late(self) -> None:
         if self.cell.closed:
-            self.cell.say_late("a call ended after its cell did; it is kept under that cell's run")
+            self.cell.say_late(LATE[0])
 
     def _commit(self, call: Request | FunctionCall, reply: Reply | Value, kit: dict[str, Any], row: Row) -> None:
         """Append the call and report it. Every failure becomes a warning: the program has its reply already."""

@@ -18,6 +18,7 @@ from tape_jupyter.calls import End, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Entry
 from tape_jupyter.dialogue import Dialogue, Frame
 from tape_jupyter.errors import CassetteError, UnmatchedCall
+from tape_jupyter.forgiven import LATE
 from tape_jupyter.matching import field_diff, json_value, leaves
 from tape_jupyter.notebook.capture import HttpCapture
 from tape_jupyter.notebook.misses import title
@@ -91,7 +92,7 @@ class DialogueCapture(HttpCapture):
 
     def _say_if_late(self) -> None:
         if self.cell.closed:
-            self.cell.say_late("a connection is spoken on after its cell; that is kept under that cell's run")
+            self.cell.say_late(LATE[1])
 
     def cell_ended(self, *, interrupted: bool) -> None:
         with self._lock:
