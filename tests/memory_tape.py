@@ -83,6 +83,7 @@ class MemoryTape:
         self.playing = False
         self.ignored = False
         self.missed: list[Request] = []
+        self.notes: list[str] = []
         self._lock = threading.Lock()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
@@ -95,6 +96,15 @@ class MemoryTape:
                 return self._play(call, origin and origin.lineage)
             self.entries.append(Entry(call, origin and origin.lineage))
             return MemoryCapture(self.entries[-1])
+
+    def wants(self) -> bool:
+        return not self.ignored
+
+    def answers(self) -> bool:
+        return self.playing
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def _play(self, call: Request, lineage: str | None) -> Play:
         wanted = (call.method, call.url, call.body, lineage)

@@ -178,7 +178,7 @@ def test_a_request_body_is_seen_whole_and_sent_as_before(body, headers, provider
 
 
 @pytest.mark.parametrize("chunked", [True, False])
-def test_a_body_sent_by_hand_is_one_request_and_the_tape_is_asked_before_anything_goes_out(chunked, provider, tape):
+def test_a_body_sent_by_hand_is_one_request_and_in_replay_nothing_is_opened_for_it(chunked, provider, tape):
     provider.script("/x", Scripted(200, {}, [b"yes"]))
 
     def run() -> Any:
@@ -188,22 +188,78 @@ def test_a_body_sent_by_hand_is_one_request_and_the_tape_is_asked_before_anythin
             name, value = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", "7")
             conn.putheader(name, value)
             conn.endheaders()
-            opened.append(provider.connections)
+            opened.append(conn.sock is not None)
             for part in [b"4\r\none,\r\n", b"3\r\ntwo\r\n0\r\n", b"\r\n"] if chunked else [b"one,", b"two"]:
                 conn.send(part)
             return conn.getresponse().read()
 
-    opened: list[int] = []
-    assert twice(tape, provider, run) == b"yes" and opened == [0, 1]
+    opened: list[bool] = []
+    assert twice(tape, provider, run) == b"yes" and opened == [True, False]
     assert provider.requests[0].body == tape.entries[0].request.body == b"one,two"
 
 
-def test_a_connection_without_a_request_is_left_to_the_guard(provider, tape):
+def test_what_is_sent_outside_of_a_request_is_named_while_recording_and_left_to_the_guard_in_replay(provider, tape):
+    with connected(provider) as conn:
+        conn.connect()
+        conn.send(b"raw")
+        assert not tape.entries and "sent by hand" in tape.notes[0]
+    tape.rewind()
     with connected(provider) as conn:
         conn.connect()
         assert conn.sock is None
         conn.send(b"raw")
-        assert conn.sock is not None and not tape.entries
+        assert conn.sock is not None
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["recorded", "untaped"])
+def test_connect_connects_wherever_the_reply_cannot_come_off_the_tape(ignored, provider, tape):
+    tape.ignored = ignored
+    with connected(provider) as conn:
+        conn.connect()
+        conn.sock.settimeout(5)
+        conn.request("POST", "/v1/messages", PROMPT)
+        assert conn.sock.getpeername()[1] == provider.port and conn.getresponse().read()
+    with pytest.raises(ConnectionRefusedError):
+        http.client.HTTPConnection("127.0.0.1", closed_port()).connect()
+    assert len(tape.entries) == len(tape.notes) == (0 if ignored else 1)
+    assert ignored or "failed before any request" in tape.notes[0]
+
+
+def test_a_tunnel_is_opened_for_untaped_code_as_without_us(tape):
+    tape.ignored = True
+    with socket.socket() as proxy:
+        proxy.bind(("127.0.0.1", 0))
+        proxy.listen(1)
+        conn = http.client.HTTPConnection("127.0.0.1", proxy.getsockname()[1], timeout=5)
+        conn.set_tunnel("example.invalid", 80)
+        replies = [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"]
+        answering = threading.Thread(target=answer, args=(proxy, replies))
+        answering.start()
+        with closing(conn):
+            conn.request("GET", "/")
+            assert conn.getresponse().read() == b"hi" and not tape.entries
+        answering.join()
+
+
+def answer(server: socket.socket, replies: list[bytes]) -> None:
+    """Answer each read of one connection with the next of these."""
+    with server.accept()[0] as accepted:
+        for reply in replies:
+            accepted.recv(10_000)
+            accepted.sendall(reply)
+
+
+@pytest.mark.parametrize("mode", ["record", "replay"])
+def test_a_connection_of_a_cell_after_a_taped_one_is_opened_at_once(mode, tmp_path):
+    path, deck = tmp_path / "main.tape.yaml", Deck()
+    with Provider() as provider:
+        for each in dict.fromkeys(("record", mode)):
+            with taped_cell(deck, each, path):
+                ask(provider)
+        with connected(provider) as conn:
+            conn.connect()
+            assert conn.sock is not None
+    deck.unhook()
 
 
 def test_a_refused_connection_fails_in_request_as_it_did(provider, tape):

@@ -78,10 +78,22 @@ class Boundary:
         decided = self._begin(call)
         return decided.wait() if isinstance(decided, Crossing) else decided
 
+    def wants(self) -> bool:
+        """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
+        return isinstance(self._cell(), Cell) or self.desk.sealed
+
+    def answers(self) -> bool:
+        """Whether it may be answered without being sent (taps.answers)."""
+        cell = self._cell()
+        return _chosen(cell) if isinstance(cell, Cell) else self.desk.sealed
+
+    def _cell(self) -> Any:
+        origin = ORIGIN.get()
+        return origin.cell if origin is not None else self.desk.active
+
     def hold(self, call: Request | FunctionCall) -> Hold | None:
         """For a door that can await: the call, where it is to wait for a person; None: ask `begin`."""
-        origin = ORIGIN.get()
-        cell = origin.cell if origin is not None else self.desk.active
+        cell = self._cell()
         if not isinstance(cell, Cell) or cell.stepping is None:
             return None
         decided = self._begin(call)
@@ -107,8 +119,7 @@ class Boundary:
 
     def flag(self, key: str, value: Any) -> None:
         """A feature flag was evaluated (taps/openfeature.py): it stands on the run's end mark."""
-        origin = ORIGIN.get()
-        cell = origin.cell if origin is not None else self.desk.active
+        cell = self._cell()
         if isinstance(cell, Cell) and not cell.closed:
             cell.tags.flag(key, value)
             cell.ends["flags"] = cell.tags.flags
@@ -151,8 +162,7 @@ class Boundary:
 
     def _goes_live(self, cell: Cell, request: Request) -> bool:
         """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not be known yet."""
-        chosen = cell.mode not in ("record", "live") or cell.execution.selection or cell.stepping is not None
-        return not chosen and not self._may_offer_tools(cell, request) and not opens_dialogue(request)
+        return not _chosen(cell) and not self._may_offer_tools(cell, request) and not opens_dialogue(request)
 
     def _http_answered(
         self,
@@ -432,6 +442,11 @@ def _failed(cell: Cell, call: Request | FunctionCall, error: Exception) -> Captu
 def _is_divergence(cell: Cell, decided: GoLive) -> bool:
     """Whether it goes live since the tape does not hold it, not since a person wants that boundary live."""
     return cell.replaying and decided.recorded is None and not cell.execution.selection.live
+
+
+def _chosen(cell: Cell) -> bool:
+    """Whether it is decided call by call what goes out."""
+    return cell.mode not in ("record", "live") or bool(cell.execution.selection) or cell.stepping is not None
 
 
 def _entry(recorded: Recorded | None) -> Entry:

@@ -16,6 +16,22 @@ def current() -> Tape | None:
     return _slot[-1] if _slot else None
 
 
+def here() -> Tape | None:
+    """The tape, where it wants to be asked of an HTTP call that is made here; None: as if we were not there.
+
+    Asked before anything is touched: a body may be a live source, which can be read once only.
+    """
+    tape = current()
+    wants = getattr(tape, "wants", None)
+    return tape if wants is None or wants() else None
+
+
+def answers() -> bool:
+    """Whether an HTTP call that is made here may be answered from the tape: then nothing is opened beforehand."""
+    asked = getattr(here(), "answers", None)
+    return asked is not None and bool(asked())
+
+
 def install(tape: Tape) -> None:
     """Put this tape into the slot; the one before it is forgotten."""
     _slot[:] = [tape]

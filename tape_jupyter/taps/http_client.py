@@ -1,8 +1,9 @@
 """Taps room: `http.client` and what sends through it: urllib.request, xmlrpc.client, anything over HTTPConnection.
 
 The tape is asked once the request is complete, before anything is opened: at the end of `_send_output`, or with the
-last declared byte of body that the program sends by hand. A program may open the connection first (`connect`); that
-waits for the same moment. What a transport above has taped already (urllib3) passes through.
+last declared byte of body that the program sends by hand. A program may open the connection first (`connect`): where
+the reply may come off the tape, that waits for the same moment. What a transport above has taped already (urllib3)
+passes through, and so does whatever is no taped cell's.
 """
 
 from __future__ import annotations
@@ -48,17 +49,32 @@ def patch(module: ModuleType) -> Callable[[], None]:
 def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(original)
     def connect(conn: Any) -> None:
-        if taps.current() is None or SENDING.get() or _OPENING in vars(conn):
+        if SENDING.get() or _OPENING in vars(conn) or taps.here() is None:
             original(conn)
+        elif not taps.answers():
+            _connect_taped(conn, original)
 
     return connect
+
+
+def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
+    """A recording cell opens the connection that its requests will take."""
+    try:
+        with live():
+            original(conn)
+    except Exception as error:
+        taps.note(
+            f"connecting to {conn.host}:{conn.port} failed before any request was made ({type(error).__name__}): that "
+            "is not on the tape, and a replay goes on as if it had worked. Make what connects a tool (@tape.tool)"
+        )
+        raise
 
 
 def _send_output(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
-        tape = taps.current()
-        if tape is None or SENDING.get():
+        tape = None if SENDING.get() else taps.here()
+        if tape is None:
             return original(conn, message_body, encode_chunked)
         call = _Call(conn, tape, original, encode_chunked=encode_chunked)
         vars(conn)[_CALL] = call
@@ -72,9 +88,11 @@ def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def send(conn: Any, data: Any) -> None:
         call: _Call | None = vars(conn).get(_CALL)
-        if SENDING.get() or taps.current() is None:
+        if SENDING.get() or _OPENING in vars(conn) or (call is None and taps.here() is None):
             original(conn, data)
         elif call is None:
+            if conn.sock is not None:
+                taps.note(_unheard(conn))
             with _opening(conn):
                 original(conn, data)
         elif not call.asked:
@@ -92,6 +110,13 @@ def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return original(conn) if call is None else call.response(functools.partial(original, conn))
 
     return getresponse
+
+
+def _unheard(conn: Any) -> str:
+    return (
+        f"bytes sent by hand to {conn.host}:{conn.port}, outside of any request, and what they bring back are not on "
+        "the tape. Make what sends them a tool (@tape.tool)"
+    )
 
 
 @contextmanager
