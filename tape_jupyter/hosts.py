@@ -4,6 +4,7 @@ The class decides what happens to a call: 'model' calls are counted and priced, 
 is refused in silence in replay, an 'asset' (model weights, vocabularies, packages) is taped but is not part of the
 story, everything else is 'host'. Names and paths were taken from the vendors' API references and SDK sources; an
 unknown host is told by the shape of its path, so that a proxy or a server on loopback is seen for what it speaks.
+Telemetry is what a program sends and forgets: what it reads, from whatever host, is taped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import re
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
-from tape_jupyter.calls import HostClass
+from tape_jupyter import bodies
+from tape_jupyter.calls import HostClass, Request
 
 _PROVIDERS = {
     "anthropic": ("api.anthropic.com",),
@@ -134,11 +136,23 @@ _TELEMETRY = frozenset(
     )
 )
 _TELEMETRY_PATH = re.compile(
-    r"(?:/v1(?:development)?/(?:traces|metrics|logs|profiles)|/api/public/(?:ingestion|otel/.*)|/runs/(?:batch|multipart)"
-    r"|/v1/traces/ingest|/api/telemetry(?:/.*)?|/v0\.\d/traces|/api/v2/spans|/telemetry/proxy/.*|/api/\d+/envelope/?)$"
+    r"(?:/api/public/(?:ingestion|otel/.*)|/v1/traces/ingest|/v0\.\d/traces|/api/v2/spans|/telemetry/proxy/.*"
+    r"|/api/\d+/envelope/?)$"
 )
-# Prompts and data sets fetched from a tracing service are input of the program, not telemetry about it.
-_FETCHED = re.compile(r"/(?:commits|repos|prompts|datasets|examples|artifacts|dataset-items)(?:/|$)")
+_HUB_TELEMETRY = re.compile(r"^/api/telemetry(?:/|$)")
+
+# Paths that may be anybody's own API: there the content type and the body must be those of a tracer, too.
+_OTLP = re.compile(r"/v1(?:development)?/(?:traces|metrics|logs|profiles)$")  # opentelemetry.io/docs/specs/otlp
+_RUNS = re.compile(r"/runs/(?:batch|multipart)$")  # a LangSmith of one's own
+_SENT = re.compile(rb'\s*\{\s*"(?:resource(?:Spans|Metrics|Logs|Profiles)|post|patch)"\s*:\s*\[')
+
+# Read from such a host, or made there and built on: input of the program, not telemetry about it.
+_READ = re.compile(
+    r"/(?:commits|repos|prompts|datasets|examples|artifacts|dataset-items"
+    r"|query|queries|search|aggregate|stats|flags|decide)(?:/|$)"
+)
+# The tracing thread of langsmith asks it before it sends, whenever that is.
+_HANDSHAKE = re.compile(r"(?:^|\.)api\.smith\.langchain\.com/info$")
 
 _ASSET_HOSTS = frozenset(
     (
@@ -171,9 +185,15 @@ _REGIONS = (
 _LOCATION = re.compile(r"/locations/([a-z0-9-]+)/")
 
 
+def class_of(request: Request) -> HostClass:
+    """The class of the host that a request goes to, for what the request is."""
+    kind = classify(request.url, request.method, request.header("content-type"))
+    return "telemetry" if kind == "host" and request.method == "POST" and _sends_spans(request) else kind
+
+
 @lru_cache(maxsize=4096)
 def classify(url: str, method: str = "POST", content_type: str = "") -> HostClass:
-    """The class of the host behind `url` (absolute) for a request of this method and content type.
+    """The class of the host behind `url` (absolute) for a request of this method and content type, whatever its body.
 
     Never 'tool' or 'retrieval': those are taped functions. An unreadable URL is 'host'.
     """
@@ -247,12 +267,29 @@ def fits(allowed: str, host: str, port: int | None) -> bool:
 
 
 def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
+    if method in ("GET", "HEAD"):
+        return _HANDSHAKE.search(host + path) is not None
     if telemetry_host(host):
-        return not (method == "GET" and _FETCHED.search(path))
+        return not _READ.search(path)
     if method != "POST":
         return False
-    spans = content_type.startswith("application/x-protobuf") and "trace" in path
-    return spans or _TELEMETRY_PATH.search(path) is not None
+    if content_type.startswith("application/x-protobuf") and ("trace" in path or _OTLP.search(path)):
+        return True
+    if content_type.startswith("multipart/form-data") and path.endswith("/runs/multipart"):
+        return True
+    return _TELEMETRY_PATH.search(path) is not None or (host in _HUB and _HUB_TELEMETRY.search(path) is not None)
+
+
+def _sends_spans(request: Request) -> bool:
+    """Whether its JSON body is what tracers send, on a path of theirs."""
+    path = _split(request.url).path
+    if not (_OTLP.search(path) or _RUNS.search(path)) or not request.header("content-type").startswith(_JSON):
+        return False
+    plain = bodies.decode(request.body, request.header("content-encoding"))
+    return plain is not None and _SENT.match(plain) is not None
+
+
+_JSON = "application/json"
 
 
 def _is_asset(host: str, path: str, method: str) -> bool:

@@ -49,6 +49,21 @@ def test_telemetry_is_not_sent_in_replay_and_nobody_complains(provider, path):
     assert (block.report.misses, len(block.report.calls)) == ([], 1)
 
 
+@pytest.mark.parametrize("path_of_the_api", ["/v1/profiles", "/v1/metrics", "/v1/logs", "/runs/batch"])
+def test_an_api_of_ones_own_whose_path_looks_like_a_collectors_is_taped(provider, path, path_of_the_api):
+    provider.script(path_of_the_api, Scripted(200, {"content-type": "application/json"}, [b'{"name": "Ada"}']))
+
+    def answer():
+        return httpx.post(f"{provider.url}{path_of_the_api}", json={"id": 7}).json()
+
+    with tape.recording(path):
+        assert answer() == {"name": "Ada"}
+    before = len(provider.requests)
+    with tape.replaying(path):
+        assert answer() == {"name": "Ada"}
+    assert len(provider.requests) == before
+
+
 def test_a_bad_record_met_in_replay_is_a_refusal_with_file_and_line_and_no_connection_error(provider, path):
     provider.script("/v1/filler", Scripted(200, {"content-type": "text/plain"}, [b"0123456789 abcdef\n" * 1500]))
     with tape.recording(path):

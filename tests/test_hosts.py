@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter import hosts
+from tape_jupyter.calls import Request
 
 MODEL = """
 https://api.anthropic.com/v1/messages?beta=true anthropic
@@ -35,9 +36,6 @@ https://api.smith.langchain.com/runs/multipart
 https://eu.api.smith.langchain.com/runs/batch
 https://cloud.langfuse.com/api/public/ingestion
 https://langfuse.mycompany.example/api/public/ingestion
-http://localhost:4318/v1/traces
-http://collector.example:4318/v1/metrics
-http://collector.example/v1/logs
 https://us.i.posthog.com/batch/
 https://o4504.ingest.us.sentry.io/api/45/envelope/
 https://sentry.mycompany.example/api/45/envelope/
@@ -54,6 +52,30 @@ https://api.wandb.ai/graphql
 https://api.openai.com/v1/traces/ingest
 https://huggingface.co/api/telemetry/huggingface_hub
 http://localhost:8126/v0.4/traces
+"""
+SENT = """
+http://localhost:4318/v1/traces {"resourceSpans":[]}
+http://collector.example:4318/v1/metrics {"resourceMetrics":[{"scopeMetrics":[]}]}
+http://collector.example/v1/logs {"resourceLogs":[]}
+http://collector.example/v1development/profiles {"resourceProfiles":[]}
+https://langsmith.mycompany.example/api/v1/runs/batch {"post":[],"patch":[]}
+"""
+READ = """
+GET https://sentry.io/api/0/projects/acme/web/issues/
+GET https://api.datadoghq.com/api/v1/query?query=cpu
+HEAD https://api.datadoghq.com/api/v1/query?query=cpu
+GET https://api.smith.langchain.com/runs/1234
+POST https://api.smith.langchain.com/api/v1/runs/query
+POST https://api.smith.langchain.com/datasets
+POST https://api.datadoghq.eu/api/v2/logs/events/search
+POST https://us.i.posthog.com/flags/?v=2
+GET https://collector.example/v1/traces
+POST https://api.acme.example/v1/profiles
+POST https://api.acme.example/v1/metrics
+POST https://api.acme.example/v1/logs
+POST https://api.acme.example/v1/traces
+POST https://api.acme.example/runs/batch
+POST https://iot.acme.example/api/telemetry/devices
 """
 ASSET = """
 https://huggingface.co/bert-base/resolve/main/tokenizer.json
@@ -90,6 +112,30 @@ def test_a_model_call_is_seen_wherever_its_server_runs(url, name):
 @pytest.mark.parametrize("url", [u for (u,) in lines(TELEMETRY)])
 def test_telemetry_is_told_from_what_the_program_lives_on(url):
     assert hosts.classify(url, "POST") == "telemetry"
+
+
+@pytest.mark.parametrize(("url", "body"), lines(SENT))
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_a_tracer_sends_is_told_by_its_body_whoever_collects_it(url, body, packed):
+    headers = (("Content-Type", "application/json"), *([("Content-Encoding", "gzip")] if packed else []))
+    sent = gzip.compress(body.encode()) if packed else body.encode()
+    assert hosts.class_of(Request("POST", url, headers, sent)) == "telemetry"
+    assert hosts.class_of(Request("POST", url, (("content-type", "application/x-protobuf"),), b"\n\0")) == (
+        "host" if "runs" in url else "telemetry"
+    )
+
+
+@pytest.mark.parametrize(("method", "url"), lines(READ))
+def test_what_a_program_reads_is_no_telemetry_whoever_answers(method, url):
+    asked = b'{"name": "Ada", "resourceSpans": "all", "post": 1}'
+    assert hosts.class_of(Request(method, url, (("content-type", "application/json"),), asked)) == "host"
+    assert hosts.class_of(Request(method, url, (("content-type", "application/json"),), b"{} no JSON")) == "host"
+
+
+def test_runs_sent_to_a_langsmith_of_ones_own_are_telemetry_and_so_is_what_its_thread_asks_first():
+    url = "https://langsmith.mycompany.example/api/v1/runs/multipart"
+    assert hosts.classify(url, "POST", "multipart/form-data; boundary=b") == "telemetry"
+    assert hosts.classify("https://eu.api.smith.langchain.com/info", "GET") == "telemetry"
 
 
 @pytest.mark.parametrize("url", [u for (u,) in lines(ASSET)])

@@ -128,13 +128,13 @@ class Boundary:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays."""
         if not self.desk.sealed or isinstance(call, FunctionCall):
             return None
-        if hosts.classify(call.url, call.method) == "telemetry":
+        if hosts.class_of(call) == "telemetry":
             return unsent(call)
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
-        if isinstance(call, Request) and hosts.classify(call.url, call.method) == "telemetry":
+        if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
             return unsent(call) if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
@@ -147,7 +147,7 @@ class Boundary:
         raise cell.refuse(BlockedConnection(text))
 
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
-        kind = hosts.classify(request.url, request.method, request.header("content-type"))
+        kind = hosts.class_of(request)
         if kind == "telemetry":
             return unsent(request) if cell.replaying else Passing()
         self.desk.secrets.learn_request(request)
