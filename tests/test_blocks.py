@@ -1,15 +1,15 @@
 """`tape.recording` and `tape.replaying`: a block of any program, taped like a cell."""
 
 import asyncio
-import itertools
 import inspect
+import itertools
 import os
 import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import date
 from contextlib import asynccontextmanager, contextmanager
+from datetime import date
 
 import httpx
 import pytest
@@ -19,8 +19,8 @@ from tape_jupyter.calls import Request
 from tape_jupyter.matching import match_key
 from tape_jupyter.notebook import deck
 from tape_jupyter.notebook.taped import Cell
-from tape_jupyter.secrets import Secrets
 from tape_jupyter.origin import ORIGIN
+from tape_jupyter.secrets import Secrets
 from tests.provider import Scripted
 
 
