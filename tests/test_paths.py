@@ -144,6 +144,7 @@ def test_cassettes_lie_beside_the_notebook(tmp_path, monkeypatch):
     assert paths.cassette_path(tmp_path / "churn.ipynb", "b-2") == tmp_path / "churn.tapes" / "b-2.tape.yaml"
     monkeypatch.chdir(tmp_path)
     assert paths.cassette_path(None, "demo") == tmp_path / "demo.tapes" / "main.tape.yaml"
+    assert paths.cassette_path(None, "demo", tmp_path / "up") == tmp_path / "up" / "demo.tapes" / "main.tape.yaml"
 
 
 def test_the_cassettes_that_are_there_are_listed(tmp_path, monkeypatch):
@@ -153,6 +154,8 @@ def test_the_cassettes_that_are_there_are_listed(tmp_path, monkeypatch):
         (tmp_path / path).touch()
     assert paths.cassette_names(tmp_path / "churn.ipynb") == ["b", "main"]
     assert paths.cassette_names(None) == ["churn", "demo"]
+    monkeypatch.chdir("/")
+    assert paths.cassette_names(None, tmp_path) == ["churn", "demo"]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ class Shell:
 
     notebook_or_none = notebook
 
+    def cassette_path(self, name=paths.MAIN):
+        return paths.cassette_path(self.notebook(), name)
+
+    def cassette_names(self):
+        return paths.cassette_names(self.notebook())
+
     def set_session(self, word: Word):
         self.deck.set_session(word.mode, word.options)
         return ""

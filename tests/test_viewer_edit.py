@@ -7,6 +7,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter import takes
+from tape_jupyter.notebook import paths
 from tape_jupyter.notebook.viewer import Viewer
 from tests.tapes import Recorder
 from tests.test_edits import DONE, EVENTS, MESSAGE, QUESTION, STREAMED, asked, message
@@ -22,7 +23,13 @@ class View:
         shell = SimpleNamespace(user_ns={}, history_manager=None)
         reports = [SimpleNamespace(path=path, calls=[])]
         cells = SimpleNamespace(
-            deck=deck, reports=reports, notebook=lambda: notebook, notebook_or_none=lambda: notebook, shell=shell
+            deck=deck,
+            reports=reports,
+            notebook=lambda: notebook,
+            notebook_or_none=lambda: notebook,
+            shell=shell,
+            cassette_path=lambda name="main": paths.cassette_path(notebook, name),
+            cassette_names=lambda: paths.cassette_names(notebook),
         )
         self.viewer = Viewer(cells, lambda told: None)
         self.spans = [f"{entry.run}/{entry.id}" for entry in tape.open(path).calls]

@@ -26,7 +26,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
 from tape_jupyter.flow.history import History
 from tape_jupyter.flow.tracker import Tracker
-from tape_jupyter.notebook import summary
+from tape_jupyter.notebook import paths, summary
 from tape_jupyter.notebook.paths import MAIN, Ladder
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport
 from tape_jupyter.notebook.tracebacks import short, show_refusals_briefly
@@ -289,11 +289,20 @@ class Cells:
         return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
 
     def notebook_or_none(self, raw: str = "") -> Path | None:
-        """The same; None where it is unknown (a named cassette then lies in the working directory)."""
+        """The same; None where it is unknown (a named cassette then lies where the kernel started)."""
         try:
             return self.notebook(raw)
         except NotebookUnknown:
             return None
+
+    def cassette_path(self, name: str = "") -> Path:
+        """Where the cassette of that name lies; without one the notebook's main one (or NotebookUnknown)."""
+        notebook = self.notebook_or_none() if name else self.notebook()
+        return paths.cassette_path(notebook, name or MAIN, self.ladder.start)
+
+    def cassette_names(self) -> list[str]:
+        """Names of the cassettes that `%%tape replay NAME` could use here."""
+        return paths.cassette_names(self.notebook_or_none(), self.ladder.start)
 
     def _begin(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
         self.refusal = None
@@ -341,6 +350,7 @@ class Cells:
         ask = CellAsk(
             mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
             notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
+            start=self.ladder.start,
         )  # fmt: skip
         cell = self.deck.begin(ask)
         if (planned := self.planned()) is not None:

@@ -178,7 +178,7 @@ class Deck:
             return None
         if ask.notebook is None and ask.name == paths.MAIN:
             raise NotebookUnknown(f"the notebook's path is not known here: {paths.HOW_TO_NAME}")
-        return paths.cassette_path(ask.notebook, ask.name)
+        return paths.cassette_path(ask.notebook, ask.name, ask.start)
 
     def _require(self, ask: CellAsk, path: Path) -> None:
         """In replay the cassette must be there; never start empty in silence beside a neighbour's recording."""
@@ -187,7 +187,7 @@ class Deck:
         if ask.notebook is not None and (neighbour := _neighbour(ask.notebook, ask)):
             raise TapeUsageError(paths.offer(ask.notebook, neighbour))
         if ask.mode == "replay" and ask.explicit:
-            names = paths.cassette_names(ask.notebook) if ask.path is None else []
+            names = paths.cassette_names(ask.notebook, ask.start) if ask.path is None else []
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
             raise TapeUsageError(f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run")
 

@@ -191,8 +191,7 @@ class TapeMagics(Magics):
         used = next((report.path for report in reversed(self.cells.reports) if there(report.path)), None)
         if not name and used is not None:
             return used
-        notebook = self.cells.notebook_or_none() if name else self.cells.notebook()
-        return paths.cassette_path(notebook, name or paths.MAIN)
+        return self.cells.cassette_path(name)
 
 
 MEANING = {
@@ -281,7 +280,7 @@ def known_names(cells: Cells) -> str:
 
 def names(cells: Cells) -> list[str]:
     """Names of the cassettes that `%%tape replay NAME` could use here."""
-    return paths.cassette_names(cells.notebook_or_none())
+    return cells.cassette_names()
 
 
 def complete(cells: Cells, line: str) -> list[str]:

@@ -42,18 +42,21 @@ def folder(notebook: Path) -> Path:
     return notebook.with_suffix(".tapes")
 
 
-def cassette_path(notebook: Path | None, name: str = MAIN) -> Path:
-    """Where the cassette `name` lies: in the notebook's folder, or in a folder of its own when there is no notebook."""
+def cassette_path(notebook: Path | None, name: str = MAIN, start: Path | None = None) -> Path:
+    """Where the cassette `name` lies: in the notebook's folder, or in a folder of its own when there is no notebook.
+
+    That one is in `start` (default: the working directory), where the kernel started: a program may change directory.
+    """
     check_name(name)
     if notebook is None:
-        return Path.cwd() / f"{name}.tapes" / f"{MAIN}{SUFFIX}"
+        return (start or Path.cwd()) / f"{name}.tapes" / f"{MAIN}{SUFFIX}"
     return folder(notebook) / f"{name}{SUFFIX}"
 
 
-def cassette_names(notebook: Path | None) -> list[str]:
-    """Names of the cassettes that are there, sorted."""
+def cassette_names(notebook: Path | None, start: Path | None = None) -> list[str]:
+    """Names of the cassettes that are there, sorted. `start` as in `cassette_path`."""
     if notebook is None:
-        return sorted(path.parent.stem for path in Path.cwd().glob(f"*.tapes/{MAIN}{SUFFIX}"))
+        return sorted(path.parent.stem for path in (start or Path.cwd()).glob(f"*.tapes/{MAIN}{SUFFIX}"))
     return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
 
 

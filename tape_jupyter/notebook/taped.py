@@ -41,7 +41,10 @@ def current_task() -> asyncio.Task[Any] | None:
 
 @dataclass
 class CellAsk:
-    """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the session's mode."""
+    """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the session's mode.
+
+    `start` is the folder of a named cassette where no notebook is known (default: the working directory).
+    """
 
     mode: str
     name: str = "main"
@@ -52,6 +55,7 @@ class CellAsk:
     options: dict[str, Any] = field(default_factory=dict)
     explicit: bool = True
     path: Path | None = None
+    start: Path | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ from tape_jupyter import takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.entry import Entry
 from tape_jupyter.errors import NotebookUnknown, TapeError
-from tape_jupyter.notebook import paths, watch
+from tape_jupyter.notebook import watch
 from tape_jupyter.spans.cells import Sources, notebook_of, source_hash
 from tape_jupyter.spans.pages import LIMIT, Spans, columns
 from tape_jupyter.spans.session import NOTHING, Takes
@@ -155,7 +155,7 @@ class Viewer:
         if used is not None:
             return used
         try:
-            return paths.cassette_path(self.cells.notebook(), paths.MAIN)
+            return self.cells.cassette_path()
         except NotebookUnknown:
             return None
 
@@ -218,7 +218,7 @@ class Viewer:
         cells = self.cells
         root = takes.cassette_of(self._path) if self._path is not None else None
         if root is None or takes.stem(root) != cassette:
-            root = paths.cassette_path(cells.notebook_or_none(), cassette)
+            root = cells.cassette_path(cassette)
         path = takes.require(root, take) if take else root
         with self._lock:
             active = self.deck.active
@@ -244,7 +244,7 @@ class Viewer:
             self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
-            "cassettes": paths.cassette_names(self.cells.notebook_or_none()),
+            "cassettes": self.cells.cassette_names(),
             "cassette": takes.stem(root) if root is not None else "",
             "take": takes.name_of(path) if path is not None and root is not None and path != root else "",
             "takes": self._takes.of(root) if root is not None else [],

@@ -334,6 +334,21 @@ def test_the_notebook_is_found_in_jupyterlab_also_with_unsaved_cells(tmp_path):
         assert str(churn.resolve().with_suffix(".tapes")) in kernel.execute(ASK).stdout
 
 
+def test_where_no_notebook_is_known_a_change_of_directory_moves_no_cassette(tmp_path, site):
+    (tmp_path / "data").mkdir()
+    with Kernel(tmp_path) as kernel:
+        assert kernel.execute(LOAD).ok
+        known = kernel.execute("%%tape once demo\n" + visit(site)).stdout
+        assert kernel.execute("import os; os.chdir('data')").ok
+        for mode in ("once", "replay"):
+            assert kernel.execute(f"%%tape {mode} demo\n" + visit(site)).stdout == known
+        assert "1 calls" in kernel.execute("%tape show demo").stdout
+        assert "cassettes:    demo" in kernel.execute("%tape status").stdout
+        assert kernel.execute("%%tape record new\n" + visit(site)).ok
+    assert sorted(path.parent.name for path in tmp_path.rglob("*.tape.yaml")) == ["demo.tapes", "new.tapes"]
+    assert not [*(tmp_path / "data").iterdir()]
+
+
 def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
     with typed_terminal(tmp_path) as child:
         child.send(f"{LOAD}\r")
