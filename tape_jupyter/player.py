@@ -128,10 +128,16 @@ _TAKEN: list[_Shelf] = []
 class Player:
     """Decides over one cassette. `matching(key)` gives the recorded calls of a match key; `runs()` the run records."""
 
-    def __init__(self, matching: Matching, runs: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+    def __init__(
+        self,
+        matching: Matching,
+        runs: Callable[[], Sequence[Mapping[str, Any]]],
+        executions: Counter[tuple[str, str]] | None = None,
+    ) -> None:
+        """`executions`: how often each cell was executed, which players of a cassette and of its takes share."""
         self._matching, self._runs = matching, runs
         self._lock = threading.RLock()
-        self._executions: Counter[tuple[str, str]] = Counter()
+        self._executions = Counter[tuple[str, str]]() if executions is None else executions
         self._served: Counter[tuple[str, str]] = Counter()
         self._read: Sequence[Mapping[str, Any]] = ()
         self._seen, self._version = 0, 0
@@ -203,6 +209,13 @@ class Player:
         with self._lock:
             near = {run for run, distance in self._own_runs(execution).items() if not distance}
             return next((run.id for run in self._current if run.id in near and not run.parent), "")
+
+    def recording_of(self, execution: Execution) -> tuple[int, int]:
+        """Which recording of its cell this execution repeats, and of how many; (1, 1) where it was said which."""
+        first = [run for run in self.current() if run.cell.same_cell(execution.cell) and not run.parent]
+        if execution.repeats or not first:
+            return 1, 1
+        return min(execution.nth, len(first)), len(first)
 
     def decide(
         self, execution: Execution, key: str, lineage: str = "", *, ended: bool = False, site: Site | None = None

@@ -11,7 +11,8 @@ from typing import Any
 class CellIdentity:
     """What makes two executions executions of the same cell: its id where the front end tells one, else its source.
 
-    `session` is random per kernel: where no id is known, runs of one kernel never replace each other.
+    `session` is random per kernel: where no id is known, runs of one kernel never replace each other, since a notebook
+    may hold the same source in two cells, and a program the same block in a loop. At a terminal it is random per cell.
     """
 
     cell_id: str = ""

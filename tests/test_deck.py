@@ -257,6 +257,37 @@ def test_a_renamed_notebook_is_offered_its_cassettes_and_nothing_starts_empty(de
     assert deck.active is None
 
 
+def test_what_is_typed_again_at_a_terminal_is_recorded_again(deck, provider, path):
+    for _ in range(2):
+        with taped(deck, "record", path, "ask('one')", typed=True):
+            newest = ask(provider, "one")
+    for new in (deck, Deck()):
+        with taped(new, "replay", path, "ask('one')", typed=True) as cell:
+            assert ask(provider, "one") == newest
+        assert not [note for note in cell.report.notes if "recording 1" in note]
+
+
+def test_where_no_ids_are_told_each_run_plays_the_next_recording_and_says_which(deck, provider, path):
+    said = []
+    for _ in range(2):
+        with taped(deck, "record", path, "ask('one')"):
+            said.append(ask(provider, "one"))
+    new, notes = Deck(), []
+    for _ in range(3):
+        with taped(new, "replay", path, "ask('one')") as cell:
+            said.append(ask(provider, "one"))
+        notes.append([note for note in cell.report.notes if note.startswith("recording 1 of 2 of this cell")])
+    assert said[2:] == [*said[:2], said[1]] and [len(told) for told in notes] == [1, 0, 0]
+
+
+def test_a_cell_without_an_id_plays_the_same_recording_in_a_take(deck, provider, path):
+    for _ in range(2):
+        with taped(deck, "record", path, "ask('one')"):
+            newest = ask(provider, "one")
+    with taped(deck, "replay", path, "ask('one')", options={"live": ["tools"]}):
+        assert ask(provider, "one") == newest
+
+
 def test_who_records_a_copy_beside_its_notebook_means_to_and_who_replays_it_is_told(deck, provider, tmp_path):
     old, copy = (notebook(tmp_path / f"{name}.ipynb", "the source") for name in ("old", "old-Copy1"))
     with taped(deck, "record", tmp_path / "old.tapes" / "main.tape.yaml", "the source", notebook=old):

@@ -172,6 +172,16 @@ def test_cells_without_an_id_are_told_by_their_source_and_those_of_one_kernel_by
     assert tape.run("", source="same")("k") is second  # run again, a third time
 
 
+def test_which_of_several_recordings_a_run_plays_is_known(tape):
+    told = lambda: tape.player.recording_of(tape.player.start(CellIdentity("", "same", "s2"), "replay"))  # noqa: E731
+    assert told() == (1, 1)
+    for _ in range(3):
+        tape.record("", "k", source="same")
+    assert [told(), told(), told()] == [(2, 3), (3, 3), (3, 3)]
+    said = tape.player.start(CellIdentity("", "same", "s2"), "replay", repeats="r0")
+    assert tape.player.recording_of(said) == (1, 1)
+
+
 def test_recording_cells_without_an_id_in_another_kernel_replaces_them(tape):
     tape.record("", "k", source="same")
     tape.record("", "k", source="same")

@@ -351,6 +351,7 @@ class Cells:
             mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
             notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
             start=self.ladder.start,
+            typed=cell_id is None and not hasattr(self.shell, "kernel"),
         )  # fmt: skip
         cell = self.deck.begin(ask)
         if (planned := self.planned()) is not None:

@@ -10,6 +10,7 @@ import os
 import secrets as entropy
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,7 @@ class Deck:
         self._known_tools: dict[str, None] = {}  # of this session's requests: taped from each cell's start
         self._cells: list[Cell] = []
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
+        self._executions: dict[Path, Counter[tuple[str, str]]] = {}  # of a cassette's cells, whichever take they play
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = _nothing
         self._owed = False  # the session's mode was set, and what hangs on it is still to be done
@@ -198,7 +200,8 @@ class Deck:
             self._shelf.pop(key, None)  # a take that is to be made: of its base as that is now
         if key not in self._shelf:
             cassette = opened or Cassette.open(path)
-            self._shelf[key] = (cassette, Player(cassette.matching, lambda: cassette.runs))
+            executions = self._executions.setdefault(cassette.root.absolute(), Counter())
+            self._shelf[key] = (cassette, Player(cassette.matching, lambda: cassette.runs, executions))
         cassette, player = self._shelf[key]
         try:
             if cassette.refresh():
@@ -219,7 +222,8 @@ class Deck:
         cassette, path = self._checked(ask)
         there = cassette is not None and path
         player = self._shelf[path.absolute()][1] if there and path else Player(lambda _key: (), lambda: ())
-        identity = CellIdentity(ask.cell_id or "", source_hash(ask.source) if ask.source else "", self.session)
+        session = entropy.token_hex(4) if ask.typed else self.session
+        identity = CellIdentity(ask.cell_id or "", source_hash(ask.source) if ask.source else "", session)
         ignore = self._ignored(ask, player, cassette)
         matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
         mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
@@ -235,6 +239,7 @@ class Deck:
         cell = Cell(ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task())
         if cell.replaying:
             self._holds(player.repeats(execution))
+            cell.notes += _which(*player.recording_of(execution))
         self._start(cell)
         return cell
 
@@ -467,6 +472,14 @@ def _nothing() -> None:
 def _of_running(strand: Origin | None) -> Origin | None:
     """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may have stayed."""
     return strand if strand is not None and not getattr(strand.cell, "closed", False) else None
+
+
+def _which(number: int, count: int) -> list[str]:
+    """What to say of a replay that does not play the newest recording of its cell: a person may expect that one."""
+    if number == count:
+        return []
+    told = f"recording {number} of {count} of this cell: without cell ids several may be alike, and its next run plays"
+    return [f"{told} the next. To have one only, record it again in a new session"]
 
 
 def _replays(cell: Any) -> bool:

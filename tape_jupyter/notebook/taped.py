@@ -44,6 +44,7 @@ class CellAsk:
     """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the session's mode.
 
     `start` is the folder of a named cassette where no notebook is known (default: the working directory).
+    `typed`: at a terminal's prompt, where the same source again is the same cell again.
     """
 
     mode: str
@@ -54,6 +55,7 @@ class CellAsk:
     notebook: Path | None = None
     options: dict[str, Any] = field(default_factory=dict)
     explicit: bool = True
+    typed: bool = False
     path: Path | None = None
     start: Path | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict)
