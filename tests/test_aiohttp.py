@@ -30,7 +30,7 @@ from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.taped_cells import on_tape
 from tests.taped_cells import taped as taped_cell
-from tests.wire_runs import deaf_port, provider, tape, twice
+from tests.wire_runs import deaf_port, live_source, provider, tape, twice
 
 PROMPT = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
@@ -532,6 +532,29 @@ def test_a_request_body_is_seen_whole_and_sent_as_before(how, provider, tape):
     tape.rewind()
     if "multipart" not in how:
         assert post(f"{provider.url}/x", **BODIES[how]())[2] == b"thanks"
+
+
+def test_an_untaped_body_is_sent_as_it_comes(provider, tape):
+    async def body() -> Any:
+        for part in live_source(provider):
+            yield part
+
+    tape.ignored = True
+    post(f"{provider.url}/x", data=body())
+    assert provider.requests[0].body == b"somebody listens" and not tape.entries
+
+
+@pytest.mark.parametrize("error", [ValueError("no more"), OSError(5, "unreadable")], ids=repr)
+def test_a_body_that_fails_is_the_error_that_it_is_untaped(error, provider, tape):
+    async def body() -> Any:
+        yield b"part"
+        raise error
+
+    run = lambda: post(f"{provider.url}/x", data=body())[0]
+    tape.ignored = True
+    untaped = run()
+    tape.ignored = False
+    assert twice(tape, provider, run) is untaped
 
 
 @pytest.mark.parametrize("how", ["multipart form", "multipart"])

@@ -31,7 +31,7 @@ from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.taped_cells import on_tape
 from tests.taped_cells import taped as taped_cell
-from tests.wire_runs import provider, tape, twice
+from tests.wire_runs import live_source, provider, tape, twice
 
 PROMPT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}).encode()
 STREAMED = PROMPT[:-1] + b', "stream": true}'
@@ -175,6 +175,12 @@ def test_a_request_body_is_seen_whole_and_sent_as_before(body, headers, provider
     expected = {b"bytes", b"t\xe9xt", b"array", b"file", b"t\xe9xt file", b"one,two", b""}
     assert provider.requests[0].body == tape.entries[0].request.body
     assert provider.requests[0].body in expected
+
+
+def test_an_untaped_body_is_sent_as_it_comes(provider, tape):
+    tape.ignored = True
+    ask(provider, "POST", "/x", live_source(provider))
+    assert provider.requests[0].body == b"somebody listens" and not tape.entries
 
 
 @pytest.mark.parametrize("chunked", [True, False])

@@ -24,7 +24,7 @@ from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
 from tests.provider import Provider, Scripted, closed_port, sse
 from tests.timing import Expires
-from tests.wire_runs import deaf_port, patience, provider, tape, twice
+from tests.wire_runs import deaf_port, live_source, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
@@ -352,6 +352,35 @@ def test_streamed_and_multipart_request_bodies_are_seen_and_sent_whole(module, p
     assert [b"one,two" == entry.request.body for entry in tape.entries] == [True, False, True, False]
     assert b"file body" in tape.entries[1].request.body and b"file body" in tape.entries[3].request.body
     assert provider.requests[0].headers["transfer-encoding"] == "chunked"
+
+
+def streamed(door: Door, parts: Iterator[bytes]) -> Any:
+    """A body without a length, in the style of the door."""
+
+    async def awaited() -> Any:
+        for part in parts:
+            yield part
+
+    return awaited() if door.is_async else parts
+
+
+def test_an_untaped_body_is_sent_as_it_comes(door, provider, tape):
+    tape.ignored = True
+    door.post(f"{provider.url}/x", content=streamed(door, live_source(provider)))
+    assert provider.requests[0].body == b"somebody listens" and not tape.entries
+
+
+def test_a_body_that_can_be_read_once_is_not_sent_twice(door, provider, tape):
+    """As httpx has it: a redirect that would repeat such a body is an error."""
+    provider.script("/there", Scripted(307, {"location": "/here"}))
+
+    def run() -> Any:
+        body = streamed(door, (part for part in [b"one,", b"two"]))
+        with pytest.raises(door.module.StreamConsumed):
+            door.post(f"{provider.url}/there", content=body, follow_redirects=True)
+
+    twice(tape, provider, run)
+    assert tape.entries[0].request.body == provider.requests[0].body == b"one,two"
 
 
 def test_the_request_is_told_as_it_was_given(door, provider, tape):

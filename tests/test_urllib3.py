@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import threading
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,7 @@ from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
 from tests.provider import Scripted, closed_port, frame, sse
-from tests.wire_runs import deaf_port, patience, provider, tape, twice
+from tests.wire_runs import deaf_port, live_source, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}
@@ -350,9 +351,10 @@ def test_a_miss_is_raised_at_once_past_all_retries_and_nothing_is_sent(provider,
         (io.BytesIO(b"file"), "transfer-encoding"),
         (io.StringIO("t\u00e9xt file"), "transfer-encoding"),
         (iter([b"one,", "two"]), "transfer-encoding"),
+        (array("B", b"array"), "content-length"),
         (None, ""),
     ],
-    ids=["bytes", "text", "bytearray", "file", "text file", "iterable", "none"],
+    ids=["bytes", "text", "bytearray", "file", "text file", "iterable", "array", "none"],
 )
 def test_a_request_body_is_seen_whole_and_sent_as_before(body, framing, provider, tape):
     with urllib3.PoolManager() as pool:
@@ -361,6 +363,51 @@ def test_a_request_body_is_seen_whole_and_sent_as_before(body, framing, provider
     assert seen.body == tape.entries[0].request.body
     assert (framing in seen.headers) == bool(framing)
     assert seen.body in {b"bytes", "t\u00e9xt".encode(), b"array", b"file", "t\u00e9xt file".encode(), b"one,two", b""}
+
+
+class Piecewise:
+    """The recipe for a progress bar: `read` gives the next part, whatever size it is asked for."""
+
+    def __init__(self) -> None:
+        self.parts = iter([b"one,", b"two,", b"three"])
+
+    def read(self, _size: int) -> bytes:
+        return next(self.parts, b"")
+
+    def __len__(self) -> int:
+        return 13
+
+
+class Counted(io.BytesIO):
+    reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.reads += 1
+        return super().read(size)
+
+
+def test_a_file_like_body_is_read_a_part_at_a_time_until_there_is_none(provider, tape):
+    provider.script("/x", Scripted(200, {}, [b"thanks"]))
+    assert twice(tape, provider, lambda: post(f"{provider.url}/x", data=Piecewise()))[2] == b"thanks"
+    assert provider.requests[0].body == tape.entries[0].request.body == b"one,two,three"
+
+
+def test_who_counts_the_reads_of_an_upload_counts_as_many(provider, tape):
+    def run() -> int:
+        body = Counted(b"x" * 100_000)
+        post(f"{provider.url}/x", data=body)
+        return body.reads
+
+    tape.ignored = True
+    untaped = run()
+    tape.ignored = False
+    assert untaped > 1 and twice(tape, provider, run) == untaped
+
+
+def test_an_untaped_body_is_sent_as_it_comes(provider, tape):
+    tape.ignored = True
+    post(f"{provider.url}/x", data=live_source(provider))
+    assert provider.requests[0].body == b"somebody listens" and not tape.entries
 
 
 def test_the_request_is_told_as_it_was_given(provider, tape):

@@ -6,6 +6,7 @@ A test module imports the fixtures `provider` and `tape` beside what it calls.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,14 @@ def twice(tape: MemoryTape, provider: Provider, run: Callable[[], Any]) -> Any:
     assert run() == live
     assert len(provider.requests) == sent and not tape.missed
     return live
+
+
+def live_source(provider: Provider) -> Iterator[bytes]:
+    """A body as it comes to be: whoever asks for it is connected by then, or it says that nobody was."""
+    until = time.monotonic() + 5
+    while not provider.connections and time.monotonic() < until:
+        time.sleep(0.001)
+    yield b"somebody listens" if provider.connections else b"nobody listens"
 
 
 def patience(then: str) -> float:

@@ -59,8 +59,8 @@ class _Tap:
     def connect(self, original: Door) -> Door:
         @functools.wraps(original)
         async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
-            tape = taps.current()
-            if tape is None or SENDING.get():
+            tape = None if SENDING.get() else taps.here()
+            if tape is None:
                 return await original(connector, req, *args, **options)
             body = await self._drained(req)
             url = aiohttp_sockets.address(req) if aiohttp_sockets.is_websocket(req) else str(req.url)
@@ -142,11 +142,23 @@ class _Tap:
         if not body:
             return b""
         sink = _Sink()
-        await body.write(sink)
+        try:
+            await body.write(sink)
+        except Exception as error:
+            raise self._unwritable(error, req) from error
         data = b"".join(sink.parts)
         if getattr(body, "consumed", True):  # aiohttp before 3.12 does not know whether it can be sent again
             self._keep(req, body, data)
         return await _compressed(data, req.compress) if req.compress else data
+
+    def _unwritable(self, error: Exception, req: Any) -> Exception:
+        """What `ClientRequest.write_bytes` makes of a body that fails while it is sent."""
+        if not isinstance(error, OSError):
+            told = f"Failed to send bytes into the underlying connection: {error!r}"
+            return cast("Exception", self.client.ClientConnectionError(told))
+        if error.errno is None and isinstance(error, TimeoutError):
+            return error
+        return cast("Exception", self.client.ClientOSError(error.errno, f"Can not write request body for {req.url}"))
 
     def _change(self, req: Any, other: Request) -> None:
         """What goes out in place of the program's request: a person changed its body."""

@@ -49,17 +49,21 @@ class _Tap:
 
         @functools.wraps(original)
         def handle_request(transport: Any, request: Any) -> Any:
-            tape = taps.current()
-            if tape is None or SENDING.get():
+            tape = None if SENDING.get() else taps.here()
+            if tape is None:
                 return original(transport, request)
-            decision = tape.begin(_call(request, request.read()))
+            body = _held(request)
+            if body is None:
+                body = b"".join(request.stream)
+            decision = tape.begin(_call(request, body))
             if decision is None:
-                return original(transport, request)
+                with self._bearing(request, body):
+                    return original(transport, request)
             if isinstance(decision, Play):
                 pass_head(decision)
                 return self._play(decision, request, self.played)
             request = self._sent(request, decision)
-            with sending(decision), _told_when_out(request, _Out(decision)):
+            with sending(decision), self._bearing(request, body), _told_when_out(request, _Out(decision)):
                 response = original(transport, request)
             return _observed(response, decision, self.live)
 
@@ -70,12 +74,16 @@ class _Tap:
 
         @functools.wraps(original)
         async def handle_async_request(transport: Any, request: Any) -> Any:
-            tape = taps.current()
-            if tape is None or SENDING.get():
+            tape = None if SENDING.get() else taps.here()
+            if tape is None:
                 return await original(transport, request)
-            decision = await asked(tape, _call(request, await request.aread()))
+            body = _held(request)
+            if body is None:
+                body = b"".join([part async for part in request.stream])
+            decision = await asked(tape, _call(request, body))
             if decision is None:
-                return await original(transport, request)
+                with self._bearing(request, body):
+                    return await original(transport, request)
             if isinstance(decision, Play):
                 reply = cast("Reply", decision.reply)
                 if reply.status is None:
@@ -83,11 +91,22 @@ class _Tap:
                 await await_head(decision)
                 return self._play(decision, request, self.played_async)
             request = self._sent(request, decision)
-            with sending(decision), _told_when_out(request, _AsyncOut(decision)):
+            with sending(decision), self._bearing(request, body), _told_when_out(request, _AsyncOut(decision)):
                 response = await original(transport, request)
             return _observed(response, decision, self.live_async)
 
         return handle_async_request
+
+    @contextmanager
+    def _bearing(self, request: Any, body: bytes) -> Iterator[None]:
+        """Inside, a request whose body was a stream has the bytes that came of it. It is read once, as without us."""
+        own = request.stream
+        if _held(request) is None:
+            request.stream = self.module.ByteStream(body)
+        try:
+            yield
+        finally:
+            request.stream = own
 
     def _sent(self, request: Any, decision: Capture) -> Any:
         """The request that goes out: the program's, or what a person made of it."""
@@ -125,6 +144,12 @@ class _Tap:
         if isinstance(error, self.module.RequestError):
             error.request = request
         return error
+
+
+def _held(request: Any) -> bytes | None:
+    """The body of a request that holds one; None where it has only a stream to send."""
+    content: bytes | None = getattr(request, "_content", None)
+    return content
 
 
 def _call(request: Any, body: bytes) -> Request:

@@ -7,7 +7,6 @@ was. The tunnel through a proxy is the one thing urllib3 opens before that: it w
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import ModuleType
@@ -37,7 +36,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
 def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def prepare_proxy(pool: Any, conn: Any) -> None:
-        if taps.current() is None or SENDING.get():
+        if SENDING.get() or taps.here() is None:
             return original(pool, conn)
         setattr(conn, _TUNNEL, functools.partial(original, pool, conn))
         return None
@@ -50,8 +49,8 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def make_request(
         pool: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, **options: Any
     ) -> Any:
-        tape = taps.current()
-        if tape is None or SENDING.get():
+        tape = None if SENDING.get() else taps.here()
+        if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
         call = _Call(pool, conn, method, url, headers, options)
         sent = call.read(body)
@@ -84,11 +83,12 @@ class _Call:
         if body is None or isinstance(body, (bytes, str)):
             return body.encode() if isinstance(body, str) else body
         framed = {name.lower() for name, _ in self.headers} & {"content-length", "transfer-encoding"}
-        if isinstance(body, (bytearray, memoryview)):
-            return bytes(body)
+        if not hasattr(body, "read"):
+            with suppress(TypeError):  # not a buffer
+                return bytes(memoryview(body))
         if not framed:
             self.options["chunked"] = True
-        return _drained(body)
+        return _drained(body, self.conn.blocksize)
 
     def changed(self, other: Request) -> tuple[bytes, dict[str, str]]:
         """Body and headers that go out in place of the program's: a person changed the body."""
@@ -197,11 +197,9 @@ class _Call:
         return error
 
 
-def _drained(body: Any) -> bytes:
-    """All of a file or an iterable, text as UTF-8, as urllib3's `body_to_chunks` does."""
-    parts = [body.read()] if hasattr(body, "read") else list(body)
-    if len(parts) == 1 and isinstance(body, io.TextIOBase):
-        return str(parts[0]).encode()
+def _drained(body: Any, size: int) -> bytes:
+    """All of a file or an iterable, text as UTF-8, read as urllib3's `body_to_chunks` does: `size` at a time."""
+    parts = iter(lambda: body.read(size) or None, None) if hasattr(body, "read") else body
     return b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in parts)
 
 
