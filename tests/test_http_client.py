@@ -255,6 +255,53 @@ def answer(server: socket.socket, replies: list[bytes]) -> None:
             accepted.sendall(reply)
 
 
+class Dialling:
+    """As a mixin has it."""
+
+    def connect(self: Any) -> None:
+        self.sock = socket.create_connection((self.host, self.port), 5)
+
+
+class Own(http.client.HTTPConnection):
+    """A connection that opens its own socket, as httplib2's do."""
+
+    connect = Dialling.connect
+
+
+class Mixed(Dialling, http.client.HTTPConnection):
+    pass
+
+
+class Below(Own):
+    def connect(self) -> None:
+        super().connect()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def defined_later() -> type[http.client.HTTPConnection]:
+    class Later(http.client.HTTPConnection):
+        connect = Dialling.connect
+
+    return Later
+
+
+@pytest.mark.parametrize("kind", [lambda: Own, lambda: Mixed, lambda: Below, defined_later])
+@pytest.mark.parametrize("before", [False, True], ids=["made in the cell", "made before"])
+def test_a_connection_that_opens_its_own_socket_is_taped_and_opens_nothing_in_replay(kind, before, path, deck):
+    with Provider() as provider:
+        made = kind()
+        kept = made("127.0.0.1", provider.port)
+        for mode in ("record", "replay"):
+            with taped_cell(deck, mode, path) as cell:
+                conn = kept if before else made("127.0.0.1", provider.port)
+                conn.connect()
+                conn.request("POST", "/v1/messages", PROMPT)
+                assert conn.getresponse().read()
+                conn.close()
+            assert not cell.report.warnings
+            assert provider.connections == len(provider.requests) == 1
+
+
 @pytest.mark.parametrize("mode", ["record", "replay"])
 def test_a_connection_of_a_cell_after_a_taped_one_is_opened_at_once(mode, tmp_path):
     path, deck = tmp_path / "main.tape.yaml", Deck()
@@ -414,9 +461,10 @@ def test_a_gate_is_passed_before_the_head_and_before_each_chunk():
 
 
 def test_the_undo_is_complete(provider):
-    before = {cls: dict(vars(cls)) for cls in (http.client.HTTPConnection, http.client.HTTPSConnection)}
+    before = {cls: dict(vars(cls)) for cls in (http.client.HTTPConnection, http.client.HTTPSConnection, Own, Dialling)}
     with taped(MemoryTape()) as tape:
         ask(provider)
+        assert vars(Own)["connect"] is not Dialling.connect
         assert len(tape.entries) == 1 and not SENDING.get()
     assert {cls: dict(vars(cls)) for cls in before} == before
 

@@ -23,7 +23,7 @@ from tape_jupyter.taps import lineage, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
 from tape_jupyter.taps.holding import instead
-from tape_jupyter.taps.swap import live, sending, swap, undoing
+from tape_jupyter.taps.swap import is_swapped, live, sending, swap, undoing
 
 UNSENT = "while_sending"
 """Set on an error that `request` raised: urllib wraps such in URLError, and none that `getresponse` raises."""
@@ -34,22 +34,55 @@ _OPENING = "_tape_opening"
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the connections of `module` (http.client). Returns the undo."""
-    connection = module.HTTPConnection
-    undone = [
-        swap(connection, "connect", _connect),
+    connection, openers = module.HTTPConnection, _Openers()
+    openers.tap_below(connection)
+    return undoing(
+        swap(connection, "__init__", openers.door),
         swap(connection, "send", _send),
         swap(connection, "_send_output", _send_output),
         swap(connection, "getresponse", _getresponse),
-    ]
-    if hasattr(module, "HTTPSConnection"):  # absent from a Python without ssl
-        undone.append(swap(module.HTTPSConnection, "connect", _connect))
-    return undoing(*undone)
+        openers.undo,
+    )
+
+
+class _Openers:
+    """Who opens connections: `connect` of `HTTPConnection`, and of each class below it that has one of its own.
+
+    Those that are there already are found below it, those that are defined later when they make their first instance.
+    """
+
+    def __init__(self) -> None:
+        self._undone: list[Callable[[], None]] = []
+
+    def tap_below(self, kind: type[Any]) -> None:
+        self._tap(kind)
+        for below in kind.__subclasses__():
+            self.tap_below(below)
+
+    def door(self, original: Callable[..., None]) -> Callable[..., None]:
+        """What stands in for `HTTPConnection.__init__`."""
+
+        @functools.wraps(original)
+        def init(conn: Any, *args: Any, **options: Any) -> None:
+            self._tap(type(conn))
+            original(conn, *args, **options)
+
+        return init
+
+    def _tap(self, kind: type[Any]) -> None:
+        if not is_swapped(kind, "connect"):
+            owner = next(each for each in kind.__mro__ if "connect" in vars(each))
+            self._undone.append(swap(owner, "connect", _connect))
+
+    def undo(self) -> None:
+        while self._undone:
+            self._undone.pop()()
 
 
 def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(original)
     def connect(conn: Any) -> None:
-        if SENDING.get() or _OPENING in vars(conn) or taps.here() is None:
+        if SENDING.get() or not hasattr(conn, "_send_output") or _OPENING in vars(conn) or taps.here() is None:
             original(conn)
         elif not taps.answers():
             _connect_taped(conn, original)

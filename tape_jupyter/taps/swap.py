@@ -29,6 +29,11 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
     return lambda: _take_off(id(owner), name)
 
 
+def is_swapped(owner: Any, name: str) -> bool:
+    """Whether what `owner` has under that name, of its own or inherited, is a stand-in of ours."""
+    return hasattr(getattr(owner, name), _MARK)
+
+
 def _take_off(number: int, name: str) -> None:
     owner, ours, original = _standing.pop((number, name), (None, None, None))
     if owner is not None and vars(owner).get(name) is ours:
