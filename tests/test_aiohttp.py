@@ -534,6 +534,21 @@ def test_a_request_body_is_seen_whole_and_sent_as_before(how, provider, tape):
         assert post(f"{provider.url}/x", **BODIES[how]())[2] == b"thanks"
 
 
+def test_the_connection_of_a_reply_says_whom_it_was_with(provider, tape):
+    provider.script(
+        "/slow", Scripted(200, {"content-length": "90"}, [b"a" * 30, b"b" * 60], gates={1: (read := threading.Event())})
+    )
+
+    async def ask() -> Any:
+        async with aiohttp.ClientSession() as session, session.get(f"{provider.url}/slow") as reply:
+            await reply.content.readany()
+            found = reply.connection.transport.get_extra_info("peername")
+            read.set()
+            return found, await reply.read()
+
+    assert twice(tape, provider, lambda: asyncio.run(ask()))[0] == ("127.0.0.1", provider.port)
+
+
 def test_an_untaped_body_is_sent_as_it_comes(provider, tape):
     async def body() -> Any:
         for part in live_source(provider):

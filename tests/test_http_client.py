@@ -23,7 +23,8 @@ import requests
 import urllib3
 
 from tape_jupyter.calls import Play, Reply
-from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter import taps
+from tape_jupyter.errors import TapeError, UnmatchedCall
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.notebook.deck import Deck
 from tape_jupyter.origin import SENDING
@@ -194,7 +195,7 @@ def test_a_body_sent_by_hand_is_one_request_and_in_replay_nothing_is_opened_for_
             name, value = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", "7")
             conn.putheader(name, value)
             conn.endheaders()
-            opened.append(conn.sock is not None)
+            opened.append(isinstance(conn.sock, socket.socket))
             for part in [b"4\r\none,\r\n", b"3\r\ntwo\r\n0\r\n", b"\r\n"] if chunked else [b"one,", b"two"]:
                 conn.send(part)
             return conn.getresponse().read()
@@ -212,9 +213,9 @@ def test_what_is_sent_outside_of_a_request_is_named_while_recording_and_left_to_
     tape.rewind()
     with connected(provider) as conn:
         conn.connect()
-        assert conn.sock is None
+        assert not isinstance(conn.sock, socket.socket)
         conn.send(b"raw")
-        assert conn.sock is not None
+        assert isinstance(conn.sock, socket.socket) and len(tape.notes) == 1
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["recorded", "untaped"])
@@ -253,6 +254,50 @@ def answer(server: socket.socket, replies: list[bytes]) -> None:
         for reply in replies:
             accepted.recv(10_000)
             accepted.sendall(reply)
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["by the request", "by connect"])
+def test_the_socket_of_a_replay_takes_settings_and_refuses_the_rest(opened, provider, tape):
+    def run() -> Any:
+        with connected(provider) as conn:
+            if opened:
+                conn.connect()
+            conn.request("POST", "/v1/messages", PROMPT)
+            conn.sock.settimeout(5)
+            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return conn.sock.getpeername(), conn.getresponse().read()
+
+    assert twice(tape, provider, run)[0] == ("127.0.0.1", provider.port)
+    tape.rewind()
+    with connected(provider) as conn:
+        conn.connect()
+        with pytest.raises(TapeError, match=r"recv\(\) on the connection to 127.0.0.1:\d+ was refused"):
+            conn.sock.recv(10)
+
+
+@pytest.mark.parametrize("left", ["untaped", "taken off"])
+def test_a_connection_that_a_replay_left_open_works_live_as_it_was_set(left, provider):
+    with taped(MemoryTape()) as tape, connected(provider) as conn:
+        tape.rewind()
+        conn.connect()
+        conn.sock.settimeout(4.5)
+        if left == "untaped":
+            tape.ignored = True
+        else:
+            taps.unpatch_all()
+        conn.request("POST", "/v1/messages", PROMPT)
+        assert conn.sock.gettimeout() == (4.5 if left == "untaped" else 5) and conn.getresponse().read()
+
+
+def test_a_connection_whose_reply_closed_it_has_no_socket_again(provider, tape):
+    provider.script("/last", Scripted(200, {"connection": "close"}, [b"bye"], then="close"))
+
+    def run() -> Any:
+        with connected(provider) as conn:
+            conn.request("GET", "/last")
+            return conn.getresponse().read(), conn.sock
+
+    assert twice(tape, provider, run) == (b"bye", None)
 
 
 class Dialling:

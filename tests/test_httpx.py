@@ -18,7 +18,7 @@ import urllib3
 
 from tape_jupyter import taps
 from tape_jupyter.calls import Play, Reply
-from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.errors import TapeError, UnmatchedCall
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
@@ -598,6 +598,40 @@ def test_a_miss_reaches_the_program_through_an_sdk_at_once(provider, tape):
     with pytest.raises(UnmatchedCall):
         client.messages.create(**PROMPT)
     assert len(tape.missed) == 1, "the SDK waited, and asked again"
+
+
+# What a reply leads to besides its bytes
+
+
+def network_stream(door: Door, url: str, **options: Any) -> Any:
+    """The status of a reply, and the stream below it while it was open."""
+
+    async def awaited() -> Any:
+        async with door.module.AsyncClient() as client, client.stream("POST", url, **options) as reply:
+            return reply.status_code, reply.extensions["network_stream"]
+
+    if door.is_async:
+        return asyncio.run(awaited())
+    with door.module.Client() as client, client.stream("POST", url, **options) as reply:
+        return reply.status_code, reply.extensions["network_stream"]
+
+
+def test_the_stream_below_a_reply_says_whom_it_was_with_and_refuses_the_rest(door, provider, tape):
+    network_stream(door, f"{provider.url}/v1/messages", json=PROMPT)
+    tape.rewind()
+    _, below = network_stream(door, f"{provider.url}/v1/messages", json=PROMPT)
+    assert below.get_extra_info("server_addr") == ("127.0.0.1", provider.port)
+    below.get_extra_info("socket").settimeout(3)
+    assert below.get_extra_info("ssl_object") is None and below.get_extra_info("anything") is None
+    with pytest.raises(TapeError, match=r"write\(\) on the connection to 127.0.0.1:\d+ was refused"):
+        below.write(b"hi")
+
+
+def test_a_connection_taken_over_for_another_protocol_is_named_while_recording(door, provider, tape):
+    provider.script("/upgrade", Scripted(101, {"upgrade": "echo", "connection": "upgrade"}))
+    headers = {"upgrade": "echo", "connection": "upgrade"}
+    assert network_stream(door, f"{provider.url}/upgrade", headers=headers)[0] == 101
+    assert "taken over for another protocol" in tape.notes[0] and len(tape.notes) == 1
 
 
 # Replies nobody recorded in this process

@@ -404,6 +404,17 @@ def test_who_counts_the_reads_of_an_upload_counts_as_many(provider, tape):
     assert untaped > 1 and twice(tape, provider, run) == untaped
 
 
+def test_the_connection_of_a_streamed_reply_says_whom_it_was_with(provider, tape):
+    def run() -> Any:
+        with requests.Session() as session:
+            for _ in range(2):  # the second takes the first one's connection
+                with session.post(f"{provider.url}/v1/messages", json=PROMPT, stream=True) as reply:
+                    found = reply.raw._connection.sock.getpeername(), reply.content
+        return found
+
+    assert twice(tape, provider, run)[0] == ("127.0.0.1", provider.port)
+
+
 def test_an_untaped_body_is_sent_as_it_comes(provider, tape):
     tape.ignored = True
     post(f"{provider.url}/x", data=live_source(provider))

@@ -96,7 +96,7 @@ class _Tap:
             protocol.connection_made(call.transport)
         else:
             call = Played(decision, protocol, functools.partial(self.error, req=req))
-            protocol.connection_made(Nowhere())
+            protocol.connection_made(Nowhere((req.url.host, req.url.port)))
         made = connection(connector, Connection, protocol, req.connection_key)
         setattr(made, _CALL, call)
         return made

@@ -20,8 +20,8 @@ Thaw = Callable[[Mapping[str, Any] | None], BaseException]
 class Nowhere(asyncio.Transport):
     """Takes everything, leads nowhere."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, address: tuple[str | None, int | None]) -> None:
+        super().__init__({"peername": address, "sockname": ("0.0.0.0", 0)})  # noqa: S104 - nothing is bound
         self._closing = False
 
     def write(self, data: Any) -> None:

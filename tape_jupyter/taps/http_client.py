@@ -19,7 +19,7 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Headers, Play, Reply, Request, Tape
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import lineage, wire
+from tape_jupyter.taps import lineage, unplugged, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
 from tape_jupyter.taps.holding import instead
@@ -42,6 +42,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
         swap(connection, "_send_output", _send_output),
         swap(connection, "getresponse", _getresponse),
         openers.undo,
+        unplugged.take_all_out,
     )
 
 
@@ -84,7 +85,9 @@ def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
     def connect(conn: Any) -> None:
         if SENDING.get() or not hasattr(conn, "_send_output") or _OPENING in vars(conn) or taps.here() is None:
             original(conn)
-        elif not taps.answers():
+        elif taps.answers():
+            unplugged.stand_in(conn)
+        else:
             _connect_taped(conn, original)
 
     return connect
@@ -122,11 +125,13 @@ def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def send(conn: Any, data: Any) -> None:
         call: _Call | None = vars(conn).get(_CALL)
         if SENDING.get() or _OPENING in vars(conn) or (call is None and taps.here() is None):
+            unplugged.open_now(conn)
             original(conn, data)
         elif call is None:
-            if conn.sock is not None:
+            if conn.sock is not None and not unplugged.is_standing_in(conn):
                 taps.note(_unheard(conn))
             with _opening(conn):
+                unplugged.open_now(conn)
                 original(conn, data)
         elif not call.asked:
             call.add(_drained(conn, data))
@@ -250,6 +255,7 @@ class _Call:
         if reply.status is None and _failed_sending(reply):
             pass_head(decision)
             raise thawed(reply.error)
+        unplugged.stand_in(self.conn)
 
     def send_more(self, send: Callable[[], None]) -> None:
         """Bytes past those that the head declared."""
@@ -285,7 +291,8 @@ class _Call:
         try:
             return receive()
         finally:
-            self.conn.sock = kept
+            closed = self.conn.sock is None and isinstance(kept, unplugged.Unplugged)
+            self.conn.sock = None if closed else kept
 
 
 def _failed_sending(reply: Reply) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import lineage
+from tape_jupyter.taps import lineage, unplugged
 from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
 from tape_jupyter.taps.gating import await_chunk, await_head, pass_chunk, pass_head
 from tape_jupyter.taps.holding import asked, instead
@@ -65,7 +65,7 @@ class _Tap:
             request = self._sent(request, decision)
             with sending(decision), self._bearing(request, body), _told_when_out(request, _Out(decision)):
                 response = original(transport, request)
-            return _observed(response, decision, self.live)
+            return _observed(response, decision, self.live, request.url)
 
         return handle_request
 
@@ -93,7 +93,7 @@ class _Tap:
             request = self._sent(request, decision)
             with sending(decision), self._bearing(request, body), _told_when_out(request, _AsyncOut(decision)):
                 response = await original(transport, request)
-            return _observed(response, decision, self.live_async)
+            return _observed(response, decision, self.live_async, request.url)
 
         return handle_async_request
 
@@ -122,7 +122,10 @@ class _Tap:
         reply = cast("Reply", decision.reply)
         if reply.status is None:
             raise self.error(reply.error, request)
-        extensions = {"http_version": reply.version.encode("ascii")}
+        extensions = {
+            "http_version": reply.version.encode("ascii"),
+            "network_stream": unplugged.Stream(request.url),
+        }
         if reply.version.startswith("HTTP/1"):
             extensions["reason_phrase"] = reply.reason.encode("latin-1")
         return self.module.Response(
@@ -193,8 +196,13 @@ class _AsyncOut(_Out):
         super().trace(step, info)
 
 
-def _observed(response: Any, capture: Capture, stream: type[Any]) -> Any:
+def _observed(response: Any, capture: Capture, stream: type[Any], url: Any) -> Any:
     """The live response, its head told, its stream told as it is read."""
+    if response.status_code == 101:
+        taps.note(
+            f"the connection to {url.host} was taken over for another protocol (101): what is spoken on it from then "
+            "on is not on the tape, and is refused in replay. Make what speaks on it a tool (@tape.tool)"
+        )
     capture.head(response.status_code, _headers(response.headers.raw), response.http_version, _reason(response))
     response.stream = stream(response.stream, capture)
     return response

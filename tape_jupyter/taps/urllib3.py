@@ -15,7 +15,7 @@ from typing import Any, cast
 from tape_jupyter import taps
 from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request
 from tape_jupyter.origin import SENDING
-from tape_jupyter.taps import lineage, wire
+from tape_jupyter.taps import lineage, unplugged, wire
 from tape_jupyter.taps.endings import thawed
 from tape_jupyter.taps.gating import pass_head
 from tape_jupyter.taps.holding import instead
@@ -29,6 +29,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the connection pools of `module` (urllib3.connectionpool). Returns the undo."""
     return undoing(
         swap(module.HTTPConnectionPool, "_make_request", _make_request),
+        swap(module.HTTPConnectionPool, "_put_conn", _put_conn),
         swap(module.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy),
     )
 
@@ -42,6 +43,16 @@ def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any],
         return None
 
     return prepare_proxy
+
+
+def _put_conn(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    @functools.wraps(original)
+    def put_conn(pool: Any, conn: Any) -> None:
+        if conn is not None:
+            unplugged.take_out(conn)
+        return original(pool, conn)
+
+    return put_conn
 
 
 def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +159,7 @@ class _Call:
             raise self._unanswered(reply)
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
+        unplugged.stand_in(self.conn)
         source = wire.recorded(reply, self.method, self._error, gate)
         response = HTTPResponse(
             body=source,
