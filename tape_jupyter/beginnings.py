@@ -49,6 +49,7 @@ def begun(run: str, call: Request | FunctionCall, asked: Asked, secrets: Secrets
     """
     version, known = secrets.version, folder.known
     section = records.request_section(call, secrets, asked.json, digest=not asked.exact)  # `exact` is one
+    records.require_address(section)
     body = section.get("body")
     folded, remember = folder.fold(run, body)
     if "body" in section:

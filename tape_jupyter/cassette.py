@@ -230,6 +230,7 @@ class Cassette(Derived):
         """The record of a call without known secrets, and what to do once it is committed."""
         head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
         request = records.scrubbed(records.request_section(call, secrets, head.asked), secrets)
+        records.require_address(request)
         response = records.scrubbed(records.response_section(reply, secrets, head.said), secrets)
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:

@@ -133,7 +133,21 @@ def request_section(
     kinds = call.header("content-type"), call.header("content-encoding")
     body = bodies.fold(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
-    return {call.method.lower(): secrets.scrub_url(call.url), **({"headers": headers} if headers else {}), **body}
+    first = {method_key(call): secrets.scrub_url(call.url)}
+    return {**first, **({"headers": headers} if headers else {}), **body}
+
+
+def method_key(call: Request) -> str:
+    """What the URL of a request stands under: its method in lower case, unless that is a word of the format."""
+    lower = call.method.lower()
+    taken = lower in _TAKEN or (lower == "head" and call.body)  # `head`: white space before a JSON body
+    return call.method if taken else lower
+
+
+_TAKEN = frozenset({
+    "tool", "retrieval", "arguments", "headers", "scrubbed", "reads", "sha256", "json", "body", "tail", "events",
+    "lines", "frames", "text", "newline", "base64", "encoding", "plain", "wire",
+})  # fmt: skip
 
 
 def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
@@ -160,6 +174,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
 
 
 def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
+    _require_status(reply.status)
     headers, masked = secrets.scrub_reply_headers(reply.headers)
     section: dict[str, Any] = {"status": reply.status}
     if reply.version != "HTTP/1.1":
@@ -218,11 +233,29 @@ def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
     for kind in ("tool", "retrieval"):
         if kind in section:
             return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)
+    method, url = _asked(section)
+    return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
+
+
+def _asked(section: Mapping[str, Any]) -> tuple[str, str]:
     method = next(iter(section), "")
     url = section.get(method)
     if not isinstance(url, str) or "://" not in url:
         raise CassetteError("a request begins with its method and URL, like `post: https://...`")
-    return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
+    return method, url
+
+
+def require_address(section: Mapping[str, Any]) -> None:
+    """Raises CassetteError for a `request:` whose URL was masked: no reader would know it for a request."""
+    if section.keys() & {"tool", "retrieval"}:
+        return
+    try:
+        _asked(section)
+    except CassetteError:
+        first = next(iter(section), "")
+        raise CassetteError(
+            f"its URL was taken for a secret and masked ({first!r:.80}: {section[first]!r:.80})"
+        ) from None
 
 
 def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,8 +277,7 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]
-    if type(status) is not int or not 100 <= status <= 999:
-        raise CassetteError(f"status {status!r:.80} is not a number from 100 to 999")
+    _require_status(status)
     raw, edited = bodies.restore(section)
     headers = headers_of(section.get("headers"))
     if "reads" in section:
@@ -256,6 +288,12 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
     version, reason = str(section.get("version", "HTTP/1.1")), str(section.get("reason", phrase(status)))
     return Reply(status, headers, chunks, waits, _end(section), _error(section), version, reason), edited
+
+
+def _require_status(status: Any) -> None:
+    """What no reader takes is not written either: one such record would close the whole file to it."""
+    if type(status) is not int or not 100 <= status <= 999:
+        raise CassetteError(f"status {status!r:.80} is not a number from 100 to 999")
 
 
 def true_length(reply: Reply, edited: bool) -> Reply:

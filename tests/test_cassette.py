@@ -3,10 +3,11 @@
 import json
 import random
 import threading
+from dataclasses import replace
 
 import pytest
 
-from tape_jupyter.calls import FunctionCall, Reply, Value, Where
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.cassette import open as tape_open
 from tape_jupyter.errors import CassetteError
@@ -295,6 +296,33 @@ def test_the_same_call_of_a_run_is_not_recorded_twice(path):
 
 
 # ---------------------------------------------------------------- secrets
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "why"),
+    [
+        ("POST", 99, "status 99 is not a number"),
+        ("POST", 1000, "status 1000 is not a number"),
+        ("PASSWORD", 200, "taken for a secret"),
+    ],
+)
+def test_a_call_that_no_reader_would_take_is_refused_and_the_others_stay(path, method, status, why):
+    recorder = Recorder(path)
+    recorder.add(request({"q": 1}), reply("good"))
+    with pytest.raises(CassetteError, match=why):
+        recorder.add(Request(method, "http://127.0.0.1:8011/v1/users"), replace(reply("odd"), status=status))
+    recorder.add(request({"q": 2}), reply("good as well"))
+    said = [json.loads(entry.reply().body)["content"] for entry in Cassette.open(path, check="whole").calls]
+    assert said == ["good", "good as well"]
+
+
+def test_a_pattern_that_masks_a_whole_url_costs_that_call_and_no_other(path):
+    recorder = Recorder(path)
+    recorder.secrets.pattern(r"https://private\S+", "private")
+    recorder.add(request({"q": 1}), reply("good"))
+    with pytest.raises(CassetteError, match="taken for a secret"):
+        recorder.add(request({"q": 2}, "https://private.example/x"), reply("hidden"))
+    assert len(Cassette.open(path, check="whole").calls) == 1
 
 
 def test_a_known_secret_is_nowhere_in_the_file(path):

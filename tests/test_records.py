@@ -55,13 +55,31 @@ def again(reply):
 # ---------------------------------------------------------------- requests
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE", "QUERY"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE", "QUERY", "HEAD", "!#$%&'*+-.^_`|~", "NULL"])
 @pytest.mark.parametrize("body", [b"", BODY, b"plain words", b"\xff\xfe\x00", b'{"a": 1}', b"a=1&b=2"])
 def test_a_request_comes_back_with_method_url_and_bytes(method, body):
     request = Request(method, "https://api.example.com/v1?q=%20x", JSON, body)
     back = request_of(through_text(request_section(request, Secrets())))
     assert (back.method, back.url, back.body) == (method, request.url, body)
     assert back.headers == JSON
+
+
+WORDS = """TOOL RETRIEVAL HEADERS JSON BODY TEXT BASE64 EVENTS LINES FRAMES ENCODING HEAD NEWLINE TAIL SHA256 PLAIN WIRE
+READS SCRUBBED ARGUMENTS"""
+
+
+@pytest.mark.parametrize("method", WORDS.split())
+@pytest.mark.parametrize("body", [b"", b" " + BODY, b"plain\r\nwords", b"\xff\xfe\x00", b'data: {"a": 1}\n\n'])
+def test_a_method_that_is_a_word_of_the_format_comes_back_too(method, body):
+    asked = Request(method, "https://api.example/x", (("Content-Type", "application/json"),), body)
+    section = through_text(request_section(asked, Secrets()))
+    for told in (section, section | {"scrubbed": True}):
+        back = request_of(told)
+        assert (back.method, back.url, back.body) == (method, asked.url, body)
+
+
+def test_head_stands_in_the_record_as_ever():
+    assert next(iter(request_section(Request("HEAD", "https://api.example/x"), Secrets()))) == "head"
 
 
 def test_request_headers_that_say_who_asks_are_not_kept():
