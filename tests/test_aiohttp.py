@@ -262,6 +262,21 @@ def test_status_reason_repeated_headers_and_cookies_come_back(provider, tape):
     assert raw[:4] == tuple((name.encode(), value.encode("latin-1")) for name, value in headers)
 
 
+def test_chunks_that_end_in_a_line_feed_alone_are_heard_whole(provider, tape):
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    provider.script("/bare", Scripted(0, (), [head + b"3\r\nabc\n2\r\nde\n0\r\n\r\n"], then="close"))
+    assert twice(tape, provider, lambda: post(f"{provider.url}/bare"))[2] == b"abcde"
+
+
+@pytest.mark.parametrize("phrase", ["成功".encode(), "Déjà".encode(), "Déjà".encode("latin-1")])
+def test_a_reason_in_any_alphabet_comes_back(provider, tape, phrase):
+    whole = b"HTTP/1.1 200 " + phrase + b"\r\ncontent-length: 1\r\n\r\nx"
+    provider.script("/reason", Scripted(0, (), [whole], then="close"))
+    *_, reason = twice(tape, provider, lambda: post(f"{provider.url}/reason"))
+    assert reason == phrase.decode("utf-8", "surrogateescape")
+    assert tape.entries[0].reason == phrase.decode("latin-1")
+
+
 def test_each_hop_of_a_redirect_is_a_call(provider, tape):
     provider.script("/there", Scripted(307, {"location": "/here"}, [b"go on"]))
     provider.script("/here", Scripted(200, {}, [b"here"]))

@@ -35,7 +35,7 @@ class Live:
 
     def head(self, message: Any) -> None:
         version = f"HTTP/{message.version.major}.{message.version.minor}"
-        self.capture.head(message.code, _headers(message.raw_headers), version, message.reason or "")
+        self.capture.head(message.code, _headers(message.raw_headers), version, _reason(message.reason or ""))
 
     def _released(self) -> None:
         """The connection is given back. At the end of the body the program may have yet to read."""
@@ -47,6 +47,11 @@ class Live:
 
 def _headers(raw: Any) -> Headers:
     return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+
+
+def _reason(decoded: str) -> str:
+    """The bytes of the phrase as Latin-1, as headers are kept; aiohttp reads them as UTF-8."""
+    return decoded.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 class HeardParser:
@@ -127,7 +132,7 @@ class HeardParser:
 
 def _framing(message: Any) -> Framing:
     length = message.headers.get("Content-Length", "")
-    return Chunked() if message.chunked else Sized(int(length) if length.isdigit() else None)
+    return Chunked(lenient=True) if message.chunked else Sized(int(length) if length.isdigit() else None)
 
 
 class Ear:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = "unfinished_chunk"
 """Set on an error that broke an HTTP chunk off: the last recorded chunk is only the part of it that came."""
+FRAMING = "framing"
+"""Set on an error that broke the body off between two chunks: what stood on the wire there, for it fails again."""
 
 
 class Framing(Protocol):
@@ -43,6 +45,9 @@ class Framing(Protocol):
 
     def missing(self) -> int | None:
         """Bytes still to come, where that is known and not none."""
+
+    def between(self) -> bytes | None:
+        """What has come since the last chunk, where another should begin; None where no chunk can be missing."""
 
 
 class Sized:
@@ -69,14 +74,22 @@ class Sized:
     def missing(self) -> int | None:
         return self.length
 
+    def between(self) -> bytes | None:
+        return None
+
 
 class Chunked:
-    """A body in HTTP/1.1 chunks: size line, data, empty line, ...; size 0, trailer lines, empty line."""
+    """A body in HTTP/1.1 chunks: size line, data, empty line, ...; size 0, trailer lines, empty line.
 
-    def __init__(self) -> None:
-        self.done = False
-        self._expect: Callable[[bytes], None] = self._size
-        self._line, self._left = b"", 0
+    Read as `http.client` reads it: behind the data two bytes are skipped whatever they are. `lenient`: as aiohttp does,
+    where a line feed alone will do.
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self._lenient = lenient
+        self.done = self.broken = self.last = False
+        self._line, self._left, self._skip = b"", 0, 0
+        self._between = b""
         self._parts: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -92,12 +105,18 @@ class Chunked:
             if self._left:
                 body, rest = rest[: self._left], rest[self._left :]
                 self._left -= len(body)
+                self._skip = 0 if self._left else len(_CRLF)
                 return data[: len(data) - len(rest)], body, rest
+            if self._lenient and self._skip and rest[:1] == b"\n":
+                self._skip = 1
+            gap, rest = rest[: self._skip], rest[self._skip :]
+            self._skip -= len(gap)
             line, end, rest = rest.partition(b"\n")
-            self._line += line
-            if end:
-                line, self._line = self._line.strip(), b""
-                self._expect(line)
+            self._line += line + end
+            self._between += gap + line + end
+            if end or len(self._line) > _LONGEST:
+                line, self._line = self._line, b""
+                self._trailer(line) if self.last else self._size(line)
         return data[: len(data) - len(rest)], b"", rest
 
     def rest(self) -> bytes:
@@ -107,18 +126,27 @@ class Chunked:
     def missing(self) -> int | None:
         return self._left or None
 
+    def between(self) -> bytes | None:
+        return None if self._left or self.last else self._between
+
     def _size(self, line: bytes) -> None:
         try:
             self._left = int(line.split(b";")[0], 16)
-        except ValueError:  # not HTTP: the reader above raises, we only listen
-            self.done = True
-        self._expect = self._gap if self._left else self._trailer
-
-    def _gap(self, _line: bytes) -> None:
-        self._expect = self._size
+        except ValueError:
+            self._left = -1
+        if self._left < 0 or len(line) > _LONGEST:  # not HTTP: the reader above raises, we only listen
+            self._left, self.done, self.broken = 0, True, True
+        else:
+            self.last = not self._left
+            self._between = b""
 
     def _trailer(self, line: bytes) -> None:
-        self.done = not line
+        self.done = not line.strip()
+
+
+_CRLF = b"\r\n"
+_LONGEST = 65_536
+"""Bytes of a line, its end included, that `http.client` reads at most."""
 
 
 def listen(response: http.client.HTTPResponse, capture: Capture, *, in_parts: bool = False) -> None:
@@ -174,9 +202,9 @@ class _Heard(io.RawIOBase):
             return
         for chunk in self._parts(data) if self._in_parts else self._framing.feed(data):
             self._capture.chunk(chunk)
-        if self._framing.done or (not data and self._ends_with_connection()):
+        if self._is_whole() or (not data and self._may_end_here()):
             self._capture.finish()
-        elif not data:
+        elif self._framing.done or not data:
             self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
 
     def _parts(self, data: bytes) -> Iterator[bytes]:
@@ -185,10 +213,16 @@ class _Heard(io.RawIOBase):
             if body:
                 yield body
 
-    def _ends_with_connection(self) -> bool:
-        return isinstance(self._framing, Sized) and self._framing.length is None
+    def _is_whole(self) -> bool:
+        return self._framing.done and not (isinstance(self._framing, Chunked) and self._framing.broken)
+
+    def _may_end_here(self) -> bool:
+        """Whether the body is whole where the connection ends: one of no declared length, one that lacks trailers."""
+        return self._framing.last if isinstance(self._framing, Chunked) else self._framing.missing() is None
 
     def _break_off(self, error: BaseException) -> None:
+        if isinstance(error, http.client.IncompleteRead) and (between := self._framing.between()) is not None:
+            setattr(error, FRAMING, between.decode("latin-1"))
         if self._tell_rest() or (self._in_parts and isinstance(self._framing, Chunked) and self._framing.missing()):
             setattr(error, UNFINISHED, True)
         self._capture.fail(error)
@@ -230,13 +264,14 @@ def _pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     if not is_chunked(reply):
         yield from _in_time(reply, gate)
         return
-    last = len(reply.chunks) - 1
+    last, framing = len(reply.chunks) - 1, _framing_at_the_end(reply)
     for number, chunk in enumerate(_in_time(reply, gate)):
         more = _unfinished(reply) if number == last else 0
         yield b"%x\r\n" % (len(chunk) + more)  # by itself, so that a chunk is not cut where buffers end
         yield chunk
-        yield b"" if more else b"\r\n"  # urllib3 reads it before it hands the chunk on
-    yield b"0\r\n\r\n" if reply.end == "complete" else b""
+        told = more or (number == last and framing is not None)
+        yield b"" if told else b"\r\n"  # urllib3 reads it before it hands the chunk on
+    yield b"0\r\n\r\n" if reply.end == "complete" else framing or b""
 
 
 def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
@@ -253,6 +288,14 @@ def _unfinished(reply: Reply) -> int:
     if _is_end_of_file(reply):
         return attributes.get("expected") or 0
     return 1 if attributes.get(UNFINISHED) else 0
+
+
+def _framing_at_the_end(reply: Reply) -> bytes | None:
+    """What the wire had in place of a further chunk; None where it is not known."""
+    told = (reply.error or {}).get("attributes", {}).get(FRAMING)
+    if not isinstance(told, str) or not _is_end_of_file(reply):
+        return None
+    return told.encode("latin-1", "replace")
 
 
 class _Wire(io.RawIOBase):
