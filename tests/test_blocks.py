@@ -610,6 +610,28 @@ def test_a_stream_cancelled_by_its_program_is_cancelled_again_at_the_same_byte(p
         assert asyncio.run(main()) == live
 
 
+def test_a_block_that_runs_into_its_programs_timeout_does_so_again(provider, tmp_path):
+    provider.script("/v1/slow", Scripted(200, {}, [b"late"], then="hang", gates={0: threading.Event()}))
+
+    def run(block, patience):
+        async def job():
+            async with block, httpx.AsyncClient() as client:
+                return (await client.get(f"{provider.url}/v1/slow")).text
+
+        async def main():
+            try:
+                return await asyncio.wait_for(job(), patience)
+            except TimeoutError:
+                return "timed out"
+
+        return asyncio.run(main())
+
+    path = tmp_path / "a.tape.yaml"
+    assert run(tape.recording(path), 1.0) == "timed out"
+    assert run(tape.replaying(path), 1.0) == "timed out"
+    assert "cut short" not in path.read_text()
+
+
 def test_a_session_told_to_replay_from_outside_overrides_a_recording_block(provider, tmp_path):
     from tape_jupyter.notebook import deck
 

@@ -10,8 +10,9 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.journal import Journal
+from tape_jupyter.notebook import deck
 from tests.provider import Scripted, sse
-from tests.taped_cells import ask, on_tape, question, texts
+from tests.taped_cells import ask, on_tape, question, taped, texts
 from tests.timing import Expires
 
 STREAM = {"content-type": "text/event-stream"}
@@ -250,7 +251,7 @@ def test_a_cell_that_is_cancelled_itself_was_interrupted_with_all_its_tasks(prov
     hang(provider)
 
     async def cell():
-        async with tape.recording(path):
+        with taped(deck.get(), "record", path):
             if children:
                 await asyncio.gather(*(read_async(provider, arrived=arrived[i], text=str(i)) for i in range(children)))
             else:
@@ -369,7 +370,7 @@ def test_a_tool_whose_task_was_cancelled_is_the_programs_unless_the_cell_was_int
                     await slow(1)
 
     async def interrupted():
-        async with tape.recording(path):
+        with taped(deck.get(), "record", path):
             asyncio.get_running_loop().call_later(0.01, asyncio.current_task().cancel)
             await slow(2)
 

@@ -202,8 +202,10 @@ class _AsyncSteps(AsyncThrough):
 
 def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
     namespace = sys._getframe(2).f_globals  # noqa: SLF001  # the caller's functions are what a request's tools name
-    ask = CellAsk(mode, path=Path(path), source=f"block {Path(path).name}", options=options, namespace=namespace)
-    return Block(ask)
+    path = Path(path)
+    return Block(
+        CellAsk(mode, path=path, source=f"block {path.name}", options=options, namespace=namespace, block=True)
+    )
 
 
 def _excepted(**told: Any) -> dict[str, Any]:

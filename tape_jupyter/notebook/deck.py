@@ -288,7 +288,8 @@ class Deck:
         for undo in reversed(cell.undo):
             undo()
         cell.undo.clear()
-        interrupted = isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError"
+        cancelled = type(error).__name__ == "CancelledError" and not cell.ask.block
+        interrupted = cancelled or isinstance(error, KeyboardInterrupt)
         for call in list(cell.running):
             call.cell_ended(interrupted=interrupted)
         cell.task = None

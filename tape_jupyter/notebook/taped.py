@@ -45,6 +45,7 @@ class CellAsk:
 
     `start` is the folder of a named cassette where no notebook is known (default: the working directory).
     `typed`: at a terminal's prompt, where the same source again is the same cell again.
+    `block`: it is a block of a program (blocks.py), whose tasks nobody cancels but the program itself.
     """
 
     mode: str
@@ -59,6 +60,7 @@ class CellAsk:
     path: Path | None = None
     start: Path | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict)
+    block: bool = False
 
 
 NOTHING_TOLD = Facts()
