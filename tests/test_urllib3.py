@@ -8,10 +8,12 @@ import logging
 import os
 import re
 import socket
+import ssl
 import threading
+import warnings
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import boto3
@@ -25,7 +27,8 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.origin import SENDING
 from tests.memory_tape import MemoryTape, taped
-from tests.provider import Scripted, closed_port, frame, sse
+from tests.provider import Provider, Scripted, closed_port, frame, sse
+from tests.sockets import certified
 from tests.wire_runs import deaf_port, live_source, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
@@ -679,3 +682,57 @@ def test_an_s3_download_and_upload_come_back(provider, tape):
         return found
 
     assert twice(tape, provider, run) == [50_000, 20_000]
+
+
+# ---------------------------------------------------------------- what urllib3 says
+
+
+@pytest.fixture
+def secure() -> Iterator[tuple[str, ssl.SSLContext]]:
+    """The address of a server over TLS, and the context of a client that trusts it."""
+    theirs, ours = certified()
+    with Provider() as server:
+        server.script("/x", Scripted(200, {}, [b"hello"]))
+        plain = server._server.socket
+        server._server.socket = theirs.wrap_socket(plain, server_side=True)
+        yield server.url.replace("http:", "https:"), ours
+
+
+def said(run: Callable[[], Any]) -> list[tuple[str, int, str]]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with suppress(urllib3.exceptions.HTTPError, requests.RequestException):
+            run()
+    return [(warning.filename, warning.lineno, str(warning.message)) for warning in seen]
+
+
+def test_the_warning_of_a_host_that_nobody_verifies_comes_in_replay_from_the_same_line(secure, tape):
+    live = said(lambda: requests.get(f"{secure[0]}/x", verify=False, timeout=5))
+    assert ["Unverified HTTPS request" in text for _, _, text in live] == [True]
+    tape.rewind()
+    assert said(lambda: requests.get(f"{secure[0]}/x", verify=False, timeout=5)) == live
+
+
+def test_a_host_that_is_verified_or_was_never_reached_is_not_warned_of(secure, tape):
+    def ask() -> None:
+        with urllib3.PoolManager(ssl_context=secure[1], retries=False) as pool:
+            pool.request("GET", f"{secure[0]}/x")
+        requests.get(f"https://127.0.0.1:{port}/", verify=False, timeout=5)
+
+    port = closed_port()
+    assert said(ask) == []
+    tape.rewind()
+    assert said(ask) == []
+
+
+def test_what_urllib3_logs_of_a_reply_is_logged_in_replay(provider, tape, caplog):
+    def lines() -> list[str]:
+        caplog.clear()
+        requests.get(f"{provider.url}/nothing", timeout=5)
+        return caplog.messages
+
+    with caplog.at_level("DEBUG", "urllib3"):
+        live = lines()
+        tape.rewind()
+        assert lines() == live
+    assert any('"GET /nothing HTTP/1.1" 404' in line for line in live)

@@ -7,9 +7,10 @@ was. The tunnel through a proxy is the one thing urllib3 opens before that: it w
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from tape_jupyter import taps
@@ -23,6 +24,8 @@ from tape_jupyter.taps.swap import sending, swap, undoing
 
 _PORTS = {"http": 80, "https": 443}
 _TUNNEL = "_tape_tunnel"
+_log = logging.getLogger("urllib3.connectionpool")
+"""urllib3's own: in replay it says what it said of a live reply."""
 
 
 def patch(module: ModuleType) -> Callable[[], None]:
@@ -155,8 +158,11 @@ class _Call:
         """The recorded reply as urllib3 makes one of a connection's, without a connection."""
         vars(self.conn).pop(_TUNNEL, None)
         self.pool.num_requests += 1
-        if reply.status is None:
-            raise self._unanswered(reply)
+        error = self._unanswered(reply) if reply.status is None else None
+        if self.pool.scheme == "https" and not _came_before_tls_was_up(error):
+            self._warn_of_a_doubtful_host()
+        if error is not None:
+            raise error
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
         unplugged.stand_in(self.conn)
@@ -178,7 +184,21 @@ class _Call:
         response.retries = self.options.get("retries")
         response._connection = self.options.get("response_conn")  # noqa: SLF001
         response._pool = self.pool  # noqa: SLF001
+        told = (response.version_string, response.status, response.length_remaining)
+        place = (self.pool.scheme, self.pool.host, self.pool.port, self.method, self.url)
+        _log.debug('%s://%s:%s "%s %s %s" %s %s', *place, *told)
         return response
+
+    def _warn_of_a_doubtful_host(self) -> None:
+        """urllib3's own warning where nobody looks at the host's certificate, from its own line."""
+        import ssl
+
+        from urllib3.util.ssl_ import resolve_cert_reqs
+
+        asked = resolve_cert_reqs(getattr(self.conn, "cert_reqs", None))
+        verified = asked == ssl.CERT_REQUIRED or bool(getattr(self.conn, "assert_fingerprint", None))
+        connected = SimpleNamespace(host=self.conn.host, is_closed=False, is_verified=verified, proxy_is_verified=None)
+        self.pool._validate_conn(connected)  # noqa: SLF001
 
     def _unanswered(self, reply: Reply) -> BaseException:
         """What is raised where no reply came. A bare TimeoutError (an injected fault) is told in urllib3's words."""
@@ -207,6 +227,12 @@ class _Call:
             with suppress(AttributeError):
                 self.conn._has_connected_to_proxy = bool(self.conn.proxy)  # noqa: SLF001
         return error
+
+
+def _came_before_tls_was_up(error: BaseException | None) -> bool:
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError, SSLError
+
+    return isinstance(error, (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError))
 
 
 def _drained(body: Any, size: int) -> bytes:
