@@ -91,6 +91,31 @@ def test_what_is_deleted_is_gone_and_no_value_is_kept(run):
     assert entry.after["df"] == "" and "df" in entry.strong and "df" not in entry.kept
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_file_that_is_bound_anew_is_closed_and_written_at_once(run, tmp_path):
+    run("f = open('out.txt', 'w'); files = [f]; n = f.write('hello')")
+    run("f = None; files.clear(); text = open('out.txt').read()")
+    assert run.shell.user_ns["text"] == "hello"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_does_something_when_it_goes_does_it_when_the_notebook_lets_it_go(run):
+    run(
+        "import tempfile, weakref, pathlib\nclass Lease:\n    def __del__(self): released.append('lease')\nreleased = []"
+    )
+    run("lease, box, tmp, held = Lease(), {'of': [Lease()]}, tempfile.TemporaryDirectory(), {'a', 'b'}")
+    run("class Task: pass\ntask = Task(); end = weakref.finalize(task, released.append, 'task'); where = tmp.name")
+    run("lease = None; del box, task; tmp = None; gone = not pathlib.Path(where).exists()")
+    assert run.shell.user_ns["released"] == ["lease", "lease", "task"] and run.shell.user_ns["gone"]
+
+
+def test_a_value_that_was_rebound_before_any_call_was_made_is_not_kept(run):
+    run("import weakref\nclass Frame:\n    def __init__(self): self.data = bytearray(100_000)\nframe = Frame()")
+    run("old = weakref.ref(frame)")
+    entry = run("frame = frame.data[:10]")
+    assert run.shell.user_ns["old"]() is None and "frame" not in run.tracker.history[0].kept and "frame" in entry.kept
+
+
 def test_a_cell_that_a_cell_runs_is_part_of_it(run):
     run("tone = 'x'")
     entry = run("get_ipython().run_cell('inner = tone')")

@@ -5,6 +5,7 @@ import io
 import itertools
 import random
 import types
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -170,3 +171,26 @@ def test_what_is_vast_is_not_kept():
 
 def test_modules_and_plain_values_hold_nothing():
     assert remember([types, 1, "a", None, 2.5, (1, 2), frozenset([1])]).possible()
+
+
+class Lease:
+    def __del__(self):
+        pass
+
+
+def test_what_does_something_when_it_goes_is_told_and_can_still_be_wound_back():
+    agent, awaited = Agent(), Agent()
+    weakref.finalize(awaited, print).atexit = False
+    agent.lease = Lease()
+    seen = weakref.ref(agent.lease)
+    for value in (agent, [awaited]):
+        memento = remember(value)
+        assert memento.whole and memento.ends and not memento.possible()
+        assert memento.bare().puts == [] and not memento.bare().possible()
+    assert not remember([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
+
+
+def test_a_memento_tells_what_it_copied_and_what_its_value_weighs():
+    assert remember(np.zeros(10_000)).size == 80_000
+    assert 8_000 <= remember(list(range(1_000))).size < 10_000
+    assert remember("x").size == 0 and remember([[n] for n in range(1_000)]).weight >= 100_000

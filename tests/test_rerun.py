@@ -191,3 +191,39 @@ def test_a_cell_that_was_broken_off_starts_again_from_what_it_found():
         pass
     rerun.finish()
     assert kernel.texts[3] == "['b', 'z']\n"
+
+
+def test_a_value_that_is_too_large_to_keep_is_still_there_after_a_re_run(monkeypatch):
+    monkeypatch.setattr("tape_jupyter.flow.tracker.KEPT", 1_000)
+    kernel = Kernel("r = ask()", "big = 'x' * 5_000_000; k = object(); f = open('f', 'w')", "print(r)")
+    names = [kernel[name] for name in ("big", "k", "f")]
+    assert kernel.rerun(0).ran == [0, 2] and all(kernel[n] is v for n, v in zip(("big", "k", "f"), names, strict=True))
+
+
+def test_a_value_that_was_let_go_is_made_anew_by_its_cell():
+    kernel = Kernel("n = 'n' * 9_000", "r = ask() + n", "n = 7", "print(r[0])")
+    assert "n" not in kernel.history[0].kept
+    rerun = kernel.rerun(1)
+    assert rerun.ran == [0, 1, 3] and kernel.texts[3] == "b\n" and kernel["n"] == 7
+
+
+def test_a_name_that_nobody_asked_for_can_be_deleted_again():
+    kernel = Kernel("x = [1]; y = ask()", "r = ask(); del x", "print(r)")
+    assert "x" not in kernel.history[0].kept
+    assert kernel.rerun(1).ran == [1, 2] and kernel.texts[2] == "b\n" and "x" not in kernel.shell.user_ns
+
+
+def test_an_equal_value_stops_what_depends_on_it_though_another_was_let_go():
+    kernel = Kernel("t = ask(); n = len(t); u = [t]", "print(n)", "u = 3; t = 4")
+    rerun = kernel.rerun(0)
+    assert rerun.ran == [0] and rerun.skipped == {1: "what it depends on came out equal"} and kernel["u"] == 3
+
+
+def test_a_re_run_lets_go_of_nothing_and_the_next_cells_do():
+    kernel = Kernel("r = ask() * 9_000", "print(r[0])", "r = 5")
+    kernel.tracker.history[0].calls = True
+    kernel.rerun(0)
+    assert kernel["r"] == 5 and kernel.history[2].kept == {"r": 5}
+    for source in ("a = 1", "a = 2", "a = 3"):
+        kernel.run(0, source)
+    assert [entry.kept for entry in kernel.history][-2:] == [{}, {"a": 3}]

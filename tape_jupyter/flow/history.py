@@ -31,6 +31,11 @@ ELEMENT = "[*]"
 REPLY = ":reply"
 """Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
+TOO_LARGE = "`{name}` is too large to keep"
+UNREAD = "what `{name}` held after {title} was let go: no cell asked for it before it was bound anew or deleted"
+UNCALLED = "what `{name}` held after {title} was let go: no cell had made a call when it was last asked for"
+"""Why values are not kept (Entry.unkept)."""
+
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -113,6 +118,8 @@ class Entry:
     number: int | None = None
     run: str = ""
     outcome: Outcome = "running"
+    calls: bool = False
+    """Whether it is taped or made a taped call: only from such a one a re-run sets out."""
     seconds: float = 0.0
     steps: tuple[Step, ...] = ()
     before: dict[str, str] = field(default_factory=dict)
@@ -126,9 +133,15 @@ class Entry:
     shares: dict[str, frozenset[str]] = field(default_factory=dict)
     """Names that hold, somewhere, the same changeable object, after it."""
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """The values of `changed` names after it, by reference; the vast ones are not kept."""
+    """The values of `changed` names after it, by reference: those that can be put back, as long as keeping.py says."""
     held: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Mementos of the kept values (mementos.py): what they held after it, since objects change."""
+    """Mementos of the kept values (mementos.py): what they held after it, since objects change. Of a value that cannot
+    be put back, only why.
+    """
+    unkept: dict[str, str] = field(default_factory=dict)
+    """Of the `changed` names, why their values are not kept, where that is no matter of what they hold: a sentence with
+    {name} and {title}.
+    """
     ambient: dict[str, Change] = field(default_factory=dict)
     """By the part after "ambient:"."""
     files: dict[str, Change] = field(default_factory=dict)
@@ -154,6 +167,12 @@ class Entry:
     def title(self) -> str:
         """How people are told of it: [3], or [deleted] where it has no prompt number."""
         return f"[{self.number}]" if self.number is not None else "an unnumbered cell"
+
+    def let_go(self, name: str, why: str) -> None:
+        """Keep the value of a name no longer."""
+        self.kept.pop(name, None)
+        self.held.pop(name, None)
+        self.unkept[name] = why
 
     def summary(self) -> dict[str, Any]:
         """For the viewer: JSON types only, no values of the notebook."""

@@ -2,7 +2,8 @@
 
 A memento keeps, for each changeable object that a value reaches, the references it held: no copies, no pickling, no
 code of the user's. Putting it back keeps every object's identity, so what else refers to them stays right. What cannot
-be put back (a generator, a connection, an open file) is named in `opaque`; what is too large to keep, too.
+be put back (a generator, a connection, an open file) is named in `opaque`; what is too large to keep, too. What does
+something when it goes is named in `ends`: whoever keeps it, or its memento, keeps that from happening.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import fractions
 import functools
 import io
 import itertools
+import logging
 import operator
 import pathlib
 import random
@@ -67,6 +69,10 @@ _CLASS_OWN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__a
 _ABSENT = object()
 
 
+_ITEM = 64
+"""Bytes that one thing in a list, or one attribute's object, takes: about."""
+_ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler)
+"""What libraries keep registers of: a callback that waits for one of these to go closes nothing."""
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
 _ATOMS = frozenset(_PLAIN[:12])
 _PLACES = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -87,6 +93,14 @@ class Memento:
     checks: list[Callable[[], bool]] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
     """Types of what cannot be put back, in the order they were met."""
+    ends: list[str] = field(default_factory=list)
+    """Types of what does something when it goes: `__del__`, weakref.finalize."""
+    dark: list[str] = field(default_factory=list)
+    """Types of C that show nothing of what they hold."""
+    size: int = 0
+    """Bytes that were copied for it, about."""
+    weight: int = 0
+    """Bytes of the value itself, about; `_ITEM` for each thing in it."""
 
     @property
     def whole(self) -> bool:
@@ -94,7 +108,11 @@ class Memento:
 
     def possible(self) -> bool:
         """Whether all that the value held can be put back now: a buffer closed since cannot be opened again."""
-        return self.whole and all(check() for check in self.checks)
+        return self.whole and not self.ends and all(check() for check in self.checks)
+
+    def bare(self) -> Memento:
+        """Only why it cannot be put back: it keeps nothing alive."""
+        return Memento(opaque=self.opaque[:1], ends=(self.ends or self.dark)[:1])
 
     def put(self) -> None:
         for put in self.puts:
@@ -111,6 +129,7 @@ class _Walk:
         self.memento = Memento()
         self._nodes, self._size = nodes, size
         self._seen: dict[int, Any] = {}
+        self._final: dict[type, bool] = {}
 
     def through(self, value: Any) -> Memento:
         todo: list[Iterator[Any]] = [iter((value,))]
@@ -130,6 +149,7 @@ class _Walk:
                 break
             else:
                 todo.pop()
+        self.memento.weight += len(self._seen) * _ITEM
         return self.memento
 
     def _lost(self, what: Any) -> Iterable[Any]:
@@ -138,6 +158,8 @@ class _Walk:
 
     def _visit(self, what: Any) -> Iterable[Any]:
         """Keep what it holds itself; give what it refers to."""
+        if self._has_end(what, type(what)):
+            self.memento.ends.append(_type(what))
         for kind, visit in self._BY_KIND:
             if isinstance(what, kind):
                 return visit(self, what)
@@ -148,11 +170,28 @@ class _Walk:
             return self._pandas(what)
         return self._instance(what, module)
 
+    def _has_end(self, what: Any, kind: type) -> bool:
+        """Whether something happens when it goes."""
+        if any(each.__callback__ is not None for each in weakref.getweakrefs(what)) and not isinstance(what, _ENDLESS):
+            return True
+        if kind.__flags__ & _HEAP == 0:
+            return False
+        if kind not in self._final:
+            bases = (b for b in type.__dict__["__mro__"].__get__(kind) if b.__module__ != "_io")  # also StringIO's
+            self._final[kind] = any("__del__" in type.__dict__["__dict__"].__get__(base) for base in bases)
+        return self._final[kind]
+
+    def _boxed(self, held: Any, each: int = 0) -> None:
+        """A copy of what a box holds was made; `each`: bytes that were made for each item besides."""
+        self.memento.size += sys.getsizeof(held) + each * len(held)
+        self.memento.weight += _ITEM * len(held)
+
     def _nothing(self, _what: Any) -> Iterable[Any]:
         return ()
 
     def _list(self, what: list[Any]) -> Iterable[Any]:
         held = list(what)
+        self._boxed(held)
         self.memento.puts.append(lambda: list.__setitem__(what, slice(None), held))
         if type(what) is list and _ATOMS.issuperset(map(type, held)):
             return ()
@@ -161,6 +200,7 @@ class _Walk:
     def _dict(self, what: dict[Any, Any]) -> Iterable[Any]:
         kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
         held = list(kind.items(what))
+        self._boxed(held, _ITEM)
         plain = type(what) is dict and _ATOMS.issuperset(map(type, itertools.chain.from_iterable(held)))
 
         def put() -> None:
@@ -177,6 +217,7 @@ class _Walk:
 
     def _set(self, what: set[Any]) -> Iterable[Any]:
         held = set(what)
+        self._boxed(held)
 
         def put() -> None:
             if what != held:
@@ -186,11 +227,13 @@ class _Walk:
         self.memento.puts.append(put)
         return [*held, *self._attributes(what)]
 
-    def _frozen(self, what: Iterable[Any]) -> Iterable[Any]:
+    def _frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
+        self.memento.weight += _ITEM * len(what)
         return [*what, *self._attributes(what)]
 
     def _deque(self, what: collections.deque[Any]) -> Iterable[Any]:
         held = list(what)
+        self._boxed(held)
 
         def put() -> None:
             what.clear()
@@ -201,6 +244,7 @@ class _Walk:
 
     def _buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
         held = what[:]
+        self.memento.size += memoryview(held).nbytes
 
         def put() -> None:
             what[:] = held  # type: ignore[assignment]
@@ -213,6 +257,7 @@ class _Walk:
             self.memento.puts.append(what.close)
             return ()
         held, place = what.getvalue(), what.tell()
+        self.memento.size += len(held)
 
         def put() -> None:
             what.seek(0)
@@ -313,6 +358,7 @@ class _Walk:
         if not self._afford(what.nbytes):
             return self._lost(what)
         held = what.copy()
+        self.memento.size += held.nbytes
 
         def put() -> None:
             what[...] = held
@@ -333,9 +379,11 @@ class _Walk:
         if not isinstance(what, pd.DataFrame | pd.Series):
             return self._instance(what, "pandas") if "groupby" in type(what).__module__ else ()
         used: Any = what.memory_usage(deep=False)
-        if not self._afford(int(used.sum() if isinstance(what, pd.DataFrame) else used)):
+        used = int(used.sum() if isinstance(what, pd.DataFrame) else used)
+        if not self._afford(used):
             return self._lost(what)
         lazy = int(pd.__version__.partition(".")[0]) >= 3  # copies there are made when either is written to
+        self.memento.size += 0 if lazy else used
         held = what.copy(deep=not lazy)
         put: Any = what.__setstate__
         self.memento.puts.append(lambda: put(held.copy(deep=not lazy).__getstate__()))
@@ -355,6 +403,8 @@ class _Walk:
         held = self._attributes(what)
         if not held and type(what).__flags__ & _HEAP == 0:
             return self._lost(what)
+        if not held and not any("__slots__" in vars(base) for base in type(what).__mro__):
+            self.memento.dark.append(_type(what))
         return [*held, *((type(what),) if is_users(module) else ())]
 
     def _attributes(self, what: Any) -> list[Any]:

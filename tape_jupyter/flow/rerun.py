@@ -151,7 +151,10 @@ class Rerun:
         there = version in self.ran or self._at.get(thing, self._versions.last(thing)) == version
         if thing in self._world.unsure or (there and not again):
             return
-        self._world.put(thing, version, self._versions)
+        if version == self._versions.last(thing) and version not in self.ran:
+            self._world.put_first(thing, whole=True)  # what it was may be more than the history keeps of it
+        else:
+            self._world.put(thing, version, self._versions)
         self._touched.add(thing)
         self._at[thing] = version
         if version not in self.ran:
@@ -226,7 +229,9 @@ class Rerun:
             return False
         if entry.after[thing] != outcome.after[thing]:
             return False
-        return entry.after[thing] == "" or (thing in entry.held and entry.held[thing].possible())
+        if entry.after[thing] == "" or self._versions.unread(thing, entry.index):
+            return True
+        return thing in entry.kept and entry.held[thing].possible()
 
     # ------------------------------------------------------------- the end
 

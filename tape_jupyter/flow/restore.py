@@ -36,8 +36,14 @@ class Shell(Protocol):
 
 
 def hold(entry: Entry) -> None:
-    """Keep what the entry's values hold now; called at its end."""
-    entry.held.update({name: remember(value) for name, value in entry.kept.items()})
+    """Keep what the entry's values hold now; called at its end. What could not be put back is not kept at all: an open
+    file, a connection, a generator live as long as the notebook holds them, and so does what has a `__del__`.
+    """
+    for name, value in list(entry.kept.items()):
+        memento = entry.held[name] = remember(value)
+        if not memento.whole or memento.ends or (memento.dark and name in entry.opaque):
+            entry.held[name] = memento.bare()
+            del entry.kept[name]
 
 
 def put_file(path: str, content: bytes | None) -> None:
@@ -123,7 +129,7 @@ class World:
         elif version == BEGINNING:
             self._drop(thing, versions)
         else:
-            self._put_name(thing, versions.history[version])
+            self._put_name(thing, version, versions)
 
     def _drop(self, name: str, versions: Versions) -> None:
         if versions.began(name):
@@ -146,7 +152,8 @@ class World:
         home, name = self._home(variable)
         return home.get(name, default)
 
-    def _put_name(self, name: str, entry: Entry) -> None:
+    def _put_name(self, name: str, version: int, versions: Versions) -> None:
+        entry = versions.history[version]
         if entry.after.get(name) == "":
             self.unbind(name)
         elif name in entry.kept:
@@ -154,6 +161,9 @@ class World:
             memento = entry.held.get(name)
             if memento is not None and memento.possible():
                 memento.put()
+        elif (after := versions.next(name, version)) is not None and versions.history[after].after.get(name) == "":
+            home, bare = self._home(name)
+            home.setdefault(bare, None)  # `del` asks for no value, but that there is one
 
     def _put_change(self, kind: str, rest: str, version: int, versions: Versions) -> None:
         thing = f"{kind}:{rest}"
@@ -172,8 +182,10 @@ class World:
         else:
             put_file(rest, value)
 
-    def put_first(self, thing: str) -> None:
-        """As it was when the re-run began."""
+    def put_first(self, thing: str, *, whole: bool = False) -> None:
+        """As it was when the re-run began. `whole`: what a value held only where all of it can be put back: halves of
+        a client's connections do harm to a cell that uses them next.
+        """
         kind, _, rest = thing.partition(":")
         if kind in {"file", "ambient"}:
             if thing in self.others:
@@ -183,7 +195,7 @@ class World:
             self.bind(thing, self.names[thing])
         else:
             self.unbind(thing)
-        if thing in self.held:
+        if thing in self.held and (self.held[thing].whole or not whole):
             self.held[thing].put()
 
     def put_all_first(self, made: Iterable[str]) -> None:

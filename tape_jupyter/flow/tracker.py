@@ -23,7 +23,8 @@ from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.executed import Ran, Watch
 from tape_jupyter.flow.files import FileWatch
 from tape_jupyter.flow.fingerprints import SECONDS, Print
-from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, Entry, History, Step
+from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, TOO_LARGE, Entry, History, Step
+from tape_jupyter.flow.keeping import Keeper
 from tape_jupyter.flow.modules import MACHINERY
 from tape_jupyter.flow.names import Cell, cell_names, transform
 from tape_jupyter.flow.observed import Seen
@@ -70,6 +71,7 @@ class Tracker:
         """`skips`: cells that are no part of the history, by their source."""
         self.shell, self._skips = shell, skips
         self.history = History()
+        self._keeper = Keeper(self.history)
         self.variables = Variables(shell.user_ns)
         self._watch = Watch(shell.user_ns)
         self._files = FileWatch()
@@ -136,11 +138,13 @@ class Tracker:
     def forget(self) -> None:
         """Values were changed between cells (a re-run put them back): look at everything again when it is reached."""
         self.variables.forget()
+        self._keeper.moved()
         self._between = None
 
     def resync(self, names: set[str]) -> None:
         """These variables were bound anew or changed in place between two cells: know them as they are now."""
         self.variables.refresh(set(names), SECONDS)
+        self._keeper.moved()
         self._between = None
 
     # ---------------------------------------------------------------- the shell's events
@@ -195,6 +199,7 @@ class Tracker:
 
     # ---------------------------------------------------------------- before
     def _begin(self, info: Any) -> None:
+        self._keeper.begins()
         number = self.shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
@@ -252,8 +257,10 @@ class Tracker:
         self._older({n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index)
         entry.ambient = changes | {f"{ambient.MODULE}{name}": change for name, change in patches.items()}
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
+        entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
         self._keep(entry, seen)
         entry.notes = tuple(_notes(touched.processes, touched.crowded))
+        self._keeper.ended()
 
     def _mentioned(self, cell: Cell) -> set[str]:
         """Variables that a cell's text names."""
@@ -342,7 +349,12 @@ class Tracker:
                 entry.shares[name] = frozenset(others)
             if now.weight < KEPT and not now.vast:
                 entry.kept[name] = self.variables.value(name)
+            else:
+                entry.unkept[name] = TOO_LARGE
         hold(entry)
+        for name, value in entry.kept.items():
+            size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
+            entry.held[name].weight += max(prints[name].weight, size)
 
     def _fail(self, entry: Entry, told: str) -> None:
         """An entry of which nothing is known reads and writes everything."""

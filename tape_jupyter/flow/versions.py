@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
-from tape_jupyter.flow.history import EVERYTHING, Entry, History, name_of
+from tape_jupyter.flow.history import EVERYTHING, TOO_LARGE, UNREAD, Entry, History, name_of
 
 BEGINNING = -1
 
@@ -43,6 +43,14 @@ def needed_by(entry: Entry) -> set[str]:
     """The things whose state before the entry matters to it: what it reads, and what it may leave as it was."""
     read = {thing for each in entry.reads if (thing := thing_of(each)) is not None}
     return read | written_by(entry) | changed_by(entry)
+
+
+def asked_by(entry: Entry) -> set[str]:
+    """Of the things that matter to the entry, those whose value before it does: not what it binds anew, unread. With
+    EVERYTHING among what it reads, any name is one of them.
+    """
+    read = {thing for each in entry.reads if (thing := thing_of(each)) is not None}
+    return read | ((written_by(entry) | changed_by(entry)) - entry.strong)
 
 
 class Versions:
@@ -121,6 +129,14 @@ class Versions:
         first = self.history[changers[0]]
         return first.before.get(name, "") == "" and (name in written_by(first) or EVERYTHING in first.writes)
 
+    def unread(self, name: str, version: int) -> bool:
+        """Whether the value was let go because nobody asks for it, and nobody does since."""
+        if self.history[version].unkept.get(name) != UNREAD:
+            return False
+        end = self.next(name, version)
+        users = self.history.entries[version + 1 : None if end is None else end + 1]
+        return not any(EVERYTHING in each.reads or name in asked_by(each) for each in users)
+
     def lost(self, thing: str, version: int) -> str | None:
         """Why the thing cannot be put back to that version, in words; None where it can."""
         kind, _, rest = thing.partition(":")
@@ -133,16 +149,17 @@ class Versions:
         return f"`{thing}` is from before the first cell that was watched"
 
     def _lost_value(self, name: str, version: int) -> str | None:
-        entry = self.history[version]
-        if entry.after.get(name) == "":
+        if self.history[version].after.get(name) == "" or self.unread(name, version):
             return None
-        if name in entry.kept:
-            return _lost_memento(name, entry)
-        made = next(
-            (self.history[i] for i in reversed(self.changers(name)) if i <= version and name in self.history[i].kept),
-            None,
-        )
-        return f"`{name}` is too large to keep" if made is None else _lost_memento(name, made)
+        for index in reversed(self.changers(name)):  # who changed nothing of it that was seen has no value of its own
+            entry = self.history[index]
+            if index > version:
+                continue
+            if name in entry.unkept:
+                return entry.unkept[name].format(name=name, title=entry.title)
+            if name in entry.kept or name in entry.held:
+                return _lost_memento(name, entry)
+        return TOO_LARGE.format(name=name)
 
     def _lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:
         changers = self.changers(thing)
@@ -161,6 +178,8 @@ def _lost_memento(name: str, entry: Entry) -> str | None:
         return f"what `{name}` held after {entry.title} was not kept"
     if memento.possible():
         return None
+    if memento.ends and memento.whole:
+        return f"`{name}` holds {_a(memento.ends[0])}, which goes when the notebook lets it go"
     what = _a(memento.opaque[0]) if memento.opaque else "something that is closed now"
     return f"`{name}` holds {what}, which cannot be wound back"
 
