@@ -5,9 +5,11 @@ import secrets
 import time
 import uuid
 
+import pytest
+
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.notebook import pinned
+from tape_jupyter.notebook import paths, pinned
 from tape_jupyter.notebook.deck import CellAsk, Deck
 from tape_jupyter.origin import ORIGIN
 from tests.taped_cells import taped
@@ -99,6 +101,39 @@ def test_a_cell_that_neither_calls_nor_draws_leaves_no_word(deck, tmp_path):
     with taped(deck, "record", path, "x = 1"):
         pass
     assert not path.exists()
+
+
+def recorded_by_its_line(deck, notebook, mode="record", name="setup", **told):
+    cell = deck.begin(CellAsk(mode, name, "x = 1", notebook=notebook, **told))
+    return deck.end(cell, None)
+
+
+def test_a_cell_with_a_record_line_replays_though_it_did_nothing(deck, tmp_path):
+    notebook = tmp_path / "churn.ipynb"
+    assert recorded_by_its_line(deck, notebook).warnings == []
+    cassette = Cassette.open(paths.cassette_path(notebook, "setup"))
+    assert [end["outcome"] for end in cassette.ended.values()] == ["ok"] and not cassette.calls
+    replayed = recorded_by_its_line(Deck(), notebook, "replay")
+    assert (replayed.mode, replayed.notes, replayed.warnings) == ("replay", [], [])
+
+
+def test_only_the_first_such_cell_leaves_a_word(deck, tmp_path):
+    notebook = tmp_path / "churn.ipynb"
+    for _ in range(3):
+        recorded_by_its_line(deck, notebook)
+    assert len(Cassette.open(paths.cassette_path(notebook, "setup")).runs) == 1
+
+
+@pytest.mark.parametrize("told", [{"explicit": False}, {"mode": "once"}, {"mode": "new_episodes"}])
+def test_a_cell_without_a_record_line_makes_no_empty_cassette(deck, tmp_path, told):
+    recorded_by_its_line(deck, tmp_path / "churn.ipynb", **told)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_cell_that_failed_before_it_did_anything_makes_no_empty_cassette(deck, tmp_path):
+    cell = deck.begin(CellAsk("record", "setup", "x = 1", notebook=tmp_path / "churn.ipynb"))
+    deck.end(cell, NameError("no such name"))
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_replay_of_a_cell_without_a_recording_leaves_generators_alone(deck, tmp_path):

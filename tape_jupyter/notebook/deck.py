@@ -301,7 +301,7 @@ class Deck:
         return report_of(cell, error)
 
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
-        pinned.keep(cell, self.start_run)
+        pinned.keep(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return
         outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"

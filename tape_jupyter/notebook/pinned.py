@@ -85,14 +85,26 @@ def _say_unheld(cell: Cell) -> None:
         )
 
 
-def keep(cell: Cell, start_run: Callable[[Cell], None]) -> None:
+def keep(cell: Cell, start_run: Callable[[Cell], None], *, failed: bool = False) -> None:
     """At the cell's end: commit the run of a cell that made no call but drew from a pin, so that replay holds it too.
 
-    Raises nothing: a cassette that cannot be written to is said, as with the end mark.
+    Also of one that did neither, where its replay would find no cassette. Raises nothing: a cassette that cannot be
+    written to is said, as with the end mark.
     """
-    if not cell.drawn or cell.run or cell.mode in ("live", "replay"):
+    if cell.run or cell.mode in ("live", "replay"):
+        return
+    if not cell.drawn and (failed or not _is_all_there_is(cell)):
         return
     try:
         start_run(cell)
     except (CassetteError, OSError) as problem:
         cell.warn(f"what this cell drew is not on the tape: {problem}")
+
+
+def _is_all_there_is(cell: Cell) -> bool:
+    """Whether `%%tape record` stands on this very cell, and its cassette is not there.
+
+    Not for `once`: what it finds on the tape it replays for ever, and a cell may ask something the next time.
+    """
+    by_line = cell.ask.explicit and cell.ask.path is None and cell.mode == "record"
+    return by_line and cell.cassette is not None and not cell.cassette.path.exists()
