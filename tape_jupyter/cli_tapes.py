@@ -146,7 +146,8 @@ def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> No
     """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
     from tape_jupyter import listing, override_words
 
-    done = override_words.override(listing.cassettes_of(where, name)[0], said)
+    root = override_words.holding(listing.cassettes_of(where, name), said)
+    done = override_words.override(root, said)
     click.echo(json_text(done.record()) if as_json else done.text())
 
 
@@ -170,7 +171,7 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
     for path in found:
         opened(path)  # what cannot be read has no takes that could be played
     if words:
-        told, differences = take_words.act(found[0], words)
+        told, differences = take_words.act(take_words.meant(found, words), words)
         if as_json:
             click.echo(json_text([each.record() for each in differences] if words[0] == "diff" else {"done": told}))
         else:

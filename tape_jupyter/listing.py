@@ -28,7 +28,7 @@ def cassettes_of(path: Path, name: str | None = None) -> list[Path]:
     """
     if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
         folder = paths.folder(path) if path.suffix == ".ipynb" else path
-        found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=lambda each: (takes.stem(each) != paths.MAIN, each.name))
+        found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=paths.main_first)
         chosen = [each for each in found if name in (None, takes.stem(each))]
         if chosen:
             return chosen

@@ -5,8 +5,9 @@ take, tells in text or plain structure; prints nothing.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from tape_jupyter import edits, overrides, takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.edits import Answer
 from tape_jupyter.entry import Entry
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 
 USAGE = (
     "override CALL --text TEXT | --message JSON | --fault NAME[:OPTION=VALUE,...] | --value JSON | "
@@ -63,6 +64,20 @@ def parsed(line: str) -> dict[str, Any]:
     except ValueError as error:
         raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. Usage: {USAGE}") from None
     return vars(parser.parse_args(words))
+
+
+def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
+    """The first of a notebook's cassettes (or of their takes `of`) that holds the call. Raises TapeUsageError."""
+    for each in cassettes:
+        with contextlib.suppress(CassetteError, TapeUsageError):
+            book = Cassette.open(each, check="marks")
+            book = book.take(said["of"]) if said.get("of") and takes.require(each, said["of"]) else book
+            if any(said["call"] in (entry.id, entry.name) for entry in book.calls):
+                return each
+    if len(cassettes) > 1 and not said.get("of"):
+        have = ", ".join(each.name for each in cassettes)
+        raise TapeUsageError(f"no call {said['call']!r} in any cassette of the notebook: {have}")
+    return cassettes[0]  # which then says what there is
 
 
 def override(root: Path, said: Mapping[str, Any]) -> Done:

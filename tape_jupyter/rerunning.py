@@ -42,19 +42,7 @@ class Rerun:
 
 def take_of(notebook: Path, name: str | None, cassette: str | None = None) -> tuple[Path, str]:
     """The cassette and the take of it: the named one, else the default, else the newest. Raises TapeUsageError."""
-    roots = listing.cassettes_of(notebook, cassette)
-    if name:
-        root = next((root for root in roots if name in takes.names(root)), roots[0])
-        takes.require(root, name)
-        return root, name
-    for root in roots:
-        if default := takes.default(root):
-            return root, default
-    found = [(path.stat().st_mtime_ns, root, path) for root in roots for path in takes.found(root)]
-    if not found:
-        raise TapeUsageError(f"{notebook} has no takes: override a reply first (tape override, %tape override)")
-    _, root, path = max(found)
-    return root, takes.name_of(path)
+    return takes.meant(listing.cassettes_of(notebook, cassette), name or "")
 
 
 def rerun(

@@ -53,6 +53,17 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])}){chosen}"
 
 
+def meant(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
+    """The cassette that `words` speak of: the first with a take of that name, or so called itself; else the first."""
+    verb, *told = words or ("",)
+    named = told if verb == "diff" else told[:1]
+    if verb == "undo" and not any(name in takes.names(each) for name in named for each in cassettes):
+        return next((each for each in cassettes if any(takes.put_aside(each, name) for name in named)), cassettes[0])
+    of_take = (each for each in cassettes if set(named) & set(takes.names(each)))
+    called = (each for each in cassettes if takes.stem(each) in named)
+    return next(of_take, None) or next(called, cassettes[0])
+
+
 def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[differences.Difference]]:
     """`rename A B`, `delete A`, `diff A B`: what to tell, and the differences. Raises TapeUsageError."""
     match list(words):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -232,6 +232,24 @@ def require(cassette: Path, name: str) -> Path:
     raise TapeUsageError(f"{cassette.name} has no take {name!r}; " + (f"there are: {have}" if have else "it has none"))
 
 
+def meant(cassettes: Sequence[Path], name: str = "") -> tuple[Path, str]:
+    """The cassette and the take of it: the named one, else a default, else the newest. Raises TapeUsageError."""
+    if name:
+        cassette = next((each for each in cassettes if name in names(each)), cassettes[0])
+        require(cassette, name)
+        return cassette, name
+    for each in cassettes:
+        if chosen := default(each):
+            return each, chosen
+    there = [(path.stat().st_mtime_ns, each, path) for each in cassettes for path in found(each)]
+    if not there:
+        raise TapeUsageError(
+            f"{cassettes[0].name} has no takes: override a reply first (tape override, %tape override)"
+        )
+    _, cassette, path = max(there)
+    return cassette, name_of(path)
+
+
 def default(cassette: Path) -> str:
     """The take that replays where none is named, "" for the recording itself. A choice that is gone is none."""
     try:
@@ -288,12 +306,17 @@ def delete(cassette: Path, name: str) -> Path:
     raise AssertionError("there is no end of numbers")
 
 
-def bring_back(cassette: Path, name: str) -> Path:
-    """Move the take of that name that was put aside last back. Raises TapeUsageError where there is none."""
+def put_aside(cassette: Path, name: str) -> list[Path]:
+    """The files of takes of that name that were put aside, in no order."""
     goal = path_of(cassette, name)
     aside = re.compile(rf"{re.escape(stem(goal))}(?:-\d+)?{re.escape(SUFFIX)}")
     folder = goal.parent / DELETED
-    files = [path for path in folder.iterdir() if aside.fullmatch(path.name)] if folder.is_dir() else []
+    return [path for path in folder.iterdir() if aside.fullmatch(path.name)] if folder.is_dir() else []
+
+
+def bring_back(cassette: Path, name: str) -> Path:
+    """Move the take of that name that was put aside last back. Raises TapeUsageError where there is none."""
+    goal, files = path_of(cassette, name), put_aside(cassette, name)
     if not files:
         raise TapeUsageError(f"{cassette.name} has no take {name!r}, and none was put aside")
     last = max(files, key=lambda path: path.stat().st_ctime_ns)

@@ -257,6 +257,25 @@ def test_a_renamed_notebook_is_offered_its_cassettes_and_nothing_starts_empty(de
     assert deck.active is None
 
 
+def test_a_take_that_the_session_names_may_be_of_another_cassette_but_must_be_there(deck, provider, path):
+    other = path.with_name("other.tape.yaml")
+    for each, text in ((path, "one"), (other, "two")):
+        with taped(deck, "record", each):
+            ask(provider, text)
+    tape.open(path).override(tape.open(path).calls[0], text="East", take="fix")
+    deck.forced = True
+    deck.set_session("replay", {"take": "fix"})
+    for each, text, take in ((path, "one", "fix"), (other, "two", "")):
+        with taped(deck, "record", each) as cell:
+            assert (ask(provider, text) == "East") is bool(take)
+        assert cell.report.take == take
+    deck.set_session("replay", {"take": "fixx"})
+    with pytest.raises(TapeUsageError, match="main.tape.yaml has no take 'fixx'; there are: fix"):
+        deck.begin(CellAsk("record", path=path))
+    deck.set_session("replay", {"take": "main"})
+    deck.check(CellAsk("record", path=other))
+
+
 def test_what_is_typed_again_at_a_terminal_is_recorded_again(deck, provider, path):
     for _ in range(2):
         with taped(deck, "record", path, "ask('one')", typed=True):

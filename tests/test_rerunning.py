@@ -81,3 +81,26 @@ def test_without_takes_it_says_how_to_make_one(path):
         tape.open(base_of(path)).take(take).delete()
     done = run("rerun", path)
     assert done.exit_code == 2 and "override a reply first" in done.output
+
+
+def test_a_take_of_one_cassette_plays_in_a_notebook_of_two_and_the_other_is_as_recorded(tmp_path, path, provider):
+    two = notebook(
+        tmp_path / "two.ipynb", "%load_ext tape_jupyter\n" + ASK.replace("URL", provider.url),
+        "%%tape record\nprint('one:', ask('one'))", "%%tape record other\nprint('two:', ask('two'))",
+    )  # fmt: skip
+    assert run("record", two).exit_code == 0
+    one, other = (json.loads(run("calls", two, "-n", name, "--json").output)[0]["call"] for name in ("main", "other"))
+    assert "main.tape.yaml is as it was" in run("override", two, one, "--text", "East", "--take", "fix").output
+    assert "other.tape.yaml is as it was" in run("override", two, other, "--text", "West", "--take", "fix2").output
+    for take, cell, said in (("fix", 2, "one: East"), ("fix2", 3, "two: West")):
+        replayed = json.loads(run("replay", two, "--take", take, "--json").output)["cells"]
+        assert [each["number"] for each in replayed if each["status"] == "differs"] == [cell]
+        assert f"+{said}" in replayed[cell - 1]["said"]
+        done = run("rerun", two, "--take", take)
+        assert done.exit_code == 0 and f"+{said}" in done.output, done.output
+    assert "is called calm now" in run("takes", two, "rename", "fix2", "calm").output
+    assert "put aside" in run("takes", two, "discard", "calm").output
+    assert "take calm is back" in run("takes", two, "undo", "calm").output
+    nobody = run("override", two, "nobody", "--text", "x")
+    assert nobody.exit_code == 2
+    assert "no call 'nobody' in any cassette of the notebook: main.tape.yaml, other.tape.yaml" in nobody.output

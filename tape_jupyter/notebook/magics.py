@@ -113,9 +113,13 @@ class TapeMagics(Magics):
         return self._cassette(name).frame()
 
     def _takes(self, line: str) -> None:
-        root = takes.cassette_of(self._path(""))
-        words = shlex.split(line)
-        say(take_words.act(root, words)[0] if words else take_words.text(root))
+        used, words = takes.cassette_of(self._path("")), shlex.split(line)
+        beside = paths.beside(used)
+        root = take_words.meant(beside, words)
+        if words:
+            told = take_words.act(root, words)[0]
+            return say(told if root == used else f"{root.name}: {told}")
+        return say("\n".join(map(take_words.text, [each for each in beside if takes.found(each)] or [used])))
 
     def _prune(self, line: str) -> None:
         name, dry = line.replace("--dry-run", "").strip(), "--dry-run" in line.split()
@@ -126,7 +130,8 @@ class TapeMagics(Magics):
 
     def _override(self, line: str) -> None:
         said = override_words.parsed(line)
-        say(override_words.override(takes.cassette_of(self._path("")), said).text())
+        root = override_words.holding(paths.beside(takes.cassette_of(self._path(""))), said)
+        say(override_words.override(root, said).text())
 
     def _plan(self, line: str) -> None:
         say(rerun_words.plan(self.cells, takes.cassette_of(self._path("")), line))

@@ -104,7 +104,7 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
         kept = {name: told for name, told in ask.options.items() if name == "take" or name not in OPTIONS}
-        return replace(ask, mode="replay", options={**kept, **own})
+        return replace(ask, mode="replay", options={**kept, **own}, sessions_take="take" in own)
     own.pop("live", None)
     own.pop("on_divergence", None)
     if "freeze" in own:
@@ -134,13 +134,19 @@ def take_of(
     if not name and not replays_more:
         return base
     if name and ask.mode == "replay" and not replays_more and not takes.path_of(base.root, name).exists():
-        if ask.explicit:
+        if (ask.explicit and not ask.sessions_take) or not _known_beside(base.root, name):
             takes.require(base.root, name)
         return base  # a session's word for many cells: the take is of another cassette of the notebook
     take = opened(base, name or fresh())
     if covered_by_hand(take, selection):
         return opened(take, takes.fresh(base.root, takes.name_of(take.path)))
     return take
+
+
+def _known_beside(cassette: Path, name: str) -> bool:
+    """Whether a cassette beside this one has a take of that name, or is called so (that is its recording itself)."""
+    beside = cassette.parent.glob(f"*{takes.SUFFIX}")
+    return any(name == takes.stem(each) or takes.path_of(each, name).exists() for each in beside)
 
 
 def _stepped(base: Cassette, ask: CellAsk, opened: Callable[[Cassette, str], Cassette]) -> Cassette:

@@ -60,6 +60,17 @@ def cassette_names(notebook: Path | None, start: Path | None = None) -> list[str
     return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
 
 
+def beside(cassette: Path) -> list[Path]:
+    """The cassette, whether it is there or not, and the others of its notebook."""
+    others = cassette.parent.glob(f"*{SUFFIX}") if cassette.parent.suffix == ".tapes" else ()
+    return [cassette, *sorted((each for each in others if each != cassette), key=main_first)]
+
+
+def main_first(cassette: Path) -> tuple[bool, str]:
+    """The order in which the cassettes of a notebook are told."""
+    return stem(cassette) != MAIN, cassette.name
+
+
 @dataclass
 class Ladder:
     """The ways to find the notebook, best first; the answer of the last (slow) rung is kept.

@@ -14,7 +14,7 @@ from tape_jupyter import takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.flow.plan import Plan, PlanCell
-from tape_jupyter.notebook import rerun
+from tape_jupyter.notebook import paths, rerun
 from tape_jupyter.notebook.fresh_rerun import NO_NETWORK
 from tape_jupyter.notebook.rerun import Ask, Rerunner
 
@@ -54,7 +54,8 @@ def plan(cells: Cells, root: Path, line: str) -> str:
     words = _split(line)
     if len(words) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
-    return plan_text(rerun.of(cells).plan(take_of(root, *words)))
+    take = take_of(root, *words)
+    return "\n".join([*_elsewhere(root, take), plan_text(rerun.of(cells).plan(take))])
 
 
 def run(cells: Cells, root: Path, line: str, say: Callable[[str], None]) -> None:
@@ -77,7 +78,7 @@ def run(cells: Cells, root: Path, line: str, say: Callable[[str], None]) -> None
         raise TapeUsageError(NO_NETWORK)
     if said.fresh and said.cells:
         raise TapeUsageError("--fresh runs every cell: leave out --cells")
-    say(plan_text(made))
+    say("\n".join([*_elsewhere(root, take), plan_text(made)]))
     if fresh:
         say(f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)")
     entries = ticked(made, said.cells) if said.cells else None
@@ -141,16 +142,18 @@ def _line(text: str) -> str:
 
 
 def take_of(root: Path, name: str = "") -> Cassette:
-    """A take by its name; without one the default take, else the newest. Raises TapeUsageError where there is none."""
-    base = Cassette.open(root)
-    name = name or takes.default(root)
-    if not name:
-        found = takes.found(root)
-        if not found:
-            raise TapeUsageError(f"{root.name} has no takes: override a reply first (%tape override)")
-        name = takes.name_of(max(found, key=lambda path: path.stat().st_mtime_ns))
-    takes.require(root, name)
-    return base.take(name)
+    """A take by its name; without one the default take, else the newest. Raises TapeUsageError where there is none.
+
+    Where the cassette has none, those beside it are looked through.
+    """
+    own = name in takes.names(root) if name else takes.found(root)
+    of, name = takes.meant([root] if own else paths.beside(root), name)
+    return Cassette.open(of).take(name)
+
+
+def _elsewhere(root: Path, take: Cassette) -> list[str]:
+    """That the take is not of the cassette that was used last."""
+    return [f"take {takes.name_of(take.path)} is of {take.root.name}"] if take.root != root else []
 
 
 def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:

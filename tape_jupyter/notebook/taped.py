@@ -44,7 +44,8 @@ class CellAsk:
     """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the session's mode.
 
     `start` is the folder of a named cassette where no notebook is known (default: the working directory).
-    `typed`: at a terminal's prompt, where the same source again is the same cell again.
+    `typed`: at a terminal's prompt, where the same source again is the same cell again. `sessions_take`: the take was
+    named for the whole session, and may be of another cassette.
     `block`: it is a block of a program (blocks.py), whose tasks nobody cancels but the program itself.
     """
 
@@ -57,6 +58,7 @@ class CellAsk:
     options: dict[str, Any] = field(default_factory=dict)
     explicit: bool = True
     typed: bool = False
+    sessions_take: bool = False
     path: Path | None = None
     start: Path | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict)

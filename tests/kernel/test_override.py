@@ -36,3 +36,26 @@ def test_a_streamed_reply_is_overridden_replayed_chosen_and_undone(tmp_path):
         failed = kernel.execute("%tape override nobody --text x")
         assert "no call 'nobody' in main.tape.yaml" in failed.traceback
         assert hashlib.sha256(cassette.read_bytes()).hexdigest() == before
+
+
+def test_calls_and_takes_are_found_in_whatever_cassette_of_the_notebook_they_are(tmp_path):
+    notebook(tmp_path / "nb.ipynb")
+    env = {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}
+    with Provider() as provider, Kernel(tmp_path, env) as kernel:
+        kernel.run_all("%load_ext tape_jupyter", ASK.replace("URL", provider.url))
+        kernel.execute("%%tape record\none = ask('one')\nprint(one)", "c1")
+        kernel.execute("%%tape record other\ntwo = ask('two')\nprint(two)", "c2")
+        (text,) = (path.read_text() for path in tmp_path.glob("*.tapes/main.tape.yaml"))
+        call = re.search(r'^call: "?([0-9a-f]{8})', text, re.MULTILINE)[1]
+        said = kernel.execute(f"%tape override {call} --text East --take fix").stdout
+        assert "take fix: call" in said and "main.tape.yaml is as it was" in said
+        for ask_for in ("%tape plan fix", "%tape plan"):
+            plan = kernel.execute(ask_for).stdout
+            assert "take fix is of main.tape.yaml" in plan and "holds the changed reply" in plan
+        assert "fix" in kernel.execute("%tape takes").stdout
+        rerun = kernel.execute("%tape rerun fix").stdout
+        assert "take fix is of main.tape.yaml" in rerun and "+East" in rerun
+        kernel.execute("%%tape replay other\ntwo = ask('two')\nprint(two)", "c2")
+        assert "main.tape.yaml: take fix is called calm now" in kernel.execute("%tape takes rename fix calm").stdout
+        missing = kernel.execute("%tape override nobody --text x")
+        assert "in any cassette of the notebook: " in missing.traceback
