@@ -205,7 +205,7 @@ class Cassette(Derived):
             text = self._prove(record, tapetext.emit(record))
         place = self._append(text)
         entry = Entry(self, place, (head.call, head.run, head.match, head.where.lineage))
-        self._add_call(entry, head.exact)
+        self._add_call(entry, head.exact, call.name if isinstance(call, FunctionCall) else "")
         remember(head.call)
         return entry
 

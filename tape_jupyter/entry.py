@@ -21,7 +21,7 @@ class Holder(Protocol):
     calls: list[Entry]
     runs: list[dict[str, Any]]
     ended: dict[str, dict[str, Any]]
-    tools: dict[str, None]
+    tools: dict[str, list[Entry]]
     by_run: dict[str, dict[str, Any]]
     by_match: dict[str, list[Entry]]
     by_exact: dict[str, str]

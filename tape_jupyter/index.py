@@ -53,7 +53,7 @@ class Index(Holder):
         self.by_match: dict[str, list[Entry]] = {}
         self.by_exact: dict[str, str] = {}
         self.strands: dict[str, set[str]] = {}
-        self.tools: dict[str, None] = {}
+        self.tools: dict[str, list[Entry]] = {}  # the calls of tools, by the names of those
         self.by_name: dict[tuple[str, str], Entry] = {}
         self._assets = path.parent / "assets"
         self._journal = journal or Journal(path)
@@ -105,7 +105,7 @@ class Index(Holder):
 
     def _forget(self) -> None:
         self.calls, self.runs, self.ended, self.by_match, self.by_name = [], [], {}, {}, {}
-        self.by_exact, self.by_run, self.strands = {}, {}, {}
+        self.by_exact, self.by_run, self.strands, self.tools = {}, {}, {}, {}
         self.overrides, self.base, self._below = [], None, 0
         self.notes, self._memory = [], None
 
@@ -116,9 +116,8 @@ class Index(Holder):
             self._require_header(span, kind)
         if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
             call, run, match = _either(found, 2), sys.intern(_either(names, 1)), _either(names, 3)
-            self._add_call(Entry(self, span[:2], (call, run, match, _either(names, 7))), _either(names, 5))
-            if tool := _either(names, 9):
-                self.tools[tool] = None
+            entry = Entry(self, span[:2], (call, run, match, _either(names, 7)))
+            self._add_call(entry, _either(names, 5), _either(names, 9))
         elif kind == "tape" and found:
             self._header(span)
         else:
@@ -177,7 +176,7 @@ class Index(Holder):
         self.calls, self.runs, self.ended = list(base.calls), list(base.runs), dict(base.ended)
         self.by_run, self.by_name, self.by_exact = dict(base.by_run), dict(base.by_name), dict(base.by_exact)
         self.by_match = {match: list(entries) for match, entries in base.by_match.items()}
-        self.tools = dict(base.tools)
+        self.tools = {name: list(entries) for name, entries in base.tools.items()}
 
     @property
     def torn(self) -> int:
@@ -226,9 +225,8 @@ class Index(Holder):
                 raise self.at(
                     CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)", line=2), span.offset
                 )
-            self._add_call(Entry(self, span[:2], names), str(record.get("exact", "")))  # type: ignore[arg-type]  # four
-            if record.get("kind") in ("tool", "retrieval"):
-                self.tools[str(record.get("name", ""))] = None
+            tool = str(record.get("name", "")) if record.get("kind") in ("tool", "retrieval") else ""
+            self._add_call(Entry(self, span[:2], names), str(record.get("exact", "")), tool)  # type: ignore[arg-type]  # four
         elif kind == "more":
             self._add_more(record, span)
         elif kind == "override":
@@ -237,7 +235,7 @@ class Index(Holder):
             kinds = "tape, run, kit, call, more, override, end"
             raise self.at(CassetteError(f"unknown record {kind!r}; a record is one of {kinds}", line=2), span.offset)
 
-    def _add_call(self, entry: Entry, exact: str = "") -> None:
+    def _add_call(self, entry: Entry, exact: str = "", tool: str = "") -> None:
         name = (entry.run, entry.id)
         if name in self.by_name:
             raise self.at(CassetteError(f"call {entry.id} stands twice in run {entry.run}", line=2), entry.offset)
@@ -252,6 +250,8 @@ class Index(Holder):
         self.strands.setdefault(entry.run, set()).add(entry.lineage)
         if exact:
             self.by_exact[exact] = entry.match
+        if tool:
+            self.tools.setdefault(tool, []).append(entry)
 
     def _add_kit(self, record: dict[str, Any], span: Span) -> None:
         """The slow part of a run's kit, told as what differs from an earlier run's where it says `like`."""

@@ -1,6 +1,7 @@
 """Where a call crosses: what passes, what is refused, and what a refusal looks like from inside an SDK."""
 
 import asyncio
+import json
 import re
 import signal
 import threading
@@ -11,8 +12,9 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.cassette import WHOLE_CHECK
+from tape_jupyter.notebook.deck import Deck
 from tests.provider import Scripted
-from tests.taped_cells import ask, on_tape, question
+from tests.taped_cells import ask, on_tape, question, taped
 
 STREAM = {"content-type": "text/event-stream"}
 
@@ -189,3 +191,24 @@ def test_new_episodes_knows_the_tools_that_replayed_replies_asked_for(provider, 
     with tape.replaying(path, mode="new_episodes") as block:
         program()
     assert any("the result of tool never_found was not taped" in warning for warning in block.report.warnings)
+
+
+def test_a_tool_that_only_the_reply_tells_of_is_sought_again_before_the_reply_is_handed_on(provider, path):
+    use = {"type": "tool_use", "id": "toolu_1", "name": "send_mail", "input": {"to": "ada"}}
+    message = {"type": "message", "role": "assistant", "model": "m", "content": [use], "stop_reason": "tool_use"}
+    provider.script(
+        "/held/v1/messages", Scripted(200, {"content-type": "application/json"}, [json.dumps(message).encode()])
+    )
+    held = f"{provider.url}/held/v1/messages"  # where the provider itself holds the tools
+    notebook = {"ask": lambda: httpx.post(held, json=question("mail her")).json(), "ran": [], "__name__": "__main__"}
+    agent = "HANDLERS = {'send_mail': lambda to: ran.append(to)}\nask()\nHANDLERS['send_mail']('ada')"
+    deck = Deck()
+    with taped(deck, "record", path, namespace=notebook, options={"tools": ["send_mail"]}):
+        exec("HANDLERS = {'send_mail': lambda to: ran.append(to)}", notebook)
+        deck.look_again(deck.active)
+        exec("ask()\nHANDLERS['send_mail']('ada')", notebook)
+    assert notebook["ran"] == ["ada"] and len(on_tape(path).calls) == 2
+    with taped(deck, "replay", path, namespace=notebook) as running:
+        exec(agent, notebook)
+    assert notebook["ran"] == ["ada"] and len(running.report.calls) == 2
+    deck.set_session("off")

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from tape_jupyter.taps.finding import decorated_names, find_functions, unwrap
+from tape_jupyter.taps.finding import decorated_names, find_functions, looked_at, unwrap
 from tape_jupyter.taps.functions import tool
 
 NOTEBOOK = """
@@ -165,6 +165,47 @@ def test_a_method_counts_where_it_is_the_only_one_of_its_name(shop):
     assert find_functions(["add"], {**shop, "baskets": {"first": shop["Basket"]()}}) == {}
 
 
+def test_a_class_that_was_defined_anew_is_found_in_both_its_versions(shop):
+    kept = {"kept": [shop["cart"]]}
+    first = shop["Cart"].add
+    exec(compile(SHOP, "<cell 3>", "exec"), shop)
+    assert set(find_functions(["add"], {**shop, **kept})["add"]) == {first, shop["Cart"].add}
+
+
+CHANGES = {
+    "a function of that name": "def search(q): return q",
+    "an entry of a dict": "handlers['search'] = lambda q: q",
+    "an entry of a described dict": "described['rate']['function'] = lambda q: q",
+    "an item of a list": "TOOLS.append(get_weather)",
+    "a handler that an object keeps": "agent.handlers['send_mail'] = lookup",
+    "an attribute of an object": "agent.search = lambda q: q",
+    "an object of a class": "agents['second'] = Agent()",
+    "a method of a class": "Agent.book = lambda self, room: room",
+    "another dict, filled alike": "handlers = {**handlers, 'search': lambda q: q}",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_may_lead_to_another_function_is_seen_at_a_look(notebook, change):
+    names = ["search", "send_mail", "book", "rate"]
+    before = looked_at(names, notebook)
+    assert before is not None and looked_at(names, notebook) == before
+    exec(CHANGES[change], notebook)
+    assert looked_at(names, notebook) != before
+
+
+def test_a_look_does_not_mind_data_that_grows_as_an_agent_runs(notebook):
+    notebook["messages"] = [{"role": "user"}]
+    before = looked_at(["search"], notebook)
+    notebook["messages"].append({"role": "assistant"})
+    notebook |= {"turn": 2, "text": "so far", "_": notebook["lookup"], "seen": ["a", {"b": 1}]}
+    assert looked_at(["search"], notebook) == before
+
+
+def test_nobody_can_tell_what_an_object_that_raises_hides(notebook):
+    assert looked_at(["search"], notebook | {"odd": Hostile()}) is None
+
+
 class Proxy:
     """As a web framework's, outside of a request."""
 
@@ -195,7 +236,7 @@ def test_objects_that_raise_when_looked_at_hide_nothing_but_themselves(notebook)
     assert decorated_names("search", namespace) == set()
 
 
-def looks(*arguments):
+def looks(*arguments, by=find_functions):
     """How many functions were entered: a measure of work that is the same on every machine."""
     count = 0
 
@@ -205,7 +246,7 @@ def looks(*arguments):
 
     sys.setprofile(note)
     try:
-        find_functions(*arguments)
+        by(*arguments)
     finally:
         sys.setprofile(None)
     return count
@@ -231,3 +272,11 @@ def test_three_hundred_names_cost_a_few_looks_each(notebook):
     namespace = {**notebook, **{f"n{n}": [n, str(n), {"a": n}] if n % 3 else float(n) for n in range(300)}}
     find_functions(["search"], namespace)
     assert looks(["search"], namespace) < 30 * len(namespace)
+
+
+def test_a_look_costs_less_than_half_of_a_search(notebook):
+    messages = [{"role": "user", "content": [{"type": "text", "text": "x"}]} for _ in range(100)]
+    namespace = {**notebook, **{f"n{n}": [n, {"a": n}] if n % 3 else lambda: 0 for n in range(100)}, "m": messages}
+    looked_at(["search"], namespace)
+    find_functions(["search"], namespace)
+    assert looks(["search"], namespace, by=looked_at) < looks(["search"], namespace) / 2

@@ -431,6 +431,27 @@ def test_code_that_somebody_else_put_in_meanwhile_is_left_alone(recording):
     assert mine.__code__ is other
 
 
+def test_a_function_that_was_reloaded_is_taped_anew_and_keeps_the_new_code(recording):
+    def mine(x):
+        return x
+
+    def edited(x):
+        ran.append(x)
+        return x * 2
+
+    first = tape_functions({"mine": mine})
+    assert first.standing == [mine]
+    code = mine.__code__ = edited.__code__
+    mine.__dict__ = edited.__dict__  # as %autoreload does: the two share it
+    assert first.standing == []
+    second, third = tape_functions({"mine": mine}), tape_functions({"mine": edited})
+    live = [mine(1), edited(2)]
+    replay(recording)
+    assert [mine(1), edited(2)] == live == [2, 4] and ran == [1, 2]
+    third(), second(), first()
+    assert mine.__code__ is edited.__code__ is code and vars(mine) == {}
+
+
 def test_a_recursive_function_records_its_inner_calls_below_the_outer(recording):
     undo = tape_functions({"countdown": countdown})
     assert countdown(2) == [2, 1, 0]

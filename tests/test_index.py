@@ -33,6 +33,17 @@ def test_a_take_is_indexed_after_what_it_is_of_and_shares_nothing_that_changes(t
     assert take.size == main.size + take.path.stat().st_size
 
 
+def test_the_calls_of_a_tool_are_known_by_its_name_when_they_are_appended_as_when_they_are_read(tmp_path):
+    written = Recorder(tmp_path / "a.tape.yaml")
+    written.run("aaaa", (asked("hi"), answered("yes")), (FunctionCall("lookup", {"n": 1}), Value(1)))
+    for tape in (written.cassette, Cassette.open(written.cassette.path)):
+        assert {name: [entry.id for entry in calls] for name, calls in tape.tools.items()} == {
+            "lookup": [tape.calls[1].id]
+        }
+    take = written.cassette.override(written.cassette.calls[1], value=7)
+    assert list(take.tools) == ["lookup"]
+
+
 def test_what_another_kernel_appends_to_a_take_is_added_in_place(tmp_path):
     main = Cassette.open(churn(tmp_path))
     mine = main.override(main.calls[1], reply=answered("East"), take="t")

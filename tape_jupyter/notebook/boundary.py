@@ -33,6 +33,7 @@ from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
 
 _REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
+_ASKING = (b'"tool', b"unctionCall", b"unction_call")
 _TAKEN = (("content-type", "application/json"), ("content-length", "2"))
 
 
@@ -64,6 +65,7 @@ class Desk(Protocol):
     def sealed(self) -> bool: ...
     def start_run(self, cell: Cell) -> None: ...
     def tape_tools(self, cell: Cell, names: list[str]) -> None: ...
+    def look_again(self, cell: Cell) -> None: ...
     def calling(self) -> None: ...
 
 
@@ -178,6 +180,7 @@ class Boundary:
         if not isinstance(decided, GoLive):
             entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
             reply = self._reply(cell, entry, request)
+            self._tools_asked(cell, request, kind, reply)
             self._hold(cell, origin, matched.match, request, kind, decided)
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(reply, Reply):
                 cell.tools.ask(providers.facts(request, reply), cell.tools.moment())
@@ -386,8 +389,18 @@ class Boundary:
 
     def _tools(self, cell: Cell, request: Request, body: Any) -> None:
         """Tape the functions that this request offers as tools."""
-        if self._may_offer_tools(cell, request):
-            self.desk.tape_tools(cell, declared_tools(json_value(request.body) if body is None else body))
+        if not self._may_offer_tools(cell, request):
+            return
+        if names := declared_tools(json_value(request.body) if body is None else body):
+            self.desk.tape_tools(cell, names)
+        else:
+            self.desk.look_again(cell)
+
+    def _tools_asked(self, cell: Cell, request: Request, kind: HostClass, reply: Reply | Value) -> None:
+        """Before a reply is handed on that asks for tools its request did not declare: the provider holds those."""
+        recorded = kind == "model" and cell.cassette is not None and cell.cassette.tools
+        if recorded and isinstance(reply, Reply) and not self._may_offer_tools(cell, request) and _may_ask(reply):
+            self.desk.look_again(cell)
 
     def _may_offer_tools(self, cell: Cell, request: Request) -> bool:
         return b'"tool' in request.body or bool(cell.ask.options.get("tools") or cell.execution.selection)
@@ -437,6 +450,11 @@ def _failed(cell: Cell, call: Request | FunctionCall, error: Exception) -> Captu
         cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
         return Passing()
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
+
+
+def _may_ask(reply: Reply) -> bool:
+    """Whether a model's reply could ask for tools, without reading it."""
+    return bool(reply.header("content-encoding")) or any(word in reply.body for word in _ASKING)
 
 
 def _is_divergence(cell: Cell, decided: GoLive) -> bool:

@@ -106,7 +106,7 @@ class Gate(ast.NodeTransformer):
         self._cells = cells
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if (error := self._cells.unfit()) is not None:
+        if (error := self._cells.unfit() or self._cells.last_look()) is not None:
             raise rejection(error)
         return node
 
@@ -241,6 +241,16 @@ class Cells:
         ):
             return None
         return TapeUsageError("%%tape cannot tape a cell that runs silently, or in a subshell beside a taped cell")
+
+    def last_look(self) -> BaseException | None:
+        """Tape what other hooks put in a tool's place since we began (`%autoreload`); why that failed, if it did."""
+        if self._open is None or self._open.thread != threading.get_ident():
+            return None
+        try:
+            self.deck.look_again(self._open.cell)
+        except Exception as error:  # from here it would only be printed, and this hook be taken off
+            return error
+        return None
 
     def begin_here(self) -> None:
         """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
@@ -406,7 +416,10 @@ class Cells:
         result.error_in_exec = error
         self.shell.last_execution_succeeded = False
         more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
-        lines = [*short(error), f"The cell's own code caught this{more}; the cell fails here, since replay refused it."]
+        told = (
+            "The cell's own code caught this" if error.__traceback__ is not None else "This was seen at the cell's end"
+        )
+        lines = [*short(error), f"{told}{more}; the cell fails here, since replay refused it."]
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001 - the hook that front ends override
 
     def _elsewhere(self, depth: int) -> bool:

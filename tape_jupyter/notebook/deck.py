@@ -11,7 +11,7 @@ import secrets as entropy
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,8 +23,9 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
-from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned
+from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned, unplayed
 from tape_jupyter.notebook.boundary import Boundary
+from tape_jupyter.notebook.found import FOUND
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.report import report_of
 from tape_jupyter.notebook.tags import Tags
@@ -39,7 +40,6 @@ from tape_jupyter.spans.cells import source_hash, title_of
 __all__ = ["Cell", "CellAsk", "CellReport", "Deck", "Row", "get", "source_hash"]
 
 KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
-FOUND = -1  # a tool's function was found; else the size of the namespace it was sought in
 
 _decks: list[Deck] = []
 
@@ -265,7 +265,7 @@ class Deck:
         self._set_guard()
         cell.outer = _of_running(ORIGIN.get())
         ORIGIN.set(cell.origin)
-        self.tape_tools(cell, [*self._known_tools, *(cell.cassette.tools if cell.cassette else ())])
+        self.look_again(cell)
         cell.undo += [pinned.start(cell), partial.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
@@ -274,6 +274,8 @@ class Deck:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
         for seen in self._guard.take_children(cell):
             self._unseen(seen)
+        if error is None:
+            unplayed.tell(cell)
         cell.closed = True
         outer, cell.outer = _of_running(cell.outer), None
         if ORIGIN.get() is cell.origin:
@@ -416,26 +418,21 @@ class Deck:
         same = [run.id for run in cell.player.current() if run.cell.same_cell(cell.execution.cell) and not run.parent]
         return same[-1] if same else ""
 
-    def tape_tools(self, cell: Cell, names: list[str]) -> None:
-        """Tape the functions of the notebook that carry these names, for the rest of the cell."""
-        from tape_jupyter.taps.finding import find_functions
-        from tape_jupyter.taps.functions import tape_functions
-
-        size = len(cell.ask.namespace)
-        self._known_tools.update(dict.fromkeys(names))
+    def tape_tools(self, cell: Cell, names: Iterable[str]) -> None:
+        """Tape the functions of the notebook that carry these names, for the rest of the cell, as they stand now."""
         asked = dict.fromkeys((*names, *cell.ask.options.get("tools", ()), *cell.execution.selection.tools))
-        here = {name: cell.ask.namespace.get(name) for name in asked}
-        again = [name for name in asked if here[name] is not cell.tool_objects.get(name)]  # defined anew meanwhile
-        wanted = [name for name in asked if name in again or cell.sought_tools.get(name) not in (FOUND, size)]
-        if not wanted:
+        self._known_tools.update(asked)
+        if not asked or cell.closed:  # what is taped after its end would never be untaped
             return
-        found = find_functions(wanted, cell.ask.namespace)
-        cell.sought_tools.update({name: FOUND if name in found else size for name in wanted})
-        cell.tool_objects.update(here)
-        taped = tape_functions(found)
-        cell.undo.append(taped)
-        for name, why in taped.skipped.items():
-            cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
+        taped = cell.found.tape(tuple(asked), cell.ask.namespace)
+        if taped is not None:
+            cell.undo.append(taped)
+            for name, why in taped.skipped.items():
+                cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
+
+    def look_again(self, cell: Cell) -> None:
+        """The same for every tool that is known by now: of this session's requests, and of the recording."""
+        self.tape_tools(cell, (*self._known_tools, *(cell.cassette.tools if cell.cassette else ())))
 
     # ------------------------------------------------------------ the guard
 

@@ -20,6 +20,7 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.matching import IgnorePath
+from tape_jupyter.notebook.found import Found
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.tags import CellTags
 from tape_jupyter.origin import Origin
@@ -279,8 +280,7 @@ class Cell:
     first_commit: Callable[[], None] = lambda: None
     tools: Tools = field(default_factory=Tools)
     tags: CellTags = field(default_factory=CellTags)
-    sought_tools: dict[str, int] = field(default_factory=dict)
-    tool_objects: dict[str, Any] = field(default_factory=dict)
+    found: Found = field(default_factory=Found)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -293,6 +293,11 @@ class Cell:
     @property
     def mode(self) -> Mode:
         return self.execution.mode
+
+    @property
+    def sought_tools(self) -> Mapping[str, int]:
+        """The names of tools that were sought here: found.FOUND, or 0 where there was no such function."""
+        return self.found.sought
 
     @property
     def replaying(self) -> bool:

@@ -35,6 +35,11 @@ _PLAIN = frozenset({str, bytes, bytearray, int, float, bool, complex, type(None)
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 """Types without a name or attributes: not asking for them is most of what a look at a large namespace saves."""
 
+_CONTAINER_TYPES = tuple(_CONTAINERS)
+_NAMELESS = _PLAIN | _CONTAINERS
+_FINAL = _CONTAINERS | {FunctionType}
+"""Types of which there is nothing but themselves to look at: no attributes, and no methods of the user's."""
+
 _T = TypeVar("_T")
 
 
@@ -52,9 +57,61 @@ def find_functions(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[s
             continue
         known = found.setdefault(name, [])
         known += [f for f in functions if is_users(f, namespace) and f not in known]
-    found |= {name: [method] for name, method in _methods(namespace, wanted - found.keys()).items()}
+    found |= _methods(namespace, wanted - found.keys())
     _drop_ambiguous(found)
     return {name: tuple(functions) for name, functions in found.items() if functions}
+
+
+def looked_at(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] | None:
+    """What a search for these names hangs on, as ids: while they are the same, it finds the same. Costs a third.
+
+    None where an object will not say: then nobody can tell. Plain data is left out: messages that an agent adds to.
+    """
+    try:
+        return list(_ids(tuple(names), namespace))
+    except Exception:  # as in _safely
+        return None
+
+
+def _ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> Iterator[int]:
+    classes: set[type] = set()
+    seen: set[int] = set()
+    values = [value for _, value in _current(namespace)]
+    for _ in range(_DEEPEST):
+        far: list[Any] = []
+        for value in values:
+            kind = type(value)
+            if kind in _CONTAINERS or issubclass(kind, _CONTAINER_TYPES):
+                items = _nameable(value)
+                classes.update(map(type, items))
+                yield from map(id, items)
+                if issubclass(kind, dict):
+                    yield from _entry_ids(names, value)
+            else:
+                yield id(value)
+                classes.add(kind)
+            if kind not in _FINAL and id(value) not in seen and _is_users_object(value):
+                seen.add(id(value))
+                far += _attributes(value)
+        values = far
+    for cls in classes:
+        if cls not in _FINAL and not is_library_class(cls):
+            yield from (id(method) for name in names for method in _defined(cls, name))
+
+
+def _nameable(container: Any) -> list[Any]:
+    """Items that may go by a name of their own: no plain data, and none that only holds others."""
+    if len(container) > _WIDEST:
+        return []
+    return [v for v in (container.values() if isinstance(container, dict) else container) if type(v) not in _NAMELESS]
+
+
+def _entry_ids(names: tuple[str, ...], value: dict[Any, Any]) -> Iterator[int]:
+    for name in names:
+        if (entry := dict.get(value, name)) is not None:
+            yield id(entry)
+            if isinstance(entry, dict):
+                yield from map(id, _entries(entry))
 
 
 def decorated_names(name: str, namespace: Mapping[str, Any]) -> set[str]:
@@ -142,8 +199,11 @@ def _named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str
         yield from _safely(_going_by, value, wanted)
 
 
-def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, FunctionType]:
-    """The methods of the user's objects that have these names; none where two classes offer different ones."""
+def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, list[FunctionType]]:
+    """The methods of the user's objects that have these names; none where two classes offer different ones.
+
+    A class that was defined anew is no other class: an object of its earlier version may still be there.
+    """
     if not wanted:
         return {}
     offered: dict[str, set[FunctionType]] = {name: set() for name in wanted}
@@ -153,13 +213,22 @@ def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, Functi
     for cls in classes:
         for name, methods in offered.items():
             methods.update(_safely(_defined, cls, name))
-    return {name: methods.pop() for name, methods in offered.items() if len(methods) == 1}
+    return {name: list(methods) for name, methods in offered.items() if len(set(map(_place, methods))) == 1}
+
+
+def _place(function: FunctionType) -> tuple[str | None, str]:
+    return function.__module__, function.__qualname__
 
 
 def _current(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in list(namespace.items()):
-        if isinstance(name, str) and type(value) not in _PLAIN and not _HISTORY.fullmatch(name):
+        if isinstance(name, str) and type(value) not in _PLAIN and not _is_past(name):
             yield name, value
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_past(name: str) -> bool:
+    return _HISTORY.fullmatch(name) is not None
 
 
 def _reachable(values: Iterable[Any]) -> Iterator[Any]:

@@ -110,17 +110,27 @@ class span:  # noqa: N801  # used like a function: `with tape.span("plan"):`, `@
 class TapedFunctions:
     """What `tape_functions` did: call it to undo (a second call does nothing). `skipped` says why, by name."""
 
-    def __init__(self, functions: list[FunctionType], skipped: dict[str, str]) -> None:
-        self._functions, self.skipped = functions, skipped
+    def __init__(self, taped: list[tuple[FunctionType, _Swap]], skipped: dict[str, str]) -> None:
+        self._taped, self.skipped = taped, skipped
+
+    @property
+    def standing(self) -> list[FunctionType]:
+        """The functions that still have our code: a reload (`%autoreload`) gives them other code where they stand."""
+        return [function for function, swap in self._taped if function.__code__ is swap.trampoline]
+
+    def __len__(self) -> int:
+        return len(self._taped)
 
     def __call__(self) -> None:
-        while self._functions:
-            _untape(self._functions.pop())
+        while self._taped:
+            _untape(*self._taped.pop())
 
 
 @dataclass(slots=True)
 class _Swap:
-    """The code a function had, and how often it is taped. Lives in the function's own `__dict__`."""
+    """The code a function had, and how often it is taped. Lives in the function's own `__dict__`, which a reload shares
+    with the function's successor: only the code tells whose it is.
+    """
 
     original: CodeType
     trampoline: CodeType
@@ -159,7 +169,7 @@ def tape_functions(
     A name may have several functions. Taping what is taped counts up; the last undo puts the code back. What cannot
     be taped (what is not a Python function) is left as it is, and said in `skipped`.
     """
-    done: list[FunctionType] = []
+    done: list[tuple[FunctionType, _Swap]] = []
     skipped: dict[str, str] = {}
     for name, given in functions.items():
         for candidate in [given] if callable(given) else given:
@@ -167,11 +177,11 @@ def tape_functions(
                 continue  # its decorator tapes it
             inside: list[Any] = [*unwrap(candidate)]
             for function in inside or [candidate]:
-                reason = _tape(function, name, kind)
-                if reason:
-                    skipped[name] = reason
-                elif isinstance(function, FunctionType):
-                    done.append(function)
+                swap = _tape(function, name, kind)
+                if isinstance(swap, str):
+                    skipped[name] = swap
+                else:
+                    done.append((function, swap))
     return TapedFunctions(done, skipped)
 
 
@@ -190,29 +200,29 @@ def taped_as(name: str, functions: Iterable[FunctionType]) -> Iterator[None]:
         undo()
 
 
-def _tape(function: Any, name: str, kind: Kind) -> str:
-    """Swap the code of a function. Returns why not, or ""."""
+def _tape(function: Any, name: str, kind: Kind) -> _Swap | str:
+    """Swap the code of a function. Returns why not, where that cannot be."""
     if not isinstance(function, FunctionType):
         return f"a {type(function).__name__} has no Python code to tape"
     with _LOCK:
         swap = vars(function).get(_SWAP)
         if swap is not None and function.__code__ is swap.trampoline:
             swap.count += 1
-            return ""
+            return cast("_Swap", swap)
         code = trampoline(function, _Door(function))
         if code is None:
             return "its parameters have names that no source could spell"
-        vars(function)[_SWAP] = _Swap(function.__code__, code, taped(function, clone(function), name, kind))
+        swap = vars(function)[_SWAP] = _Swap(function.__code__, code, taped(function, clone(function), name, kind))
         function.__code__ = code
-    return ""
+    return swap
 
 
-def _untape(function: FunctionType) -> None:
+def _untape(function: FunctionType, swap: _Swap) -> None:
     with _LOCK:
-        swap = vars(function).get(_SWAP)
-        if swap is None or function.__code__ is not swap.trampoline:  # somebody else put other code in since
-            return
         swap.count -= 1
-        if not swap.count:
+        if swap.count:
+            return
+        if function.__code__ is swap.trampoline:  # else somebody put other code in since
             function.__code__ = swap.original
+        if vars(function).get(_SWAP) is swap:
             del vars(function)[_SWAP]

@@ -53,6 +53,88 @@ def test_a_tool_defined_anew_amid_its_cell_is_taped_from_then_on(kernel):
     assert kernel.execute("ran").result == "['old', 'new']"
 
 
+IMPL = "def _impl(city):\n    ran.append(city)\n    return len(ran)\n"
+STATION = "class Station:\n    def measure(self, city):\n        ran.append(city)\n        return len(ran)\nstation = Station()\n"
+TOOL = "class Tool:\n    def __init__(self, name, fn): self.name, self.fn = name, fn\n"
+
+OWN = {
+    "a dict of handlers": (IMPL + "HANDLERS = {'measure': _impl}", "HANDLERS['measure']"),
+    "a lambda": ("HANDLERS = {'measure': lambda city: (ran.append(city), len(ran))}", "HANDLERS['measure']"),
+    "a bound method": (STATION + "HANDLERS = {'measure': station.measure}", "HANDLERS['measure']"),
+    "a method called by its name": (STATION, "station.measure"),
+    "a list of tool objects": (TOOL + IMPL + "TOOLS = [Tool('measure', _impl)]", "TOOLS[0].fn"),
+    "a dict that is filled in place": (
+        "HANDLERS = globals().get('HANDLERS', {})\nHANDLERS['measure'] = lambda city: (ran.append(city), len(ran))",
+        "HANDLERS['measure']",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_replay(kernel, name):
+    define, handler = OWN[name]
+    cell = f"{define}\nagent('measure', lambda name, given: {handler}(**given))"
+    live = kernel.execute(f"%%tape record own\n{cell}")
+    assert live.ok and "not taped" not in live.summary, live.traceback
+    for _ in range(2):
+        again = kernel.execute(f"%%tape replay own\n{cell}")
+        assert (again.ok, again.result) == (True, live.result), again.traceback
+    assert kernel.execute("ran").result == "['Oslo']"
+    assert kernel.execute(f"%%tape record own\n{cell}").ok
+    assert kernel.execute("ran").result == "['Oslo', 'Oslo']"
+    assert "not taped" not in kernel.execute("%tape gaps own").displays[0]
+
+
+def test_a_replayed_cell_that_ran_a_tool_it_defined_too_late_fails_and_says_so(kernel):
+    reply = (
+        "reply = client.messages.create(model='m', max_tokens=9, tools=[{'name': 'weather', 'input_schema': schema}], "
+    )
+    reply += "messages=[{'role': 'user', 'content': 'in Oslo'}])\n"
+    assert kernel.execute(version("old")).ok
+    assert kernel.execute(f"%%tape record late\n{reply}weather('Oslo')", cell_id="c1").ok
+    late = kernel.execute(f"%%tape replay late\n{reply}{version('new')}\nweather('Oslo')", cell_id="c1")
+    assert (late.status, late.ename) == ("error", "UnmatchedCall")
+    assert "This was seen at the cell's end; the cell fails here" in late.traceback
+    assert "tool weather: a played reply asks for it, and a recorded call of it was not played" in late.summary
+
+
+def test_a_tool_whose_module_is_edited_and_reloaded_is_taped_as_it_is_then(kernel):
+    module, body = (
+        kernel.cwd / "weather_tools.py",
+        "def weather(city):\n    print('ran VERSION')\n    return 'VERSION'\n",
+    )
+
+    def edit(version):
+        module.write_text(body.replace("VERSION", version))
+        kernel.execute("os.utime('weather_tools.py', (when := when + 10, when))")
+
+    assert kernel.execute("import os, time\nwhen = time.time()\n%load_ext autoreload\n%autoreload 2").ok
+    edit("old")
+    assert kernel.execute("from weather_tools import weather").ok
+    live = kernel.execute(f"%%tape record reloaded\n{ASK}")
+    assert live.stdout == "ran old\n"
+    edit("new")
+    again = kernel.execute(f"%%tape replay reloaded\n{ASK}")
+    assert (again.stdout, again.result) == ("", live.result), again.traceback
+    edit("newest")
+    before = kernel.execute("%%tape replay reloaded\nagent('weather', lambda name, given: weather(city='Oslo'))")
+    assert (before.stdout, before.result) == ("", live.result), before.traceback
+    anew = kernel.execute(f"%%tape record reloaded\n{ASK}")
+    assert anew.stdout == "ran newest\n" and "not taped" not in anew.summary
+    assert kernel.execute("weather('x')").stdout == "ran newest\n"
+
+
+def test_a_tool_that_is_held_while_it_is_recorded_does_not_run_in_the_next_replay(kernel):
+    assert kernel.execute("def charge(n):\n    ran.append(n)\n    return {'ok': False}").ok
+    for line in ("record held --stub 'tool:charge={\"ok\": true}'", "record held --freeze tool:charge"):
+        assert kernel.execute(f"%%tape {line}\ncharge(5)").result == "{'ok': True}"
+        again = kernel.execute("%%tape replay held\ncharge(5)")
+        assert (again.result, kernel.execute("ran").result) == ("{'ok': True}", "[]")
+    assert kernel.execute("%%tape record named --tools charge\ncharge(6)").ok
+    assert kernel.execute("%%tape replay named\ncharge(6)").result == "{'ok': False}"
+    assert kernel.execute("ran").result == "[6]"
+
+
 def test_a_decorated_tool_may_be_defined_anew_as_another_sort_of_function(kernel):
     assert kernel.execute("import tape_jupyter as tape\n@tape.tool\ndef rows(n):\n    return list(range(n))").ok
     first = kernel.execute("%%tape record sorts\nrows(2)")
