@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import re
+import sys
 import threading
 import time
 import types
@@ -496,3 +497,31 @@ def test_a_thread_that_a_library_kept_from_an_earlier_cell_is_not_overtaken(deck
             return await anyio.to_thread.run_sync(compute)
 
     assert asyncio.run(main()) == "computed"
+
+
+def test_a_clock_that_was_taken_as_a_default_before_we_came_is_the_tapes_and_is_given_back(monkeypatch):
+    taps.unpatch_all()
+    source = """
+import time
+def timed(clock=time.perf_counter, *, wait=time.sleep): return clock, wait
+class Cache:
+    timer = time.monotonic
+    def __init__(self, timer=time.monotonic): self.held = timer
+    @classmethod
+    def made(cls, timer=time.monotonic): return timer
+"""
+    library = types.ModuleType("a_library_of_caches")
+    exec(source, vars(library))
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+
+    def held():
+        return [*library.timed(), library.Cache.timer, library.Cache().held, library.Cache.made()]
+
+    before = held()
+    undo = clock_tap.patch()
+    try:
+        assert held() == [time.perf_counter, time.sleep, *[time.monotonic] * 3]
+        assert not any(now is then for now, then in zip(held(), before, strict=True))
+    finally:
+        undo()
+    assert all(now is then for now, then in zip(held(), before, strict=True))

@@ -1,8 +1,8 @@
 """Taps room: the clock and the sleep of user code in taped cells: what `time` gives (hooks.py has the wall clock).
 
 The stand-ins behave as the built-in functions do: no methods where a class keeps one, no frame of their own in the
-reader's way, pickled by name. What a module took with `from time import sleep` before we came is put right in
-the modules that are not plumbing.
+reader's way, pickled by name. What a module took before we came, with `from time import sleep`, as the default of an
+argument or as an attribute of a class, is put right in the modules that are not plumbing.
 
 Not held: `numpy.datetime64('now')`, SQLite's clock, times of files, `time.process_time` and `thread_time`,
 `clock_gettime` of other clocks than the real-time one: they read the system in C.
@@ -13,7 +13,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from tape_jupyter.taps import readers
@@ -32,11 +34,13 @@ def patch() -> Callable[[], None]:
     undone = [swap(time, name, partial(_reads, name)) for name in _READS]
     undone += [swap(time, name, partial(_told, name)) for name in ("ctime", "asctime")]
     take_off = undoing(*undone, swap(time, "sleep", _sleeps))
+    _put_in_definitions(_stand_ins)
     rebind(_namespaces())
 
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
         take_off()
+        _put_in_definitions(back)
         _put(_namespaces(), back)
 
     return undo
@@ -54,6 +58,54 @@ def _put(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) ->
             for name, value in list(names.items()):
                 if type(value) in kinds and id(value) in instead:  # every audit hook hears of an id()
                     names[name] = instead[id(value)]
+
+
+def _put_in_definitions(instead: Mapping[int, Any]) -> None:
+    """In the functions and classes of modules that know the clock: once, since it looks at all of them."""
+    swapped = _Swapped(instead)
+    for names in _namespaces():
+        values, module = list(names.values()), names.get("__name__")
+        if not any(value is time or (type(value) in swapped.kinds and value in swapped) for value in values):
+            continue
+        for value in values:
+            kind = type(value)  # of a stand-in for another object too: nothing is asked of those
+            if kind is FunctionType and value.__module__ == module:
+                swapped.in_defaults(value)
+            elif issubclass(kind, type) and value.__module__ == module:
+                swapped.in_class(value)
+
+
+class _Swapped:
+    """What takes the place of a clock where one is held."""
+
+    def __init__(self, instead: Mapping[int, Any]) -> None:
+        self._instead = instead
+        self.kinds = {type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)}
+
+    def __contains__(self, value: Any) -> bool:
+        return type(value) in self.kinds and id(value) in self._instead  # every audit hook hears of an id()
+
+    def in_class(self, defined: type) -> None:
+        """Its attributes, and the defaults of its methods."""
+        for name, value in list(vars(defined).items()):
+            kind = type(value)
+            if kind is FunctionType:
+                self.in_defaults(value)
+            elif kind is classmethod or kind is staticmethod:
+                self.in_defaults(value.__func__)
+            elif kind in self.kinds and value in self:
+                with suppress(TypeError):  # a class of C
+                    type.__setattr__(defined, name, self._instead[id(value)])
+
+    def in_defaults(self, function: Any) -> None:
+        if type(function) is not FunctionType:
+            return
+        defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+        if any(value in self for value in defaults):
+            function.__defaults__ = tuple(self._instead[id(v)] if v in self else v for v in defaults)
+        for name, value in named.items():
+            if value in self:
+                named[name] = self._instead[id(value)]
 
 
 def _namespaces() -> list[Mapping[str, Any]]:
