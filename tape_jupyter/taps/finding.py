@@ -26,6 +26,7 @@ _HOLDERS = ("func", "coroutine", "fn", "_func", "_fn", "function", "_run", "_aru
 
 _HISTORY = re.compile(r"_+|_i+|_\d+|_i\d+|_[ido]h|In|Out")
 """Names in a notebook's namespace that hold its past: functions that a re-run cell has replaced since."""
+_OF_PAST = frozenset("_IO")
 
 _WIDEST, _DEEPEST = 200, 3  # the longest container, and the farthest attribute of attributes, that is looked into
 
@@ -68,50 +69,48 @@ def looked_at(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] |
     None where an object will not say: then nobody can tell. Plain data is left out: messages that an agent adds to.
     """
     try:
-        return list(_ids(tuple(names), namespace))
+        return _ids(tuple(names), namespace)
     except Exception:  # as in _safely
         return None
 
 
-def _ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> Iterator[int]:
-    classes: set[type] = set()
-    seen: set[int] = set()
+def _ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> list[int]:
+    """Of all that `_named` and `_methods` look at. Lists and plain loops: it runs at every request with tools."""
+    seen: dict[int, Any] = {}
+    known: list[Any] = []
     values = [value for _, value in _current(namespace)]
     for _ in range(_DEEPEST):
         far: list[Any] = []
         for value in values:
             kind = type(value)
+            if kind is FunctionType:
+                known.append(value)
+                continue
             if kind in _CONTAINERS or issubclass(kind, _CONTAINER_TYPES):
-                items = _nameable(value)
-                classes.update(map(type, items))
-                yield from map(id, items)
+                if len(value) <= _WIDEST:
+                    items = value.values() if issubclass(kind, dict) else value
+                    known += [each for each in items if type(each) not in _NAMELESS]
                 if issubclass(kind, dict):
-                    yield from _entry_ids(names, value)
+                    known += [
+                        each
+                        for name in names
+                        if dict.__contains__(value, name)
+                        for each in _entered(dict.get(value, name))
+                    ]
             else:
-                yield id(value)
-                classes.add(kind)
-            if kind not in _FINAL and id(value) not in seen and _is_users_object(value):
-                seen.add(id(value))
+                known.append(value)
+            if kind not in _CONTAINERS and id(value) not in seen and _is_users_object(value):
+                seen[id(value)] = value
                 far += _attributes(value)
         values = far
-    for cls in classes:
-        if cls not in _FINAL and not is_library_class(cls):
-            yield from (id(method) for name in names for method in _defined(cls, name))
+    classes = {type(value) for value in known} - _FINAL
+    users = [cls for cls in classes if not is_library_class(cls)]
+    known += [method for cls in users for name in names for method in _defined(cls, name)]
+    return [*map(id, known)]
 
 
-def _nameable(container: Any) -> list[Any]:
-    """Items that may go by a name of their own: no plain data, and none that only holds others."""
-    if len(container) > _WIDEST:
-        return []
-    return [v for v in (container.values() if isinstance(container, dict) else container) if type(v) not in _NAMELESS]
-
-
-def _entry_ids(names: tuple[str, ...], value: dict[Any, Any]) -> Iterator[int]:
-    for name in names:
-        if (entry := dict.get(value, name)) is not None:
-            yield id(entry)
-            if isinstance(entry, dict):
-                yield from map(id, _entries(entry))
+def _entered(entry: Any) -> list[Any]:
+    return [entry, *_entries(entry)] if isinstance(entry, dict) else [entry]
 
 
 def decorated_names(name: str, namespace: Mapping[str, Any]) -> set[str]:
@@ -222,7 +221,7 @@ def _place(function: FunctionType) -> tuple[str | None, str]:
 
 def _current(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in list(namespace.items()):
-        if isinstance(name, str) and type(value) not in _PLAIN and not _is_past(name):
+        if type(value) not in _PLAIN and isinstance(name, str) and not (name[:1] in _OF_PAST and _is_past(name)):
             yield name, value
 
 
