@@ -255,6 +255,30 @@ def test_a_cassette_that_is_not_there_is_refused_before_anything_runs(tmp_path):
         pytest.fail("the block ran")
 
 
+def test_a_block_that_changes_directory_is_on_one_tape_where_it_began(provider, tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with tape.recording("a.tape.yaml"):
+        os.chdir("data")
+        live = ask(provider, "one")
+    os.chdir(tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a.tape.yaml"]
+    with tape.replaying("a.tape.yaml"):
+        os.chdir("data")
+        assert ask(provider, "one") == live
+    assert not [*(tmp_path / "data").iterdir()]
+
+
+def test_a_block_beside_a_half_read_generator_is_told_how_to_end_that(provider, tmp_path):
+    running = tape.recording(tmp_path / "a.tape.yaml")(asking)(provider, "one", "two")
+    next(running)
+    with pytest.raises(tape.TapeUsageError, match="cannot be nested.*closed"), tape.recording(tmp_path / "b.tape.yaml"):
+        pytest.fail("the block ran")
+    running.close()
+    with tape.recording(tmp_path / "b.tape.yaml"):
+        ask(provider, "three")
+
+
 def test_a_miss_comes_at_once_with_the_nearest_call_and_a_diff(provider, tmp_path):
     path = tmp_path / "a.tape.yaml"
     with tape.recording(path):

@@ -52,7 +52,8 @@ class Block:
 
     def begin(self) -> Cell:
         """Start the block here and now; `end` ends it, in whatever context."""
-        self._cell = deck.get().begin(self._ask)
+        here = self._ask.path and self._ask.path.absolute()  # the block's own code may change directory
+        self._cell = deck.get().begin(replace(self._ask, path=here))
         return self._cell
 
     def end(self, error: BaseException | None = None) -> None:

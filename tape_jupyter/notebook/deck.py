@@ -146,7 +146,10 @@ class Deck:
             raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
         active = self.active
         if active is not None and ask.explicit and active.ask.explicit:
-            raise TapeUsageError(f"a taped cell is running ({active.mode}); %%tape cannot be nested")
+            raise TapeUsageError(
+                f"a taped cell or block is running ({active.mode}); they cannot be nested. End it first (a generator's "
+                "is open until it is read to its end, or closed)"
+            )
         path = ask.path or self._path(ask)
         if path is None or ask.mode == "live":
             return None, path
