@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tape_jupyter.flow.history import EVERYTHING, TOO_LARGE, UNREAD, Entry, History, name_of
 
 BEGINNING = -1
 
 
+@lru_cache(65536)
 def thing_of(resource: str) -> str | None:
     """What would have to be put back to undo a change of the resource; None: nothing that we can put back."""
     name = name_of(resource)
