@@ -144,9 +144,11 @@ def take_of(
 
 
 def _known_beside(cassette: Path, name: str) -> bool:
-    """Whether a cassette beside this one has a take of that name, or is called so (that is its recording itself)."""
-    beside = cassette.parent.glob(f"*{takes.SUFFIX}")
-    return any(name == takes.stem(each) or takes.path_of(each, name).exists() for each in beside)
+    """Whether a cassette of the notebook has a take of that name, or is called so (that is its recording itself); also
+    where there is none: then nothing is played, and each call is refused in words of its own.
+    """
+    beside = list(cassette.parent.glob(f"*{takes.SUFFIX}"))
+    return not beside or any(name == takes.stem(each) or takes.path_of(each, name).exists() for each in beside)
 
 
 def _stepped(base: Cassette, ask: CellAsk, opened: Callable[[Cassette, str], Cassette]) -> Cassette:
