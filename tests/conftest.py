@@ -63,7 +63,8 @@ def deck():
 
     deck = Deck()
     yield deck
-    deck.unhook()
+    deck.set_session("off")
+    deck.unhook()  # also where a cell was left open
 
 
 @pytest.fixture

@@ -26,13 +26,6 @@ def provider():
 
 
 @pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.set_session("off")
-
-
-@pytest.fixture
 def path(tmp_path):
     return tmp_path / "nb.tapes" / "main.tape.yaml"
 

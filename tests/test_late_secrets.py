@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.notebook.deck import CellAsk
 from tests.provider import Scripted
 
 TOKEN = "9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b"
@@ -33,3 +34,16 @@ def test_nothing_is_said_of_a_secret_that_nothing_holds(login, tmp_path):
         httpx.get(f"{login.url}/me")
         httpx.get(f"{login.url}/me", headers={"Authorization": "Token 11aa22bb33cc44dd"})
     assert not block.report.warnings
+
+
+def test_it_is_named_at_a_terminal_too_where_the_next_cell_shows_that_it_is_one(deck, login, tmp_path):
+    def cell(source, what):
+        ask = CellAsk("record", name="a", start=tmp_path, source=source, typed=True)
+        cell = deck.begin(ask)
+        told = what()
+        return told, deck.end(cell, None).warnings
+
+    token, said = cell("login()", lambda: httpx.post(f"{login.url}/login").json()["token"])
+    assert not said
+    _, said = cell("me()", lambda: httpx.get(f"{login.url}/me", headers={"Authorization": f"Token {token}"}))
+    assert len(said) == 1 and "was written before authorization was known as a secret" in said[0]

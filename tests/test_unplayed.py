@@ -3,7 +3,6 @@
 import httpx
 import pytest
 
-from tape_jupyter.notebook.deck import Deck
 from tests.provider import Provider
 from tests.taped_cells import question, taped
 
@@ -21,13 +20,6 @@ SEND = "def send_mail(to):\n    ran.append(to)\n    return 'sent'\n"
 def provider():
     with Provider() as provider:
         yield provider
-
-
-@pytest.fixture
-def deck():
-    deck = Deck()
-    yield deck
-    deck.set_session("off")
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def _assets(path: Path) -> set[str]:
 
 def _cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
-    found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=lambda each: (takes.stem(each) != paths.MAIN, each.name))
+    found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=paths.main_first)
     if not found:
         raise TapeUsageError(_without(path))
     for each in found:

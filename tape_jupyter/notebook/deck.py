@@ -57,6 +57,7 @@ class Deck:
     def __init__(self) -> None:
         self.secrets = Secrets()
         self._learned = 0  # what was looked for in what is recorded
+        self._made: set[str] = set()  # the runs that were recorded here: at a terminal each has a session of its own
         self.session = entropy.token_hex(4)
         self.session_mode = "off"
         self.forced = False
@@ -327,7 +328,7 @@ class Deck:
             cell.cassette.end_run(cell.run, told, self.secrets)
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
-                for line in late_secrets.told_before(cell.cassette, self.session, self.secrets):
+                for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):
                     cell.warn(line)
         except (CassetteError, OSError) as problem:
             cell.warn(f"the end of the run is not on the tape: {problem}")
@@ -343,6 +344,7 @@ class Deck:
             "made by": f"tape-jupyter {__version__}",
         }
         cell.run = cell.cassette.start_run(record, {k: v for k, v in header.items() if v}, self.secrets)
+        self._made.add(cell.run)
         cell.first_commit = lambda: self._gather(cell)
         if not cell.replaying:
             self._holds(cell.run)

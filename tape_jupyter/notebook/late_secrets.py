@@ -4,16 +4,15 @@ which the next request carries. What is written is not written again: the call i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.entry import Entry
 from tape_jupyter.secrets import Secrets
 
 
-def told_before(cassette: Cassette, session: str, secrets: Secrets) -> Iterator[str]:
-    """A line for each call of this session's recordings that holds a value which is known as a secret by now."""
-    runs = {run["run"] for run in cassette.runs if run.get("session") == session}
+def told_before(cassette: Cassette, runs: Collection[str], secrets: Secrets) -> Iterator[str]:
+    """A line for each call of these runs that holds a value which is known as a secret by now."""
     for entry in cassette.calls:
         if entry.run in runs and entry.book is cassette and (names := _held(cassette, entry, secrets)):
             place = f"{cassette.path.name}:{entry.line}"

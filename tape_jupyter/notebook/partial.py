@@ -15,6 +15,7 @@ from tape_jupyter import providers, takes
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
+from tape_jupyter.notebook import paths
 from tape_jupyter.notebook.capture import Taking, failure, row_of
 from tape_jupyter.notebook.taped import Cell, CellAsk, Row
 from tape_jupyter.overrides import chain
@@ -147,7 +148,7 @@ def _known_beside(cassette: Path, name: str) -> bool:
     """Whether a cassette of the notebook has a take of that name, or is called so (that is its recording itself); also
     where there is none: then nothing is played, and each call is refused in words of its own.
     """
-    beside = list(cassette.parent.glob(f"*{takes.SUFFIX}"))
+    beside = [each for each in paths.beside(cassette) if each.exists()]
     return not beside or any(name == takes.stem(each) or takes.path_of(each, name).exists() for each in beside)
 
 

@@ -241,7 +241,8 @@ class Cell:
     for in this kernel. `pins` is what its run record says of its pins, `states` gives what its kit record says of them,
     `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
-    `outer` is the strand of the cell around it, a session's in which a block runs.
+    `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
+    match key and by what they asked before it was masked, where people's patterns are.
     """
 
     ask: CellAsk
