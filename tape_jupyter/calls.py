@@ -44,12 +44,14 @@ class FunctionCall:
     """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name).
 
     `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells).
+    `scope` is what its body can reach (effects.scope.Scope); it is no part of what is asked.
     """
 
     name: str
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
     discreet: Literal["no", "maybe", "yes"] = "no"
+    scope: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,9 @@ class Reply:
 class Value:
     """What a taped function gave: a frozen value, or a frozen exception in `error` (freezing/).
 
-    `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `effects`
-    are the arguments that it changed in place, as they were then, frozen (freezing/effects.py). `moved` says how far
-    its body moved random generators that others use too (notebook/moved.py).
+    `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `did` is
+    what its body did besides (notebook/effects.py). `moved` says how far it moved random generators that others use
+    too (notebook/moved.py). `effects`, of older recordings: the arguments it changed in place (freezing/effects.py).
     """
 
     value: Any = None
@@ -94,6 +96,7 @@ class Value:
     unkept: str = ""
     effects: Mapping[str, Any] = field(default_factory=dict)
     moved: Mapping[str, Any] = field(default_factory=dict)
+    did: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Gate(Protocol):
@@ -111,16 +114,28 @@ class Gate(Protocol):
         """The same, awaited."""
 
 
+class Effects(Protocol):
+    """What a recorded function did besides returning. A tap asks for it when it hands the result on."""
+
+    def happen(self, step: int | None = None) -> None:
+        """Do it again: all of it; of a generator, what belongs to the item of that number."""
+
+    def result(self, structure: Any) -> Any:
+        """A frozen result; parts that are objects of the program's are those very objects."""
+
+
 @dataclass(frozen=True, slots=True)
 class Play:
     """Decision: hand this back; nothing goes out. `gate`, where there is one, says when.
 
-    `dialogue` is there where the reply is a connection with frames both ways (its status is 101).
+    `dialogue` is there where the reply is a connection with frames both ways (its status is 101), `effects` where it is
+    a function's.
     """
 
     reply: Reply | Value
     gate: Gate | None = None
     dialogue: Dialogue | None = None
+    effects: Effects | None = None
 
 
 class Capture(Protocol):
@@ -154,6 +169,15 @@ class Capture(Protocol):
 
     def progress(self, steps: Any) -> None:
         """A taped function is a generator that runs: `steps` (frozen.Steps) grow as it yields."""
+
+    def stepping(self) -> None:
+        """The generator's body is about to run on."""
+
+    def stepped(self) -> None:
+        """It yielded, ended or raised: what it did since belongs to that item."""
+
+    def shown(self, event: dict[str, Any]) -> None:
+        """The body of a taped function showed something, or told its framework (taps/shown.py)."""
 
 
 class Tape(Protocol):

@@ -47,5 +47,8 @@ SPAN: ContextVar[tuple[str, ...]] = ContextVar("tape_span", default=())
 PARENT: ContextVar[str] = ContextVar("tape_parent", default="")
 """Id of the taped function call whose body is running; "" outside."""
 
+BODY: ContextVar[Any] = ContextVar("tape_body", default=None)
+"""The capture (calls.Capture) of the taped function whose body runs: what it shows and writes is told to it."""
+
 CALLED_AS: ContextVar[Mapping[int, str]] = ContextVar("tape_called_as", default=MappingProxyType({}))
 """The names that a framework calls taped functions by, by the `id` of what tapes each (taps/functions.py)."""

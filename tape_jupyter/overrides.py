@@ -7,7 +7,7 @@ message's parts fit together is the providers' business.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -48,10 +48,18 @@ def answer(entry: Entry, *, reply: Any = UNSET, value: Any = UNSET, error: Any =
     if error is not UNSET:
         if not isinstance(error, BaseException):
             raise TapeUsageError(f"error= is an exception, not a {type(error).__name__}")
-        return Value(error=freeze_error(error)) if is_function else Reply(None, end="error", error=freeze_error(error))
+        if is_function:
+            return Value(error=freeze_error(error), did=_did(entry))
+        return Reply(None, end="error", error=freeze_error(error))
     if is_function:
-        return Value(freeze(value))
+        return Value(freeze(value), did=_did(entry))
     return reply if isinstance(reply, Reply) else _with_body(entry, reply)
+
+
+def _did(entry: Entry) -> Mapping[str, Any]:
+    """What the recorded body did besides: another value does not undo it."""
+    recorded = entry.reply()
+    return recorded.did if isinstance(recorded, Value) else {}
 
 
 def _with_body(entry: Entry, body: Any) -> Reply:

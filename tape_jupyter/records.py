@@ -153,11 +153,11 @@ _TAKEN = frozenset({
 def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
     """`response:` of a record: a reply (`parsed`: its JSON, where it was read), or a function's value or exception."""
     if isinstance(reply, Value) and reply.unkept:
-        return {"unkept": reply.unkept}
+        return {"unkept": reply.unkept, **({"did": dict(reply.did)} if reply.did else {})}
     section: dict[str, Any] = {}
     if isinstance(reply, Value):
         section = {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
-        more = {"effects": dict(reply.effects), "moved": dict(reply.moved)}
+        more = {"effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did)}
         return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
         section = _head_record(reply, secrets)
@@ -272,8 +272,9 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
         and "end" not in section
     ):
         effects = _mapping(section.get("effects", {}), "effects")
-        moved = _mapping(section.get("moved", {}), "moved")
-        return Value(section.get("value"), _error(section), 0.0, str(section.get("unkept", "")), effects, moved), False
+        moved, did = (_mapping(section.get(name, {}), name) for name in ("moved", "did"))
+        unkept = str(section.get("unkept", ""))
+        return Value(section.get("value"), _error(section), 0.0, unkept, effects, moved, did), False
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]

@@ -15,6 +15,7 @@ from tape_jupyter.cassette import WHOLE_CHECK
 from tape_jupyter.notebook.deck import Deck
 from tests.provider import Scripted
 from tests.taped_cells import ask, on_tape, question, taped
+from tests.tool_runs import Witness
 
 STREAM = {"content-type": "text/event-stream"}
 
@@ -158,7 +159,7 @@ def test_the_partial_reply_of_a_task_of_its_own_ends_in_a_refusal_since_a_loop_s
 
 
 def test_functions_outside_taped_cells_run_as_if_we_were_not_there(provider, path):
-    ran = []
+    ran = Witness()
 
     @tape.tool
     def touch(what):

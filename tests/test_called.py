@@ -56,7 +56,8 @@ def test_the_recorded_arguments_are_those_it_was_called_with(path):
         fill(rows)
     (call,) = on_tape(path).calls
     assert call.request().arguments == {"rows": [1], "state": None, "more": []}
-    assert call.reply().effects == {"rows": [1, {"n": 1}]}
+    (change,) = [each for each in call.reply().did["memory"] if each["at"] == 'argument["rows"]']
+    assert change == {"at": 'argument["rows"]', "splice": [1, 0], "of": 1, "put": [{"n": 1}]}
     with tape.replaying(path) as block:
         fill([1])
     assert block.report.misses == []
@@ -142,7 +143,7 @@ def test_an_argument_that_is_no_more_cannot_come_back(path):
         tape.tool(name="echo")(lambda rows: rows)([1])
 
 
-def test_a_change_that_replay_cannot_make_is_named(path):
+def test_a_table_that_is_changed_in_place_is_changed_in_replay(path):
     pandas = pytest.importorskip("pandas")
 
     @tape.tool
@@ -150,10 +151,34 @@ def test_a_change_that_replay_cannot_make_is_named(path):
         table["total"] = 3
         return len(table)
 
+    def program():
+        table = pandas.DataFrame({"a": [1, 2]})
+        alias = table
+        return enrich(table), alias.to_dict()
+
     with tape.recording(path) as block:
-        enrich(pandas.DataFrame({"a": [1, 2]}))
-    (warning,) = [text for text in block.report.warnings if "enrich" in text]
-    assert "changed its argument table in place" in warning and "DataFrame" in warning
+        live = program()
+    assert not block.report.warnings and live == (2, {"a": {0: 1, 1: 2}, "total": {0: 3, 1: 3}})
+    with tape.replaying(path):
+        assert program() == live
+
+
+def test_a_change_that_replay_cannot_make_is_named_when_it_is_recorded_and_when_it_is_replayed(path):
+    import threading
+
+    @tape.tool
+    def lock(box):
+        box["lock"] = threading.Lock()
+        return "ok"
+
+    with tape.recording(path) as block:
+        lock({})
+    (warning,) = [text for text in block.report.warnings if "lock" in text]
+    assert "tool lock: box['lock']" in warning and "cannot freeze" in warning
+    with tape.replaying(path) as block:
+        lock({})
+    (warning,) = [text for text in block.report.warnings if "lock" in text]
+    assert "box['lock']" in warning and "did not happen in this replay" in warning
 
 
 def test_a_client_among_the_arguments_is_no_matter(path):

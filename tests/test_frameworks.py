@@ -11,12 +11,13 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.calls import FunctionCall
 from tests.provider import Provider, Scripted
+from tests.tool_runs import Witness
 
 pytestmark = [  # clients are dropped here as people drop them, with their connections open
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-ran = []
+ran = Witness()
 
 
 @dataclass

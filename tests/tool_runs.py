@@ -5,7 +5,7 @@ The fixtures are imported by the modules that use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,37 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.notebook.taped import CellReport
 
-ran: list[Any] = []
+
+class Witness:
+    """A list of what ran that is out of every tape's reach: what a tool does to the program's own lists is replayed."""
+
+    def __init__(self) -> None:
+        told: list[Any] = []
+        self.__class__ = type("Witness", (Witness,), {"_told": property(lambda _: told)})
+
+    def append(self, what: Any) -> None:
+        self._told.append(what)
+
+    def clear(self) -> None:
+        self._told.clear()
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._told)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._told[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._told == other
+
+    def __repr__(self) -> str:
+        return repr(self._told)
+
+
+ran: Any = Witness()
 """What a body of the running test adds to, each time it runs."""
 
 

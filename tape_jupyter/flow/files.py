@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,14 +112,18 @@ def _hook(
     event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD, watching: list[FileWatch] = _watching
 ) -> None:
     if event in heard:  # each id() of the user's comes here, too
-        for watch in watching:
+        for watch in (*watching,):  # another thread may end one meanwhile
             watch.hear(event, args)
 
 
 class FileWatch:
-    """Hears of files while a cell runs, by one audit hook a process: those cannot be taken away again."""
+    """Hears of files while a cell runs, by one audit hook a process: those cannot be taken away again.
 
-    def __init__(self) -> None:
+    `mine` says whether what happens here and now is to be heard.
+    """
+
+    def __init__(self, mine: Callable[[], bool] = lambda: True) -> None:
+        self._mine = mine
         self.touched = Touched()
         self.hear = Listener(self._seen).hear
         """An event of the audit hook's. Raises nothing."""
@@ -168,6 +172,8 @@ class FileWatch:
                 self.touched.before[path] = before
 
     def _seen(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._mine():
+            return
         if event == "open":
             self._opened(*args)
         elif event in ("os.listdir", "os.scandir", "glob.glob"):

@@ -13,7 +13,7 @@ outcomes (sqlite3, subprocess), steps (generators). Their libraries are imported
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -68,8 +68,13 @@ _AWAITED = Codec(
 
 def freeze(value: Any) -> Any:
     """The value as structure: a copy, later changes of the value do not show. Raises CannotFreeze."""
+    return checked(lambda: Freezer(_codec_of).freeze(value, None), value)
+
+
+def checked(write: Callable[[], Any], value: Any) -> Any:
+    """What `write` makes of the value. Raises CannotFreeze, whatever goes wrong."""
     try:
-        structure = Freezer(_codec_of).freeze(value, None)
+        structure = write()
     except CannotFreeze:
         raise
     except Exception as reason:  # the object's own code, or another thread that changes it meanwhile
@@ -85,6 +90,15 @@ def thaw(structure: Any) -> Any:
         return Thawer(_codec_named).thaw(structure, None)
     except RecursionError:
         raise CassetteError("a recorded value is nested too deep to be read") from None
+
+
+def state_codec(kind: type) -> Codec | None:
+    """As for any value; and plain objects of the user's classes, which are written where a tool's results are."""
+    return _codec_of(kind) or (classes.PLAIN if classes.is_plain(kind) else None)
+
+
+def state_codec_named(name: str) -> Codec | None:
+    return classes.PLAIN if name == classes.PLAIN.name else _codec_named(name)
 
 
 def freeze_error(error: BaseException) -> dict[str, Any]:

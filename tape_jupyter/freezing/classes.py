@@ -1,4 +1,5 @@
-"""Text room: codecs of values whose class is somebody's own: Enum, namedtuple, dataclass, pydantic model.
+"""Text room: codecs of values whose class is somebody's own: Enum, namedtuple, dataclass, pydantic model, and of plain
+objects whose class the user wrote.
 
 No code comes from data. A class is looked up by name in modules that are already imported (never imported, and not
 through a module's `__getattr__`, which may import), must be of the kind its codec is for, and is filled without
@@ -16,6 +17,7 @@ from typing import Any
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing.walk import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.libraries import is_library_class
 
 _V2_STATE = {"set": "__pydantic_fields_set__", "extra": "__pydantic_extra__", "private": "__pydantic_private__"}
 
@@ -53,7 +55,10 @@ def is_findable(kind: type) -> bool:
 
 def _alike(found: type, kind: type) -> bool:
     """The same class, or the one that took its place when its notebook cell was run again."""
-    return found is kind or (codec_for(found) is not None and codec_for(found) is codec_for(kind))
+    if found is kind:
+        return True
+    codec = codec_for(found)
+    return codec is codec_for(kind) and (codec is not None or (is_plain(found) and is_plain(kind)))
 
 
 def _class_name(value: Any, at: At) -> str:
@@ -230,6 +235,30 @@ def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     return model
 
 
+# plain objects, of the user's own classes only: those of a library may have finalizers and handles that nobody checked
+
+
+def is_plain(kind: type) -> bool:
+    """Whether all that an instance is stands in its slots and its dict, and the user wrote its class."""
+    if is_library_class(kind) or issubclass(kind, BaseException):
+        return False
+    try:
+        bare(kind)
+    except TypeError:  # derived of a builtin type
+        return False
+    return True
+
+
+def _freeze_plain(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    return {"class": _class_name(value, at), "fields": walk.mapping(state_of(value), (at, "fields"))}
+
+
+def _thaw_plain(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    kind = _class(s, at, is_plain)
+    return fill(bare(kind), walk.mapping(s["fields"], (at, "fields")), (at, "fields"))
+
+
+PLAIN = Codec("object", _freeze_plain, _thaw_plain, shared=True)
 _ENUM = Codec("enum", _freeze_enum, _thaw_enum)
 _NAMEDTUPLE = Codec("namedtuple", _freeze_namedtuple, _thaw_namedtuple)
 _MODEL = Codec("pydantic", _freeze_model, _thaw_model, shared=True)

@@ -4,6 +4,7 @@
     "async": true            an async generator
     "sent": [[2, value]]     after the second item it was sent this (a plain `next` is not written)
     "thrown": [[3, error]]   after the third one this was thrown in
+    "did": [[2, effects]]    what its body did besides, before the item of that number (notebook/effects.py)
     "end"                    complete, closed (nobody read on), thrown (what was thrown in came out again), error, or
                              cut short
     "returned", "error"      those of such an end
@@ -35,6 +36,7 @@ class Steps:
     waits: list[float] = field(default_factory=list)
     sent: dict[int, Any] = field(default_factory=dict)
     thrown: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    did: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     end: End = "closed"
     returned: Any = None
     error: Mapping[str, Any] | None = None
@@ -45,7 +47,7 @@ class Steps:
         if self.is_async:
             told["async"] = True
         told["items"] = self.items[start:]
-        told |= {name: pairs for name in ("sent", "thrown") if (pairs := _pairs(getattr(self, name), start))}
+        told |= {name: pairs for name in ("sent", "thrown", "did") if (pairs := _pairs(getattr(self, name), start))}
         told["end"] = self.end
         if self.returned is not None:
             told["returned"] = self.returned
@@ -65,7 +67,7 @@ def joined(first: Any, late: Any) -> Any:
     if not (is_steps(first) and is_steps(late)):
         raise CassetteError("a `more:` record of a tool holds what a generator did later")
     own = {k: v for k, v in first.items() if k in (TYPE, "async")}
-    lists = {k: [*first.get(k, ()), *late.get(k, ())] for k in ("items", "sent", "thrown", "waits")}
+    lists = {k: [*first.get(k, ()), *late.get(k, ())] for k in ("items", "sent", "thrown", "did", "waits")}
     ending = {k: v for k, v in late.items() if k in ("end", "returned", "error")}
     return {**own, **{k: v for k, v in lists.items() if v or k == "items"}, **ending}
 
@@ -93,8 +95,8 @@ def _thaw(s: dict[str, Any], _walk: Thawer, at: At) -> Steps:
     waits = [float(wait) for wait in need(s.get("waits", []), list, (at, "waits"))]
     error = need(s["error"], dict, (at, "error")) if end == "error" else None
     is_async = need(s.get("async", False), bool, (at, "async"))
-    sent, thrown = (_by_position(s.get(name, []), (at, name)) for name in ("sent", "thrown"))
-    return Steps(is_async, items, waits, sent, thrown, end, s.get("returned"), error)
+    sent, thrown, did = (_by_position(s.get(name, []), (at, name)) for name in ("sent", "thrown", "did"))
+    return Steps(is_async, items, waits, sent, thrown, did, end, s.get("returned"), error)
 
 
 def _by_position(pairs: Any, at: At) -> dict[int, Any]:

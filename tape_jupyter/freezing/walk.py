@@ -107,6 +107,10 @@ class Freezer:
         self._forget(before)
         return structure
 
+    def places(self) -> dict[int, str]:
+        """Where each mutable object that was written stands, by its id."""
+        return {key: show(at) for key, (at, _) in self._seen.items()}
+
     def _forget(self, before: int) -> None:
         while len(self._seen) > before:
             self._seen.popitem()
@@ -223,13 +227,17 @@ class Thawer:
             raise CassetteError(f"{show(at)}: not a recorded {name}: {reason}") from reason
         return self.built(value, at)
 
+    def places(self) -> dict[str, Any]:
+        """What stands at each place that was thawed."""
+        return {show(at): value for at, value in self._built}
+
     def built(self, value: _Built, at: At) -> _Built:
         """Remember what stands at a place, for what is the same further on."""
         self._built.append((at, value))
         return value
 
     def _same(self, structure: dict[str, Any], at: At) -> Any:
-        places = {show(place): value for place, value in self._built}
+        places = self.places()
         place = need(structure[SAME], str, (at, SAME))
         if place not in places:
             raise CassetteError(f"{show(at)}: same as {place!r}, which is not a place before it")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from tape_jupyter.notebook import answers, moved
 from tape_jupyter.notebook.capture import HttpCapture, Passing
 from tape_jupyter.notebook.dialogues import DialogueCapture, opens_dialogue, played_dialogue
 from tape_jupyter.notebook.divergence import Stale, diverged, stand_in
+from tape_jupyter.notebook.effects import Effects
 from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, require_key
@@ -211,11 +212,11 @@ class Boundary:
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture | Crossing:
         cell.tools.ran(call.name)
-        arguments, call = call.arguments, as_asked(call)
+        call = as_asked(call)
         match = match_key(call, self.desk.secrets)
         if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, match):
             return Play(answers.unrecorded(call, self.desk.secrets))
-        answered = partial(self._function_answered, cell, origin, call, match, arguments)
+        answered = partial(self._function_answered, cell, origin, call, match)
         return self._settled(cell, origin, match, call, call.kind, answered)
 
     def _function_answered(
@@ -224,7 +225,6 @@ class Boundary:
         origin: Origin | None,
         call: FunctionCall,
         match: str,
-        arguments: Mapping[str, Any],
         decided: Recorded | GoLive | Frozen | Stub,
         sent: FunctionCall | None = None,
     ) -> Play | Capture:
@@ -234,11 +234,13 @@ class Boundary:
         if not isinstance(decided, GoLive):
             entry = _entry(decided.recorded if isinstance(decided, Frozen) else decided)
             value = self._value(cell, entry, call)
+            effects = None
             if isinstance(value, Value):
                 moved.follow(cell, value.moved)
-            return Play(value, self._gate(cell, entry, value))
+                effects = Effects(cell, call, entry.name, value)
+            return Play(value, self._gate(cell, entry, value), effects=effects)
         self._open_run(cell, call)
-        capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call, arguments)
+        capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
         capture.instead = sent

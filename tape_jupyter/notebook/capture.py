@@ -56,6 +56,15 @@ class Passing:
     def progress(self, steps: Any) -> None:
         """Not kept."""
 
+    def stepping(self) -> None:
+        """Not kept."""
+
+    def stepped(self) -> None:
+        """Not kept."""
+
+    def shown(self, event: dict[str, Any]) -> None:
+        """Not kept."""
+
 
 class Taking:
     """What every call that goes live has: its id and place, and the one commit. `kind` is its host class.

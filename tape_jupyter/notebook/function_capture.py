@@ -5,16 +5,16 @@ once. Nothing here ever raises into the program: what cannot be kept is a warnin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.calls import FunctionCall, Value, Where
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.freezing import CannotFreeze, Steps, freeze, freeze_error
-from tape_jupyter.freezing.effects import Frozen, changes, frozen_or_type
+from tape_jupyter.freezing import CannotFreeze, Steps, freeze_error
+from tape_jupyter.freezing.effects import Frozen, frozen_or_type
 from tape_jupyter.notebook import answers
 from tape_jupyter.notebook.capture import Passing, Taking
+from tape_jupyter.notebook.effects import Observed
 from tape_jupyter.notebook.moved import Body
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.secrets import Secrets
@@ -23,45 +23,58 @@ from tape_jupyter.secrets import Secrets
 def as_asked(call: FunctionCall) -> FunctionCall:
     """The call with its arguments frozen as they are now: the body may change them."""
     arguments = {name: Frozen(frozen_or_type(value)) for name, value in call.arguments.items()}
-    return FunctionCall(call.name, arguments, call.kind, call.discreet)
+    return FunctionCall(call.name, arguments, call.kind, call.discreet, call.scope)
 
 
 class FunctionCapture(Taking, Passing):
     """A taped function whose body runs (calls.Capture). One that an interrupt stopped gave nothing to keep.
 
-    `call` has its arguments as they were asked (as_asked), `arguments` are the live ones. A generator that its cell
+    `call` has its arguments as they were asked (as_asked). A generator that its cell
     left open is committed at the cell's end, and what it does later is added by a `more:` record.
     """
 
-    def __init__(
-        self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall, arguments: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall) -> None:
         super().__init__(cell, secrets, match, call.kind, where)
-        self.call, self._arguments = call, arguments
+        self.call = call
         self._pending: asyncio.CancelledError | None = None
         self._steps: Steps | None = None
         self._items_kept = -1
         self._in_time = False
         self._body = Body(cell, where.lineage, call.name)
+        self.observed = Observed(cell, call)
 
     def value(self, value: Any) -> None:
         if isinstance(value, Steps):
             self._end_steps()
             return
+        did = self.observed.end()
         try:
-            structure = answers.kept(self.call, value, self.secrets) or freeze(value)
+            structure = answers.kept(self.call, value, self.secrets) or self.observed.written(value, did)
         except CannotFreeze as error:
             self.cell.warn(f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True)
-            self._keep(Value(unkept=str(error), seconds=self._elapsed()), "not kept")
+            self._keep(Value(unkept=str(error), seconds=self._elapsed(), did=did), "not kept")
         else:
-            self._keep(Value(structure, seconds=self._elapsed(), effects=self._effects()))
+            self._keep(Value(structure, seconds=self._elapsed(), did=did))
 
     def progress(self, steps: Steps) -> None:
         self._steps = steps
+        self.observed.end()
         self._body.alone = False  # other code runs between its steps
         self.cell.running[self] = None
 
+    def stepping(self) -> None:
+        self.observed.begin()
+
+    def stepped(self) -> None:
+        did = self.observed.end()
+        if did and self._steps is not None:
+            self._steps.did[len(self._steps.items)] = did
+
+    def shown(self, event: dict[str, Any]) -> None:
+        self.observed.shown(event)
+
     def close(self) -> None:
+        self.observed.end()
         self._body.moved()
         self.cell.running.pop(self, None)
 
@@ -85,12 +98,13 @@ class FunctionCapture(Taking, Passing):
 
     def _raised(self, error: BaseException) -> None:
         told = f"{type(error).__name__}: {error}"
+        did = self.observed.end()
         if self._steps is not None:
             self._steps.end, self._steps.error = "error", freeze_error(error)
             self._end_steps(told)
         else:
             frozen = freeze_error(error)
-            self._keep(Value(error=frozen, seconds=self._elapsed(), effects=self._effects()), told)
+            self._keep(Value(error=frozen, seconds=self._elapsed(), did=did), told)
 
     def _end_steps(self, error: str = "") -> None:
         self.cell.running.pop(self, None)
@@ -103,9 +117,9 @@ class FunctionCapture(Taking, Passing):
         for item in self._steps.items[max(before, 0) :]:
             self._name_if_unkept(item)
         if before < 0:
-            self._keep(Value(self._steps.structure(), seconds=self._elapsed(), effects=self._effects()), error)
+            self._keep(Value(self._steps.structure(), seconds=self._elapsed()), error)
         elif before < self._items_kept or self._steps.end != "closed":
-            self._add(Value(self._steps.structure(before), effects=self._effects()))
+            self._add(Value(self._steps.structure(before)))
 
     def _name_if_unkept(self, item: Any) -> None:
         if isinstance(item, dict) and item.get("<type>") == "not kept":
@@ -114,19 +128,6 @@ class FunctionCapture(Taking, Passing):
                 "stand-in takes its place, which may be handed to taped functions and refuses any other use",
                 cold=True,
             )
-
-    def _effects(self) -> dict[str, Any]:
-        """What the body changed in place; what replay cannot change in the same way is named."""
-        before = {name: frozen_or_type(value) for name, value in self.call.arguments.items()}
-        effects, lost = changes(before, self._arguments)
-        for name in lost:
-            kind = type(self._arguments[name]).__name__
-            self.cell.warn(
-                f"{self.call.kind} {self.call.name} changed its argument {name} in place: replay gives what it "
-                f"returned, and leaves that {kind} as it is. Now: let it return what it changed",
-                cold=True,
-            )
-        return effects
 
     def _keep(self, value: Value, error: str = "") -> None:
         row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)

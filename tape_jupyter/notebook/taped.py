@@ -18,6 +18,7 @@ from tape_jupyter import providers
 from tape_jupyter.calls import Capture, FunctionCall, Gate, HostClass, Play, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
+from tape_jupyter.effects.memory import Bodies
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.matching import IgnorePath
 from tape_jupyter.notebook.found import Found
@@ -241,6 +242,7 @@ class Cell:
     for in this kernel. `pins` is what its run record says of its pins, `states` gives what its kit record says of them,
     `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
+    `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did not do again.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
     match key and by what they asked before it was masked, where people's patterns are.
     """
@@ -282,6 +284,8 @@ class Cell:
     tools: Tools = field(default_factory=Tools)
     tags: CellTags = field(default_factory=CellTags)
     found: Found = field(default_factory=Found)
+    bodies: Bodies = field(default_factory=Bodies)
+    unheld: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -294,6 +298,13 @@ class Cell:
     @property
     def mode(self) -> Mode:
         return self.execution.mode
+
+    @property
+    def folder(self) -> Path | None:
+        """The notebook's folder; of a block in a program, the working directory."""
+        if self.ask.notebook is not None:
+            return self.ask.notebook.absolute().parent
+        return self.ask.start or Path.cwd()
 
     @property
     def sought_tools(self) -> Mapping[str, int]:

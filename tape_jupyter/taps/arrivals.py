@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from tape_jupyter.taps import clock, entropy, lineage, timers
-from tape_jupyter.taps.swap import sweep
+from tape_jupyter.taps import clock, entropy, lineage, shown, timers
+from tape_jupyter.taps.swap import sweep, undoing
 
 Undo = Callable[[], None]
 
@@ -25,7 +25,7 @@ Undo = Callable[[], None]
 def watch() -> None:
     """Tap what is imported, and watch for the rest. Idempotent; called again, it taps what it had missed."""
     with _lock:
-        for tap in (lineage, entropy, clock, timers):
+        for tap in (lineage, entropy, clock, timers, shown):
             if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
                 _undo[tap.__name__] = tap.patch()
         for name in _TAPS:
@@ -50,9 +50,9 @@ def _tap(name: str, module: ModuleType) -> None:
     key = f"{name} {id(module)}"  # a module imported anew after `del sys.modules[name]` has new classes
     if key in _undo:
         return
-    tap = import_module(f"tape_jupyter.taps.{_TAPS[name]}")
+    taps = [import_module(f"tape_jupyter.taps.{tap}") for tap in _TAPS[name].split()]
     try:
-        _undo[key] = tap.patch(module)
+        _undo[key] = undoing(*(tap.patch(module) for tap in taps))
     except Exception as error:
         # A version that is not known here. The import goes on whatever we met; the guard sees what it opens.
         _undo[key] = _nothing
@@ -84,7 +84,11 @@ _TAPS = {
     "builtins": "prompts",
     "getpass": "prompts",
     "ipykernel.kernelbase": "prompts",
-    "ipykernel.zmqshell": "shell",
+    "ipykernel.zmqshell": "shell shown",
+    "ipykernel.iostream": "shown",
+    "IPython.core.displaypub": "shown",
+    "langgraph.config": "shown",
+    "langchain_core.callbacks.manager": "shown",
     "numpy.random": "generators",
     "torch": "generators",
     "mcp.client.session": "mcp",
@@ -105,7 +109,7 @@ _TAPS = {
     "langchain_core.retrievers": "retrievers",
     "llama_index.core.base.base_retriever": "retrievers",
 }
-"""The tap of each module; a tap is loaded when its library is there."""
+"""The taps of each module; a tap is loaded when its library is there."""
 
 _undo: dict[str, Undo] = {}
 _lock = threading.RLock()

@@ -13,10 +13,12 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any, Literal, cast
 
 from tape_jupyter import freezing, taps
 from tape_jupyter.calls import Capture, FunctionCall, Play, Value
+from tape_jupyter.effects.scope import Scope
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
 from tape_jupyter.freezing.effects import is_changeable, put_back
 from tape_jupyter.freezing.steps import is_steps
@@ -28,6 +30,7 @@ from tape_jupyter.taps.gating import await_head, pass_head
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
+from tape_jupyter.taps.shown import listening
 from tape_jupyter.taps.trampoline import is_generator_function
 from tape_jupyter.taps.yielded import played
 
@@ -53,13 +56,21 @@ class Taped:
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """By parameter name, defaults filled in, without `self`; as `args` and `kwargs` where there is no signature."""
+        return self._asked(self._bound(args, kwargs))
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """All that the body is given, by parameter name. Raises TypeError where it does not fit."""
         args, kwargs = (*self.given[0], *args), {**self.given[1], **kwargs}
         if self.signature is None:
             return {"args": list(args), "kwargs": kwargs}
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        first = 1 if self.drop_first else 0
-        named = list(bound.arguments.items())[first:]
+        return dict(bound.arguments)
+
+    def _asked(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+        if self.signature is None:
+            return dict(bound)
+        named = list(bound.items())[1 if self.drop_first else 0 :]
         return without_plumbing({n: list(v) if self._is_rest(n) else v for n, v in named})
 
     @property
@@ -87,10 +98,14 @@ class Taped:
         """The call; None where the arguments do not fit: the body raises that again, in its own words."""
         settle()
         try:
-            arguments = self.arguments(args, kwargs)
+            bound = self._bound(args, kwargs)
         except TypeError:
             return None
-        return FunctionCall(CALLED_AS.get().get(id(self), self.name), arguments, self.kind, self.discreet)
+        name = CALLED_AS.get().get(id(self), self.name)
+        function = plain_function(self.body)
+        own = function is not None and (function.__module__ or "").startswith("tape_jupyter.")
+        scope = None if own else Scope(function, bound)  # what our own bodies do is on the tape already
+        return FunctionCall(name, self._asked(bound), self.kind, self.discreet, scope)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
@@ -187,7 +202,7 @@ class Call:
         if is_steps(reply.value):
             return yielding.generator(self._recorded(reply, play))
         pass_head(play)
-        return self._value(reply)
+        return self._value(play)
 
     async def play_async(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
@@ -195,7 +210,7 @@ class Call:
         await await_head(play)
         if is_steps(reply.value):
             raise UnmatchedCall(f"{self.name} is awaited now, and was a generator when recorded: record it again")
-        value = self._value(reply)
+        value = self._value(play)
         return self._resolved(value.value) if isinstance(value, freezing.Awaited) else value
 
     def played_source(self, play: Play, *, is_async: bool) -> Any:
@@ -214,13 +229,18 @@ class Call:
 
     def _recorded(self, reply: Value, play: Play) -> Any:
         ended = functools.partial(put_back, reply.effects, self.arguments)
-        return played(freezing.thaw(reply.value), self.name, play.gate, ended)
+        happen = play.effects.happen if play.effects is not None else None
+        return played(freezing.thaw(reply.value), self.name, play.gate, ended, happen)
 
-    def _value(self, reply: Value) -> Any:
+    def _value(self, play: Play) -> Any:
+        reply = cast("Value", play.reply)
         put_back(reply.effects, self.arguments)
+        if play.effects is not None:
+            play.effects.happen()
         if reply.error is not None:
             raise freezing.thaw_error(reply.error)
-        return self._resolved(freezing.thaw(reply.value))
+        given = play.effects.result if play.effects is not None else freezing.thaw
+        return self._resolved(given(reply.value))
 
     def _resolved(self, value: Any) -> Any:
         if not isinstance(value, freezing.Argument):
@@ -265,7 +285,7 @@ def _in_task() -> bool:
 @contextmanager
 def running(capture: Capture, name: str) -> Iterator[None]:
     """The body runs: on its own strand, as the parent of what it calls; what it raises is told."""
-    with yielding.body_of(yielding.strand_of(name), yielding.parent_of(capture)):
+    with yielding.body_of(yielding.strand_of(name), yielding.parent_of(capture)), listening(capture):
         try:
             yield
         except (GeneratorExit, TapeRefusal):  # a coroutine that nobody awaits any more; our own word, not the tool's
@@ -292,6 +312,17 @@ def taped(
         signature = None
     own_name = str(name or getattr(inner, "__name__", type(inner).__name__))
     return Taped(own_name, kind, body, signature, is_method(inner), given, discreet)
+
+
+def plain_function(anything: Any) -> FunctionType | None:
+    """The Python function that runs when this is called; None where there is none."""
+    while not isinstance(anything, FunctionType) or hasattr(anything, "__wrapped__"):
+        inner = getattr(anything, "__wrapped__", None) or getattr(anything, "__func__", None)
+        inner = inner or getattr(anything, "func", None)
+        if inner is None or inner is anything:
+            return anything if isinstance(anything, FunctionType) else None
+        anything = inner
+    return anything
 
 
 def _unpacked(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, Any]]]:

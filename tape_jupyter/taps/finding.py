@@ -10,13 +10,11 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import site
-import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
+
+from tape_jupyter.libraries import is_library_class, is_library_file
 
 MARK = "__tape_tool__"
 """The attribute that a decorator of ours leaves on what it returns."""
@@ -145,7 +143,7 @@ def _unwrap(value: Any, functions: list[FunctionType], depth: int) -> None:
     taped = MARK in _own(value)
     if depth > _DEEPEST * 2 or value is None or taped or isinstance(value, (type, ModuleType)):
         return
-    if isinstance(value, FunctionType) and not (_is_library_file(value.__code__) and hasattr(value, "__wrapped__")):
+    if isinstance(value, FunctionType) and not (is_library_file(value.__code__) and hasattr(value, "__wrapped__")):
         if value not in functions:
             functions.append(value)
         return
@@ -186,7 +184,7 @@ def _method(value: Any, name: str) -> FunctionType | None:
 def _defined(cls: type, name: str) -> Iterator[FunctionType]:
     method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-    if isinstance(method, FunctionType) and not _is_library_file(method.__code__):
+    if isinstance(method, FunctionType) and not is_library_file(method.__code__):
         yield method
 
 
@@ -306,20 +304,11 @@ def _is_users_object(value: Any) -> bool:
     return not is_library_class(type(value))
 
 
-def is_library_class(cls: type) -> bool:
-    """Whether somebody else wrote the class: an installed library, or Python itself."""
-    name = cls.__module__
-    if name == "builtins" or not isinstance(name, str):
-        return True
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return name != "__main__" and not (isinstance(file, str) and not _is_library(file))
-
-
 def is_users(function: FunctionType, namespace: Mapping[str, Any]) -> bool:
     """Whether the user wrote it: in the notebook, or in a file that is not an installed library's."""
     if function.__module__ == "__main__" or function.__globals__ is namespace:
         return True
-    return not function.__code__.co_filename.startswith("<") and not _is_library_file(function.__code__)
+    return not function.__code__.co_filename.startswith("<") and not is_library_file(function.__code__)
 
 
 def is_method(function: Any) -> bool:
@@ -329,24 +318,3 @@ def is_method(function: Any) -> bool:
     names = code.co_varnames[: code.co_argcount] if code is not None else ()
     bound = isinstance(function, MethodType)
     return bool(where) and not where.endswith("<locals>") and not bound and names[:1] in {("self",), ("cls",)}
-
-
-def _is_library_file(code: Any) -> bool:
-    return _is_library(code.co_filename)
-
-
-@functools.cache
-def _is_library(file: str) -> bool:
-    """The standard library, an installed package, or this package."""
-    path = Path(file)
-    return any(path.is_relative_to(folder) for folder in _library_folders())
-
-
-@functools.cache
-def _library_folders() -> tuple[Path, ...]:
-    paths = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return tuple(Path(p) for p in {*paths, *site.getsitepackages(), site.getusersitepackages(), _house()})
-
-
-def _house() -> str:
-    return str(Path(__file__).parent.parent)

@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any
 
-from tape_jupyter.origin import CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
+from tape_jupyter.origin import BODY, CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
 from tape_jupyter.taps.swap import swap, undoing
 
-_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS)
+_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS, BODY)
 
 
 def patch() -> Callable[[], None]:

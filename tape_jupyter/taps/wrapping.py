@@ -17,8 +17,9 @@ from types import FunctionType
 from typing import Any
 
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.libraries import is_library_class
 from tape_jupyter.taps.called import Kind, door, taped
-from tape_jupyter.taps.finding import MARK, is_library_class
+from tape_jupyter.taps.finding import MARK
 from tape_jupyter.taps.trampoline import clone, is_generator_function, trampoline
 
 _SPOKEN = frozenset({"__call__", "__enter__", "__exit__", "__aenter__", "__aexit__"})

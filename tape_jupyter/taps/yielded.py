@@ -21,16 +21,31 @@ _OUTSIDE = (GeneratorExit, KeyboardInterrupt, SystemExit, TapeRefusal)
 """What ends a program or its reading, rather than being an answer to what a generator yielded."""
 
 
-def played(steps: Steps, name: str, gate: Gate | None, ended: Callable[[], None]) -> Any:
-    """The source (yielding.Source) of a recorded generator. `ended` is called where the recorded one ended."""
-    return (AsyncPlayed if steps.is_async else Played)(steps, name, gate, ended)
+def played(
+    steps: Steps,
+    name: str,
+    gate: Gate | None,
+    ended: Callable[[], None],
+    happen: Callable[[int | None], None] | None = None,
+) -> Any:
+    """The source (yielding.Source) of a recorded generator. `ended` is called where the recorded one ended, `happen`
+    (calls.Effects) before each item that its body did something for.
+    """
+    return (AsyncPlayed if steps.is_async else Played)(steps, name, gate, ended, happen)
 
 
 class _Recording:
     """A recorded generator, and how far it was read."""
 
-    def __init__(self, steps: Steps, name: str, gate: Gate | None, ended: Callable[[], None]) -> None:
-        self.steps, self.name, self.gate, self._ended = steps, name, gate, ended
+    def __init__(
+        self,
+        steps: Steps,
+        name: str,
+        gate: Gate | None,
+        ended: Callable[[], None],
+        happen: Callable[[int | None], None] | None,
+    ) -> None:
+        self.steps, self.name, self.gate, self._ended, self._happen = steps, name, gate, ended, happen
         self.position, self.returned = 0, None
         self.thrown: BaseException | None = None
 
@@ -66,6 +81,8 @@ class _Recording:
     def given(self) -> Found:
         """What the recorded step gave."""
         steps = self.steps
+        if self._happen is not None and self.position in steps.did:
+            self._happen(self.position)
         if self.position < len(steps.items):
             self.position += 1
             return (freezing.thaw(steps.items[self.position - 1]),)

@@ -23,6 +23,7 @@ from tape_jupyter.freezing import CannotFreeze, Steps
 from tape_jupyter.freezing.effects import frozen_or_type
 from tape_jupyter.freezing.standins import not_kept
 from tape_jupyter.origin import ORIGIN, PARENT, Origin
+from tape_jupyter.taps.shown import listening
 
 Found = tuple[Any, ...]
 
@@ -165,7 +166,8 @@ class _Telling:
 
     @contextmanager
     def stepping(self) -> Iterator[None]:
-        with body_of(self.strand, self.parent):
+        self.capture.stepping()
+        with body_of(self.strand, self.parent), listening(self.capture):
             try:
                 yield
             except (GeneratorExit, TapeRefusal) as error:
@@ -174,6 +176,7 @@ class _Telling:
             except BaseException as error:
                 self._failed(error)
                 raise
+            self.capture.stepped()
 
     def found(self, found: Found, returned: Any = None) -> Found:
         """What a step gave: an item, told before it is handed on; or the end."""
@@ -187,6 +190,7 @@ class _Telling:
 
     def _closed(self, *, keep: bool) -> None:
         """Nobody reads on: that is no step, and the program may do it sooner in replay."""
+        self.capture.stepped()
         self.steps.thrown.pop(len(self.steps.items), None)
         self.steps.waits.append(self._elapsed())
         self.steps.end = "closed"
@@ -196,6 +200,7 @@ class _Telling:
             self.capture.close()
 
     def _failed(self, error: BaseException) -> None:
+        self.capture.stepped()
         self.steps.waits.append(self._elapsed())
         if error is self.thrown:
             self.steps.end = "thrown"

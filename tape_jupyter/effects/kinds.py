@@ -1,0 +1,456 @@
+"""Text room: the kinds of objects that keep a program's state: how each is looked at, compared and put back.
+
+A *look* is a shallow copy of what an object holds. Two looks at one object say what became of it; what is inside of it
+is looked at on its own, so that objects which many others refer to stay those very objects.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import hashlib
+import queue
+import random
+import sys
+from collections import OrderedDict, UserDict, UserList, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import is_dataclass
+from enum import Enum
+from operator import is_
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, Protocol
+
+from tape_jupyter.effects.paths import Step
+from tape_jupyter.effects.scope import NAMES
+from tape_jupyter.freezing.classes import state_of
+from tape_jupyter.libraries import is_library_class, is_library_file
+
+SCALARS = frozenset({str, int, float, bool, complex, bytes, type(None)})
+
+MISSING = object()
+
+
+class Kind(Protocol):
+    """How objects of some types are handled."""
+
+    def look(self, value: Any) -> Any:
+        """What the object holds, as a copy that later changes do not touch."""
+
+    def same(self, before: Any, now: Any) -> bool:
+        """Whether two looks show the same."""
+
+    def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
+        """What it refers to."""
+
+
+def is_same_value(one: Any, other: Any) -> bool:
+    """The same object, or scalars of one type and value."""
+    if one is other:
+        return True
+    kind = type(one)
+    return kind is type(other) and kind in SCALARS and (one == other or (one != one and other != other))
+
+
+def _same_items(before: list[Any], now: list[Any]) -> bool:
+    return len(before) == len(now) and (all(map(is_, before, now)) or all(map(is_same_value, before, now)))
+
+
+def _same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
+    return _same_items(list(before), list(now)) and _same_items(list(before.values()), list(now.values()))
+
+
+class Sequence:
+    """list, deque and what is derived of them."""
+
+    def look(self, value: Any) -> list[Any]:
+        return list(base_of(type(value)).__iter__(value))
+
+    same = staticmethod(_same_items)
+
+    def inside(self, look: list[Any]) -> Iterator[tuple[Step, Any]]:
+        for index, item in enumerate(look):
+            if type(item) not in SCALARS:
+                yield ("item", index), item
+
+
+@functools.lru_cache(maxsize=1024)
+def base_of(kind: type) -> Any:
+    """The container of Python's own that a class is derived of: its methods are past any code of the user's."""
+    return next(base for base in kind.__mro__ if base in (list, deque, OrderedDict, dict, set))
+
+
+class Tuple(Sequence):
+    """What holds others and never changes."""
+
+    def look(self, value: Any) -> list[Any]:
+        return list(tuple.__iter__(value))
+
+    def same(self, before: Any, now: Any) -> bool:  # type: ignore[override]
+        return True
+
+
+class MappingKind:
+    """dict and what is derived of it."""
+
+    def look(self, value: Any) -> dict[Any, Any]:
+        return dict(base_of(type(value)).items(value))
+
+    same = staticmethod(_same_mapping)
+
+    def inside(self, look: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
+        for number, (key, item) in enumerate(look.items()):
+            if type(item) not in SCALARS:
+                yield (("item", key) if type(key) in (str, int) else ("nth", number)), item
+
+
+class SetKind:
+    """set and what is derived of it."""
+
+    def look(self, value: Any) -> set[Any]:
+        return set(set.__iter__(value))
+
+    def same(self, before: set[Any], now: set[Any]) -> bool:
+        return before == now
+
+    def inside(self, look: set[Any]) -> Iterator[tuple[Step, Any]]:
+        for item in look:
+            if type(item) not in SCALARS:
+                yield ("member", None), item
+
+
+class Attributes:
+    """An object with attributes: those in its slots and its dict."""
+
+    def look(self, value: Any) -> dict[str, Any]:
+        return state_of(value)
+
+    same = staticmethod(_same_mapping)
+
+    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        for name, item in look.items():
+            if type(item) not in SCALARS:
+                yield ("attribute", name), item
+
+
+class NamesKind(Attributes):
+    """Variables, a function's closure, the environment (scope.py)."""
+
+    def look(self, value: Any) -> dict[str, Any]:
+        held: dict[str, Any] = value.look()
+        return held
+
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:  # their order says nothing
+        return before.keys() == now.keys() and all(is_same_value(before[name], now[name]) for name in before)
+
+
+class ClassKind(NamesKind):
+    """A class of the user's: the attributes that all its objects share, functions aside."""
+
+    def look(self, value: type) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if not n.startswith("__") and not _is_code(v) and n[:5] != "_abc_"}
+
+
+class ModuleKind(NamesKind):
+    """A module: its attributes, functions, classes and modules aside."""
+
+    def look(self, value: ModuleType) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if not n.startswith("__") and not _is_code(v)}
+
+
+class FunctionKind(Attributes):
+    """A function of the user's: its attributes."""
+
+    def look(self, value: FunctionType) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if not n.startswith("__")}
+
+
+class ContextVariable:
+    """A context variable of the program's: its value here."""
+
+    def look(self, value: ContextVar[Any]) -> dict[str, Any]:
+        found = value.get(MISSING)
+        return {} if found is MISSING else {"value": found}
+
+    same = staticmethod(_same_mapping)
+
+    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        for item in look.values():
+            if type(item) not in SCALARS:
+                yield ("context", None), item
+
+
+class Whole:
+    """An object that is written, compared and put back as a whole: arrays, tables, random generators."""
+
+    def __init__(
+        self, digest: Callable[[Any], Any], put: Callable[[Any, Any], None], read: Callable[[Any], Any] | None = None
+    ) -> None:
+        self.look, self.put, self.read = digest, put, read or (lambda value: value)
+
+    def same(self, before: Any, now: Any) -> bool:
+        return bool(before == now)
+
+    def inside(self, _look: Any) -> Iterator[tuple[Step, Any]]:
+        return iter(())
+
+
+# ---- whole objects
+
+
+def _put_bytes(live: Any, wanted: Any) -> None:
+    live[:] = wanted
+
+
+def _array_digest(value: Any) -> Any:
+    if value.dtype.hasobject:
+        return (value.shape, [id(item) for item in value.ravel()[:100_000]], value.size)
+    data = value if value.flags.c_contiguous else value.copy()
+    return (
+        value.shape,
+        str(value.dtype),
+        hashlib.blake2b(data.view("u1").reshape(-1).data if data.size else b"").digest(),
+    )
+
+
+def _put_array(live: Any, wanted: Any) -> None:
+    if live.shape != wanted.shape:
+        live.resize(wanted.shape, refcheck=False)
+    live[...] = wanted
+
+
+def _frame_digest(value: Any) -> Any:
+    columns = [value.iloc[:, n] for n in range(value.shape[1])] if value.ndim == 2 else [value]
+    arrays = [(str(column.dtype), _column_digest(column)) for column in columns]
+    labels = tuple(value.columns) if value.ndim == 2 else (value.name,)
+    return (labels, arrays, _column_digest(value.index.to_series()), value.index.names)
+
+
+def _column_digest(column: Any) -> Any:
+    numpy = sys.modules["numpy"]
+    if isinstance(column.dtype, numpy.dtype) and not column.dtype.hasobject:
+        return _array_digest(numpy.asarray(column))
+    items = list(column.array)
+    return hashlib.blake2b("\x1f".join(map(repr, items)).encode("utf-8", "surrogatepass")).digest(), len(items)
+
+
+def _put_frame(live: Any, wanted: Any) -> None:
+    live._update_inplace(wanted)  # noqa: SLF001 - what pandas' own `inplace=True` does
+
+
+def _random_state(value: random.Random) -> Any:
+    return value.getstate()
+
+
+def _put_random(live: random.Random, state: Any) -> None:
+    live.setstate((state[0], tuple(state[1]), state[2]))
+
+
+def _bits(value: Any) -> Any:
+    return repr(value.bit_generator.state)
+
+
+def _put_bits(live: Any, state: Any) -> None:
+    live.bit_generator.state = state
+
+
+def _legacy_state(value: Any) -> Any:
+    return repr(value.get_state(legacy=False))
+
+
+def _connection_look(value: Any) -> Any:
+    """Changed where a statement changed a row since; a table that is made or dropped changes the schema's version."""
+    try:
+        cursor = value.cursor()
+        cursor.row_factory = None
+        return (value.total_changes, cursor.execute("PRAGMA schema_version").fetchone()[0])
+    except Exception:  # closed, or of another thread
+        return None
+
+
+def _connection_read(value: Any) -> bytes:
+    data: bytes = value.serialize()
+    return data
+
+
+def _put_connection(live: Any, data: bytes) -> None:
+    """Let the live connection's main database hold what the recorded one held."""
+    import sqlite3
+
+    if live.in_transaction:
+        live.commit()
+    scratch = sqlite3.connect(":memory:")
+    try:
+        scratch.deserialize(data)
+        scratch.backup(live)
+    finally:
+        scratch.close()
+
+
+_BYTEARRAY = Whole(bytes, _put_bytes, bytes)
+_ARRAY_ARRAY = Whole(
+    lambda value: value.tobytes(),
+    lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
+    lambda value: value.tobytes(),
+)
+_NDARRAY = Whole(_array_digest, _put_array)
+_FRAME = Whole(_frame_digest, _put_frame)
+_RANDOM = Whole(_random_state, _put_random, _random_state)
+_GENERATOR = Whole(_bits, _put_bits, lambda value: value.bit_generator.state)
+_RANDOM_STATE = Whole(
+    _legacy_state, lambda live, state: live.set_state(state), lambda value: value.get_state(legacy=False)
+)
+_CONNECTION = Whole(_connection_look, _put_connection, _connection_read)
+
+_WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
+    ("numpy", "ndarray"): _NDARRAY,
+    ("pandas", "DataFrame"): _FRAME,
+    ("pandas", "Series"): _FRAME,
+    ("numpy", "Generator"): _GENERATOR,
+    ("numpy", "RandomState"): _RANDOM_STATE,
+    ("sqlite3", "Connection"): _CONNECTION,
+}
+
+SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
+    Sequence(),
+    Tuple(),
+    MappingKind(),
+    SetKind(),
+    Attributes(),
+    NamesKind(),
+)
+CLASS, MODULE, FUNCTION, CONTEXT = ClassKind(), ModuleKind(), FunctionKind(), ContextVariable()
+
+_BY_TYPE: dict[type, Kind] = {
+    list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
+    array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
+    queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES, queue.SimpleQueue: ATTRIBUTES,
+    UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
+    **dict.fromkeys(NAMES, NAMES_KIND),
+}  # fmt: skip
+
+LINKS = (MethodType, functools.partial, staticmethod, classmethod, property)
+"""What holds functions and objects and has no state of its own."""
+
+RESOURCES = frozenset(
+    [
+        "anthropic",
+        "openai",
+        "google",
+        "mistralai",
+        "cohere",
+        "groq",
+        "boto3",
+        "botocore",
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "aiohttp",
+        "urllib3",
+        "requests",
+        "langsmith",
+        "opentelemetry",
+        "IPython",
+        "ipykernel",
+        "ipywidgets",
+        "traitlets",
+        "zmq",
+        "tornado",
+        "jupyter_client",
+        "comm",
+        "anywidget",
+        "tape_jupyter",
+        "matplotlib",
+        "matplotlib_inline",
+        "rich",
+        "torch",
+        "transformers",
+        "tensorflow",
+        "jax",
+        "sklearn",
+        "sqlalchemy",
+        "psycopg",
+        "psycopg2",
+        "redis",
+        "pymongo",
+        "grpc",
+        "websockets",
+        "mcp",
+        "fastmcp",
+        "anyio",
+        "sniffio",
+        "litellm",
+        "tenacity",
+        "click",
+        "typer",
+        "wrapt",
+        "pluggy",
+        "_pytest",
+        "pytest",
+        "hypothesis",
+        "tiktoken",
+        "tokenizers",
+        "langgraph_sdk",
+        "instructor",
+    ]
+)
+"""Packages whose objects are clients, connections and machinery: what they keep for themselves is no state of the
+program's. Objects of the standard library count where they are containers (above)."""
+
+_DATA_BASES = frozenset({"BaseModel"})
+
+
+@functools.lru_cache(maxsize=8192)
+def kind_of(kind: type) -> Kind | None:
+    """How objects of this very type are looked at; None: they keep no state that a program sees as its own."""
+    if kind in _BY_TYPE:
+        return _BY_TYPE[kind]
+    if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
+        return None
+    root = kind.__module__.partition(".")[0]
+    whole = _WHOLE_BY_NAME.get((root, kind.__name__))
+    if whole is not None:
+        return whole
+    if issubclass(kind, (list, deque)):
+        return SEQUENCE
+    if issubclass(kind, dict):
+        return MAPPING
+    if issubclass(kind, set):
+        return SET
+    if issubclass(kind, tuple):
+        return TUPLE
+    if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
+        return None
+    return ATTRIBUTES if _keeps_state(kind, root) else None
+
+
+def _keeps_state(kind: type, root: str) -> bool:
+    if not is_library_class(kind):
+        return True
+    if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
+        return root not in ("typing", "dataclasses", "IPython", "ipykernel")
+    return root not in RESOURCES and root not in sys.stdlib_module_names and hasattr(kind, "__dict__")
+
+
+def has_attributes_too(kind: type) -> bool:
+    """A container class with attributes of its own."""
+    return kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and bool(kind.__dictoffset__)
+
+
+def is_librarys(kind: type) -> bool:
+    return kind not in NAMES and is_library_class(kind)
+
+
+def is_users_class(value: Any) -> bool:
+    return isinstance(value, type) and not is_library_class(value) and not issubclass(value, Enum)
+
+
+def is_users_function(value: Any) -> bool:
+    return isinstance(value, FunctionType) and not is_library_file(value.__code__)
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(
+        value, (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property)
+    ) or hasattr(type(value), "__get__")

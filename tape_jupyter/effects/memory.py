@@ -1,0 +1,413 @@
+"""Text room: what the body of a function changed in its program's memory, found by looking before and after.
+
+Before the body runs, everything within its reach is looked at once (Snapshot). Afterwards the same objects are looked
+at again: what differs is written as changes of single objects, each named by a path from a root of the scope:
+
+    {"at": "variable todo", "splice": [0, 0], "of": 0, "put": ["milk"]}        items of a list
+    {"at": "variable ledger", "set": {"milk": ...}, "delete": ["tea"]}          keys of a dict, members of a set
+    {"at": "argument self", "attributes": {"count": 2}, "delete": [...]}        attributes, variables, closures
+    {"at": "variable frame", "whole": ...}                                      arrays, tables, generators
+
+What is put may refer to objects that were there before ({"<type>": "standing", "at": path}), so that aliases stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from tape_jupyter.effects import kinds
+from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
+from tape_jupyter.effects.paths import Step, shown, spoken
+from tape_jupyter.effects.scope import NAMES, Cells, Scope, code_names
+from tape_jupyter.effects.writing import Writing
+from tape_jupyter.freezing.walk import At, type_name
+from tape_jupyter.libraries import is_library_path
+
+MOST = 60_000
+"""Objects that are looked at; a scope with more in it is said to be too large."""
+
+LARGEST = 32 << 20
+"""Bytes of one array, table or database that are written."""
+
+_LARGE_ARRAY = 1 << 20
+
+
+@dataclass(slots=True)
+class Node:
+    """An object within reach, how it is reached, and how it looked. `look` is None for what keeps no state."""
+
+    value: Any
+    above: Node | None
+    step: Step
+    kind: Kind | None
+    look: Any = None
+
+    def path(self) -> str:
+        """From a root of the scope. Raises LookupError where it is held by a set, which has no places."""
+        if self.above is None:
+            return str(self.step[1])
+        return f"{self.above.path()}{shown(self.step)}"
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a body changed: as structure, and in words what of it could not be written."""
+
+    written: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    place_of: Callable[[Any], str] = lambda _value: ""
+    """Where a mutable object stands that was there before, or was made and kept: a path, or a place of `written`."""
+
+
+class Snapshot:
+    """What is within a scope, as it looks now. `too_large` where there is more than is looked at."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._nodes: dict[int, Node] = {}
+        self._roots: list[Node] = []
+        self._writes = False
+        self.too_large = False
+        self._unseen: list[str] = []
+        self._functions: set[int] = set()
+        for name, value in scope.roots():
+            self._root(name, value)
+        if scope.function is not None:
+            self._names_of(scope.function)
+        self._look_at_arrays()
+
+    # ------------------------------------------------------------ before
+
+    def _root(self, name: str, value: Any) -> None:
+        self._visit([(value, None, ("root", name))])
+
+    def _visit(self, waiting: list[tuple[Any, Node | None, Step]]) -> None:
+        nodes = self._nodes
+        while waiting:
+            value, above, step = waiting.pop()
+            if id(value) in nodes:
+                continue
+            if len(nodes) >= MOST:
+                self.too_large = True
+                return
+            node = self._node(value, above, step)
+            nodes[id(value)] = node
+            for inner_step, inner in reversed(list(self._inside(node))):
+                waiting.append((inner, node, inner_step))
+
+    def _node(self, value: Any, above: Node | None, step: Step) -> Node:
+        kind = self._kind(value)
+        if kind is None or isinstance(kind, kinds.Whole):
+            return Node(
+                value, above, step, kind
+            )  # arrays are looked at once it is known whether code may write to them
+        try:
+            return Node(value, above, step, kind, kind.look(value))
+        except Exception:  # the object's own code
+            return Node(value, above, step, None)
+
+    def _kind(self, value: Any) -> Kind | None:
+        if isinstance(value, ModuleType):
+            return kinds.MODULE if self._is_users_module(value) else None
+        if isinstance(value, type):
+            return kinds.CLASS if kinds.is_users_class(value) else None
+        if isinstance(value, FunctionType):
+            return kinds.FUNCTION if kinds.is_users_function(value) else None
+        own: Hashable = type(value)
+        return kind_of(own)
+
+    def _is_users_module(self, module: ModuleType) -> bool:
+        file = getattr(module, "__file__", None)
+        return isinstance(file, str) and not is_library_path(file) and module.__name__ != "__main__"
+
+    def _inside(self, node: Node) -> Iterator[tuple[Step, Any]]:
+        value, kind = node.value, node.kind
+        if isinstance(value, MethodType):
+            yield ("attribute", "__self__"), value.__self__
+            yield ("attribute", "__func__"), value.__func__
+        elif isinstance(value, functools.partial):
+            yield ("attribute", "func"), value.func
+            yield ("attribute", "args"), value.args
+            yield ("attribute", "keywords"), value.keywords
+        elif hasattr(value, "__wrapped__") and callable(value) and not isinstance(value, type):
+            yield from self._wrapped(value)
+        if kind is None:
+            return
+        names = isinstance(value, NAMES)
+        for step, inner in kind.inside(node.look):
+            yield (("name", step[1]) if names else step), inner
+        if kinds.has_attributes_too(type(value)):
+            yield ("attribute", "__dict__"), vars(value)
+        if kind is kinds.FUNCTION:
+            yield from self._of_function(value)
+        elif kind is kinds.CLASS:
+            self._of_class(value)
+        elif kind is kinds.ATTRIBUTES and kinds.is_users_class(type(value)):
+            yield ("attribute", "__class__"), type(value)
+
+    def _wrapped(self, value: Any) -> Iterator[tuple[Step, Any]]:
+        inner = value.__wrapped__
+        if isinstance(inner, FunctionType):
+            yield ("attribute", "__wrapped__"), inner
+
+    def _of_function(self, function: FunctionType) -> Iterator[tuple[Step, Any]]:
+        if function.__closure__:
+            yield ("attribute", "__closure__"), Cells(function)
+        if function.__defaults__:
+            yield ("attribute", "__defaults__"), function.__defaults__
+        if function.__kwdefaults__:
+            yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
+        self._names_of(function)
+
+    def _of_class(self, cls: type) -> None:
+        """What methods of the class may name is within reach."""
+        for member in list(vars(cls).values()):
+            function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+            if isinstance(function, FunctionType):
+                self._names_of(function)
+
+    def _names_of(self, function: FunctionType) -> None:
+        """The variables that a function's code names are within reach."""
+        original = _own_code(function)
+        if id(original) in self._functions:
+            return
+        self._functions.add(id(original))
+        self._writes = self._writes or code_names(original.__code__).writes
+        root, variables, new = self._scope.variables_of(original)
+        node = self._nodes.get(id(variables))
+        if node is None:
+            self._root(root, variables)
+            return
+        before, node.look = node.look, variables.look()
+        added = {name: node.look[name] for name in sorted(new) if name in node.look and name not in before}
+        self._visit([(value, node, ("name", name)) for name, value in added.items() if type(value) not in SCALARS])
+
+    def _look_at_arrays(self) -> None:
+        for node in self._nodes.values():
+            if isinstance(node.kind, kinds.Whole):
+                try:
+                    node.look = self._look(node)
+                except Exception as error:
+                    node.kind = None
+                    self._unseen.append(f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300])
+
+    def _look(self, node: Node) -> Any:
+        if not self._writes and isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY:
+            return None  # no code within reach writes into arrays: it need not be read
+        assert node.kind is not None
+        return node.kind.look(node.value)
+
+    # ------------------------------------------------------------ after
+
+    def changes(self, others: list[Snapshot]) -> Changes:
+        """What is otherwise now. `others` are snapshots of bodies that still run: what is told here is not theirs."""
+        found = Changes(lost=list(self._unseen))
+        changed: list[tuple[Node, Any]] = []
+        for node in list(self._nodes.values()):
+            if node.kind is None:
+                continue
+            try:
+                now = self._look(node)
+                if not node.kind.same(node.look, now):
+                    changed.append((node, now))
+            except Exception as error:
+                found.lost.append(f"{_said(node)} could not be compared ({type(error).__name__}: {error})"[:300])
+        writer = _Writer(self._nodes)
+        for node, now in changed:
+            writer.write(node, now, found)
+        for other in others:
+            other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
+        found.place_of = writer.place_of
+        if self.too_large:
+            found.lost.append(
+                f"more than {MOST:,} objects are within its reach: what it changed there was not looked at"
+            )
+        return found
+
+    def _take_in(self, changed: list[Node]) -> None:
+        """Another body changed these, and said so: they are as they are now, and what is new in them is within reach."""
+        for theirs in changed:
+            node = self._nodes.get(id(theirs.value))
+            if node is None or node.kind is None:
+                continue
+            node.look = self._look(node)
+            self._visit([(inner, node, step) for step, inner in self._inside(node)])
+
+
+def _own_code(function: FunctionType) -> FunctionType:
+    """The function with the code that the user wrote: a taped one has ours where it stands."""
+    swap = vars(function).get("__tape_swap__")
+    body = getattr(getattr(swap, "taped", None), "body", None)
+    return body if isinstance(body, FunctionType) else function
+
+
+def _size(value: Any) -> int:
+    size = getattr(value, "nbytes", 0)
+    if not isinstance(size, int) and not hasattr(value, "memory_usage"):
+        return 0
+    if hasattr(value, "memory_usage"):
+        used = value.memory_usage(deep=False)
+        return int(used.sum() if hasattr(used, "sum") else used)
+    return int(size)
+
+
+def _said(node: Node) -> str:
+    """What a person calls it: `todo`, `self.items`, `count`."""
+    try:
+        return spoken(node.path())
+    except LookupError:
+        return f"a {type_name(type(node.value))}"
+
+
+# ---- written
+
+
+class _Writer:
+    """Writes changes as structure: one walk for all, so that what is shared stays shared."""
+
+    def __init__(self, nodes: dict[int, Node]) -> None:
+        self._nodes = nodes
+        self._walk = Writing(self._standing)
+        self._count = 0
+
+    def _standing(self, value: Any) -> str | None:
+        """The path of an object that was within reach before. Raises LookupError where it has none."""
+        node = self._nodes.get(id(value))
+        return node.path() if node is not None and type(value) is not tuple else None
+
+    def place_of(self, value: Any) -> str:
+        try:
+            return self._standing(value) or self._walk.places().get(id(value), "")
+        except LookupError:
+            return ""
+
+    def write(self, node: Node, now: Any, found: Changes) -> None:
+        """Add the change of one object to what is written, or to what is lost."""
+        try:
+            path = node.path()
+        except LookupError as why:
+            found.lost.append(f"{_said(node)} was changed: {why}")
+            return
+        at: At = (None, self._count)
+        told = self._told(node, now, at, path, found)
+        if told:
+            found.written.append({"at": path, **told})
+            self._count += 1
+
+    def _told(self, node: Node, now: Any, at: At, path: str, found: Changes) -> dict[str, Any]:
+        kind = node.kind
+        if isinstance(kind, kinds.Whole):
+            return self._whole(node, kind, at, path, found)
+        if isinstance(kind, kinds.Sequence):
+            return self._spliced(node.look, now, at, path, found)
+        if isinstance(kind, kinds.SetKind):
+            return self._members(node.look, now, at, path, found)
+        if isinstance(kind, kinds.MappingKind):
+            return self._keys(node.look, now, at, path, found)
+        return self._attributes(node, now, at, path, found)
+
+    def _attempt(self, value: Any, at: At, path: str, found: Changes, *, quiet: bool = False) -> tuple[bool, Any]:
+        done, structure = self._walk.attempt(value, at)
+        if not done and not quiet:
+            found.lost.append(f"{spoken(path)}: {structure}"[:400])
+        return done, structure
+
+    def _whole(self, node: Node, kind: kinds.Whole, at: At, path: str, found: Changes) -> dict[str, Any]:
+        if _size(node.value) > LARGEST:
+            found.lost.append(f"{spoken(path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept")
+            return {}
+        done, structure = self._walk.whole(kind.read(node.value), (at, "whole"))
+        if not done:
+            found.lost.append(f"{spoken(path)}: {structure}"[:400])
+        return {"whole": structure} if done else {}
+
+    def _spliced(self, before: list[Any], now: list[Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+        shorter = min(len(before), len(now))
+        head = next((i for i in range(shorter) if before[i] is not now[i]), shorter)
+        rest = shorter - head
+        tail = next((i for i in range(rest) if before[-1 - i] is not now[-1 - i]), rest)
+        middle = now[head : len(now) - tail]
+        done, structure = self._attempt(middle, (at, "put"), path, found)
+        return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
+
+    def _keys(self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        kept = [key for key in before if key in now]
+        added = [key for key in now if key not in before]
+        if [*kept, *added] == list(now):
+            new = {k: v for k, v in now.items() if k not in before or not kinds.is_same_value(before[k], v)}
+            gone = [key for key in before if key not in now]
+        else:
+            new, gone, told["anew"] = now, [], True
+        pairs: list[Any] = []
+        for key, value in new.items():
+            done, pair = self._attempt([key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", found)
+            if done:
+                pairs.append(pair)
+        told |= {"set": pairs} if pairs or told else {}
+        if gone:
+            done, structure = self._attempt(gone, (at, "delete"), path, found)
+            told |= {"delete": structure} if done else {}
+        return told
+
+    def _members(self, before: set[Any], now: set[Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        for name, members in (("add", now - before), ("discard", before - now)):
+            if members:
+                done, structure = self._attempt(sorted(members, key=_order), (at, name), path, found)
+                told |= {name: structure} if done else {}
+        return told
+
+    def _attributes(self, node: Node, now: Any, at: At, path: str, found: Changes) -> dict[str, Any]:
+        before: dict[str, Any] = node.look
+        told: dict[str, Any] = {}
+        set_: dict[str, Any] = {}
+        for name, value in now.items():
+            if name in before and kinds.is_same_value(before[name], value):
+                continue
+            own = name.startswith("_") and kinds.is_librarys(type(node.value))  # what a library keeps for itself
+            part = f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
+            done, structure = self._attempt(value, ((at, "attributes"), name), part, found, quiet=own)
+            if done:
+                set_[name] = structure
+        if set_:
+            told["attributes"] = set_
+        if gone := [name for name in before if name not in now]:
+            told["delete"] = gone
+        return told
+
+
+def _order(value: Any) -> tuple[str, str]:
+    return type(value).__name__, repr(value)
+
+
+_LOCK = threading.RLock()
+
+
+class Bodies:
+    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other says again."""
+
+    def __init__(self) -> None:
+        self._running: list[Snapshot] = []
+
+    def begin(self, scope: Scope) -> Snapshot:
+        with _LOCK:
+            snapshot = Snapshot(scope)
+            self._running.append(snapshot)
+            return snapshot
+
+    def end(self, snapshot: Snapshot) -> Changes:
+        with _LOCK:
+            if snapshot in self._running:
+                self._running.remove(snapshot)
+            return snapshot.changes(self._running)
+
+    def drop(self, snapshot: Snapshot) -> None:
+        with _LOCK:
+            if snapshot in self._running:
+                self._running.remove(snapshot)

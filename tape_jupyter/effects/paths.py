@@ -1,0 +1,122 @@
+"""Text room: paths: how an object is reached from a root of a scope. Written, read and followed; nothing is run.
+
+variable todo                   the variable `todo` of the function's own module
+variable ledger["milk"].price   an attribute of what a dict holds under a key
+argument["cart"].items[0]       an argument; `argument["self"]` is a method's own object
+variable table{2}               the third value of a dict whose keys are neither text nor numbers
+closure count                   a variable of the function around it
+variable add.__closure__ count  the same, of another function
+variable user()                 what a context variable holds
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter.effects.scope import Cells, Scope, Variables
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.freezing.classes import state_of
+
+Step = tuple[str, Any]
+"""("name", n) of a namespace, ("attribute", n), ("item", key), ("nth", number), ("context", None), ("member", None)."""
+
+_ROOT = re.compile(r"module [\w.]+|\w+")
+_NAME = re.compile(r" (\w+)|\.(\w+)|\{(\d+)\}|(\(\))")
+_LINKS = frozenset(
+    ["__self__", "__func__", "func", "args", "keywords", "__wrapped__", "__defaults__", "__kwdefaults__"]
+)
+_JSON = json.JSONDecoder()
+
+
+def shown(step: Step) -> str:
+    """As it is written. Raises LookupError for a member of a set: it has no place."""
+    sort, key = step
+    if sort == "item":
+        return f"[{json.dumps(key)}]"
+    if sort == "member":
+        raise LookupError("what a set holds has no place that could be named")
+    return {"name": f" {key}", "attribute": f".{key}", "nth": f"{{{key}}}", "context": "()"}[sort]
+
+
+def spoken(path: str) -> str:
+    """A path as a person would say it: `todo`, `self.items`."""
+    argument = re.match(r'argument\["(\w+)"\]', path)
+    if argument:
+        return argument[1] + path[argument.end() :]
+    return re.sub(r"^(variable|closure) ", "", path)
+
+
+def read(path: str) -> tuple[str, list[Step]]:
+    """The root's name, and the steps from there. Raises CassetteError for what is no path."""
+    root = _ROOT.match(path)
+    if root is None:
+        raise CassetteError(f"{path[:80]!r} is not the path of an object")
+    steps: list[Step] = []
+    at = root.end()
+    while at < len(path):
+        step, at = _step(path, at)
+        steps.append(step)
+    return root[0], steps
+
+
+def _step(path: str, at: int) -> tuple[Step, int]:
+    if path[at] == "[":
+        try:
+            key, end = _JSON.raw_decode(path, at + 1)
+        except ValueError:
+            end = len(path)
+        if path[end : end + 1] == "]" and type(key) in (str, int):
+            return ("item", key), end + 1
+    elif found := _NAME.match(path, at):
+        name, attribute, number, context = found.groups()
+        step = ("name", name) if name else ("attribute", attribute) if attribute else ("nth", int(number or 0))
+        return (("context", None) if context else step), found.end()
+    raise CassetteError(f"{path[:80]!r} is not the path of an object")
+
+
+def follow(path: str, scope: Scope) -> Any:
+    """The object that a path leads to now. Raises LookupError where there is none."""
+    root, steps = read(path)
+    value = scope.root(root)
+    for step in steps:
+        value = _inside(value, step)
+    return value
+
+
+def _inside(value: Any, step: Step) -> Any:
+    sort, key = step
+    if sort == "name" and isinstance(value, (Variables, Cells)):
+        return value.get(key)
+    if sort == "attribute":
+        return _attribute(value, key)
+    if sort == "item":
+        if isinstance(value, Mapping):
+            return dict.__getitem__(value, key) if isinstance(value, dict) else value[key]
+        if isinstance(key, int) and isinstance(value, (list, tuple)) and 0 <= key < len(value):
+            return value[key]
+        return list(value)[key]
+    if sort == "nth":
+        return list(value.values())[key]
+    if sort == "context":
+        return value.get()
+    raise LookupError(key)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute that the object itself holds, past any code of its class."""
+    if name == "__class__":
+        return type(value)
+    if name == "__closure__":
+        return Cells(value)
+    if name == "__dict__":
+        return object.__getattribute__(value, "__dict__")
+    if name in _LINKS:
+        return getattr(value, name)
+    if name.startswith("__"):
+        raise LookupError(name)
+    if isinstance(value, type) or type(value).__name__ in ("module", "function"):
+        return vars(value)[name]
+    return state_of(value)[name]

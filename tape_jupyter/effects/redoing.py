@@ -1,0 +1,161 @@
+"""Text room: what a recorded body changed, done again in replay: the same objects, changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tape_jupyter.effects import kinds
+from tape_jupyter.effects.kinds import kind_of
+from tape_jupyter.effects.paths import follow, spoken
+from tape_jupyter.effects.scope import NAMES, Cells, Environment, Folder, Scope, Variables
+from tape_jupyter.effects.writing import Given, Reading
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.freezing.classes import dict_of, fill, slots_of
+from tape_jupyter.freezing.walk import At, need
+
+
+class Redo:
+    """The changes of one call, and the objects that they lead to: sought before anything changes."""
+
+    def __init__(self, changes: Sequence[Mapping[str, Any]], scope: Scope) -> None:
+        self._changes, self._scope = changes, scope
+        self._found: dict[str, Any] = {}
+        self._walk = Reading(self._standing)
+        self.problems: list[str] = []
+        """What could not be done, in words."""
+        self._seek(list(changes))
+
+    def _seek(self, structure: Any) -> None:
+        """Follow every path in it."""
+        if type(structure) is list:
+            for each in structure:
+                self._seek(each)
+        elif type(structure) is dict:
+            path = structure.get("at")
+            if type(path) is str and ("<type>" not in structure or structure["<type>"] == "standing"):
+                found = self._late(path)
+                if found is not None:
+                    self._found[path] = found
+            for each in structure.values():
+                self._seek(each)
+
+    def _standing(self, path: str) -> Any:
+        if path not in self._found:
+            raise CassetteError(f"there is no {spoken(path)} here")
+        return self._found[path]
+
+    def place(self, place: str) -> Any:
+        """What stands at a path, or was put where `$...` says; None where nothing does."""
+        return self._walk.places().get(place) if place.startswith("$") else self._found.get(place) or self._late(place)
+
+    def _late(self, path: str) -> Any:
+        try:
+            return follow(path, self._scope)
+        except (LookupError, AttributeError, TypeError, ValueError, CassetteError):
+            return None
+
+    def run(self) -> None:
+        """Change the objects."""
+        for number, change in enumerate(self._changes):
+            path = str(change.get("at"))
+            try:
+                self._change(self._standing(path), change, (None, number))
+            except Exception as why:
+                self.problems.append(f"{spoken(path)}: {why}"[:300])
+
+    def _change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+        if "whole" in change:
+            self._whole(live, self._walk.thaw(change["whole"], (at, "whole")))
+        elif "splice" in change:
+            self._splice(live, change, at)
+        elif "attributes" in change or isinstance(live, NAMES) or not isinstance(live, (dict, set)):
+            self._attributes(live, change, at)
+        elif isinstance(live, dict):
+            self._keys(live, change, at)
+        else:
+            set.update(live, self._walk.thaw(change.get("add", []), (at, "add")))
+            set.difference_update(live, self._walk.thaw(change.get("discard", []), (at, "discard")))
+
+    def _whole(self, live: Any, wanted: Any) -> None:
+        own: Hashable = type(live)
+        kind = kind_of(own)
+        if not isinstance(kind, kinds.Whole):
+            raise CassetteError(f"a {type(live).__name__} stands here now")
+        kind.put(live, wanted)
+
+    def _splice(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+        """Items put between the first `head` and the last `tail` ones; the same items again change nothing."""
+        head, tail = need(change["splice"], list, at)
+        length = need(change["of"], int, at)
+        items = self._walk.thaw(change["put"], (at, "put"))
+        now = kinds.SEQUENCE.look(live)
+        if len(now) != length and len(now) == head + len(items) + tail and now[head : head + len(items)] == items:
+            return  # somebody did it already
+        if len(now) != length and head == length and not tail:
+            head = len(now)  # items were added at the end, and other code added some meanwhile
+        elif len(now) != length:
+            raise CassetteError(f"it has {len(now)} items here, and had {length} when recorded: it is left as it is")
+        made = [*now[:head], *items, *now[len(now) - tail :]]
+        base = kinds.base_of(type(live))
+        base.clear(live)
+        base.extend(live, made)
+
+    def _keys(self, live: dict[Any, Any], change: Mapping[str, Any], at: At) -> None:
+        items = dict(self._walk.items(change.get("set", []), (at, "set")))
+        base = kinds.base_of(type(live))
+        if change.get("anew"):
+            base.clear(live)
+        for key in self._walk.thaw(change.get("delete", []), (at, "delete")):
+            base.pop(live, key, None)
+        for key, value in items.items():
+            base.__setitem__(live, key, value)
+
+    def _attributes(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+        values = self._walk.mapping(change.get("attributes", {}), (at, "attributes"))
+        gone = [need(name, str, at) for name in change.get("delete", [])]
+        setter, remover = _doors(live, at)
+        for name, value in values.items():
+            setter(name, value)
+        for name in gone:
+            remover(name)
+
+
+def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
+    """How an attribute of this object is set, and how it is taken away."""
+    if isinstance(live, (Variables, Cells, Folder, Environment)):
+        return live.set, live.delete
+    if hasattr(live, "get") and type(live).__name__ == "ContextVar":
+        return (lambda _name, value: live.set(value)), _nothing
+    if isinstance(live, type):
+        return (lambda name, value: type.__setattr__(live, _own(name), value)), lambda name: type.__delattr__(
+            live, name
+        )
+    if isinstance(live, (ModuleType, FunctionType)):
+        return vars(live).__setitem__, lambda name: vars(live).pop(name, None)
+    return (lambda name, value: fill(live, {name: value}, at)), lambda name: _remove(live, name)
+
+
+def _own(name: str) -> str:
+    if name.startswith("__"):
+        raise CassetteError(f"{name!r} is not an attribute that a value can have")
+    return name
+
+
+def _remove(live: Any, name: str) -> None:
+    slots = slots_of(type(live))
+    if name in slots:
+        slots[name].__delete__(live)
+    else:
+        dict_of(live).pop(name, None)
+
+
+def _nothing(_name: str) -> None:
+    """A context variable keeps a value."""
+
+
+def given(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:
+    """A recorded result, its parts that are the program's own objects as those."""
+    standing = redo.place if redo is not None else (lambda _place: None)
+    return Given(same, standing).thaw(structure, None)

@@ -1,0 +1,240 @@
+"""Text room: what the body of a function can reach: its arguments, the variables its code names, what the process has.
+
+A body may call other functions of the user's: the variables that those name are within its reach as well. Which they
+are is read from the code, so that a large namespace costs nothing where a body does not use it.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.libraries import is_library_path
+
+WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})
+"""Builtins through which code may reach any variable."""
+
+_NOT_THE_USERS = re.compile(r"_.*|In|Out|exit|quit|get_ipython|open")
+"""Names that IPython keeps in a notebook's namespace."""
+
+_KEPT_OUT = re.compile(
+    r"^(PATH|LD_|DYLD_|PYTHON|SSL_|REQUESTS_|CURL_|TAPE_)|PROXY|_URL|KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE
+)
+"""A recording may come from anybody."""
+
+_GLOBAL_CODES = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME"})
+
+
+_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_ATTR"})
+
+_WRITERS = frozenset(
+    [
+        "fill",
+        "sort",
+        "put",
+        "itemset",
+        "resize",
+        "partition",
+        "setfield",
+        "setflags",
+        "byteswap",
+        "copyto",
+        "place",
+        "putmask",
+        "fill_diagonal",
+        "shuffle",
+        "insert",
+        "pop",
+        "update",
+        "drop",
+        "rename",
+        "set_index",
+        "reset_index",
+        "fillna",
+        "replace",
+        "clip",
+        "sort_values",
+        "sort_index",
+        "query",
+        "eval",
+        "where",
+        "mask",
+        "inplace",
+        "out",
+        "isetitem",
+        "set_flags",
+        "setattr",
+        "exec",
+        "__setitem__",
+        "__setattr__",
+    ]
+)
+"""Methods and words with which code writes into an array or a table that it holds."""
+
+
+class CodeNames(NamedTuple):
+    """What a code object names: global variables; and whether it could write into an array or a table."""
+
+    variables: frozenset[str]
+    writes: bool
+
+
+@lru_cache(maxsize=4096)
+def code_names(code: CodeType) -> CodeNames:
+    """Of the code and of the functions defined inside it."""
+    variables: set[str] = set()
+    writes = not _WRITERS.isdisjoint(code.co_names)
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _GLOBAL_CODES:
+            variables.add(instruction.argval)
+        writes = writes or instruction.opname in _STORES or _is_in_place(instruction)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = code_names(constant)
+            variables |= inner.variables
+            writes = writes or inner.writes
+        elif isinstance(constant, tuple):
+            writes = writes or not _WRITERS.isdisjoint(each for each in constant if isinstance(each, str))
+    return CodeNames(frozenset(variables), writes)
+
+
+def _is_in_place(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
+
+
+class Variables:
+    """Some of the names of a namespace. Compared and restored name by name; the others are out of reach."""
+
+    def __init__(self, namespace: MutableMapping[str, Any]) -> None:
+        self.namespace = namespace
+        self.names: set[str] = set()
+
+    def look(self) -> dict[str, Any]:
+        """The values that are there now."""
+        namespace = self.namespace
+        return {name: namespace[name] for name in sorted(self.names) if name in namespace}
+
+    def get(self, name: str) -> Any:
+        return self.namespace[name]
+
+    def set(self, name: str, value: Any) -> None:
+        self.namespace[name] = value
+
+    def delete(self, name: str) -> None:
+        self.namespace.pop(name, None)
+
+
+class Cells:
+    """The variables that a function shares with the function around it."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.cells: dict[str, CellType] = dict(
+            zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        )
+
+    def look(self) -> dict[str, Any]:
+        found = {}
+        for name, cell in self.cells.items():
+            try:
+                found[name] = cell.cell_contents
+            except ValueError:
+                continue  # a cell that holds nothing yet
+        return found
+
+    def get(self, name: str) -> Any:
+        return self.look()[name]
+
+    def set(self, name: str, value: Any) -> None:
+        self.cells[name].cell_contents = value
+
+    def delete(self, name: str) -> None:
+        del self.cells[name].cell_contents
+
+
+class Folder:
+    """The working directory."""
+
+    def look(self) -> dict[str, Any]:
+        return {"folder": os.getcwd()}
+
+    def set(self, _name: str, value: Any) -> None:
+        os.chdir(value)
+
+    def delete(self, name: str) -> None:
+        """There is always one."""
+
+
+class Environment:
+    """The environment variables; those that lead programs elsewhere or hold keys are nobody's effect."""
+
+    def look(self) -> dict[str, Any]:
+        return {name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)}
+
+    def set(self, name: str, value: Any) -> None:
+        """Raises CassetteError for a name that no recording may set."""
+        if _KEPT_OUT.search(name) or not isinstance(value, str):
+            raise CassetteError(f"the environment variable {name} is not set by a recording")
+        os.environ[name] = value
+
+    def delete(self, name: str) -> None:
+        os.environ.pop(name, None)
+
+
+Names = Variables | Cells | Folder | Environment
+NAMES: tuple[type, ...] = (Variables, Cells, Folder, Environment)
+
+
+@dataclass(slots=True)
+class Scope:
+    """What the body of a call can reach. `arguments` are all it was given, by name, its own object among them.
+
+    Roots have a name, which begins each path: `variable` (the function's own module), `module NAME`, `argument`,
+    `closure`, `environment`, `folder`.
+    """
+
+    function: FunctionType | None
+    arguments: Mapping[str, Any]
+    modules: dict[str, Variables] = field(default_factory=dict)
+
+    def roots(self) -> Iterator[tuple[str, Any]]:
+        yield "argument", dict(self.arguments)
+        if self.function is not None:
+            yield "closure", Cells(self.function)
+        yield "environment", Environment()
+        yield "folder", Folder()
+
+    def root(self, name: str) -> Any:
+        """The root of that name, in replay. Raises LookupError where there is none."""
+        if name == "variable" and self.function is not None:
+            return Variables(self.function.__globals__)
+        if name.startswith("module "):
+            return Variables(vars(_users_module(name.removeprefix("module "))))
+        return dict(self.roots())[name]
+
+    def variables_of(self, function: FunctionType) -> tuple[str, Variables, set[str]]:
+        """The namespace that a function's code looks its variables up in: its root's name, and those it names newly."""
+        own = self.function is not None and function.__globals__ is self.function.__globals__
+        root = "variable" if own else f"module {function.__globals__.get('__name__', '')}"
+        found = self.modules.setdefault(root, Variables(function.__globals__))
+        names = code_names(function.__code__).variables
+        if names & WHOLE_NAMESPACE:
+            names |= {name for name in function.__globals__ if not _NOT_THE_USERS.fullmatch(name)}
+        new = set(names) - found.names
+        found.names |= new
+        return root, found, new
+
+
+def _users_module(name: str) -> ModuleType:
+    """A module that the user wrote. Raises LookupError for any other."""
+    module = sys.modules[name]
+    if name != "__main__" and is_library_path(getattr(module, "__file__", None) or ""):
+        raise LookupError(f"{name} is a library's module")
+    return module

@@ -1,0 +1,208 @@
+"""Notebook room: what the body of a tool did besides returning: observed while it runs live, done again in replay.
+
+The record of it is the call's `did` (calls.Value), with those of these keys that say something:
+
+    shown      what it showed, in order (taps/shown.py)
+    memory     what it changed in the program's memory (effects/memory.py)
+    same       parts of its result that are objects of the program's, by their places
+    files      what it wrote in the notebook's folder (notebook/tool_files.py)
+    lost       in words, what of all this could not be written
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter import freezing
+from tape_jupyter.calls import FunctionCall, Value
+from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
+from tape_jupyter.effects.redoing import Redo, given
+from tape_jupyter.effects.writing import Result
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.freezing.standins import Argument
+from tape_jupyter.notebook.taped import Cell
+from tape_jupyter.notebook.tool_files import ToolFiles, put_back
+from tape_jupyter.origin import BODY
+
+KINDS = ("output", "memory", "files")
+"""What `--no-effects` leaves out."""
+
+
+class Observed:
+    """The body of one call, while it runs. What it does is also done by the bodies around it."""
+
+    def __init__(self, cell: Cell, call: FunctionCall) -> None:
+        self._cell, self._call = cell, call
+        self._left_out = frozenset(cell.ask.options.get("no_effects", ())) if call.scope is not None else set(KINDS)
+        self._running: Bodies = cell.bodies
+        self._around = BODY.get()
+        self._snapshot: Snapshot | None = None
+        self._files: ToolFiles | None = None
+        self._events: list[dict[str, Any]] = []
+        self._changes = Changes()
+        self.begin()
+
+    def begin(self) -> None:
+        """The body is about to run, or to run on."""
+        self._events, self._changes = [], Changes()
+        if "memory" not in self._left_out:
+            self._snapshot = self._running.begin(self._call.scope)
+        if "files" not in self._left_out:
+            self._files = ToolFiles(self._cell.folder, self._runs_here)
+            self._files.begin()
+
+    def _runs_here(self) -> bool:
+        """Whether the code that runs here and now is this body, or one that it called."""
+        capture = BODY.get()
+        while capture is not None and capture.observed is not self:
+            capture = capture.observed._around  # noqa: SLF001 - its own kind
+        return capture is not None
+
+    def shown(self, event: dict[str, Any]) -> None:
+        """The body showed something."""
+        if self._around is not None:
+            self._around.shown(event)
+        if "output" in self._left_out:
+            return
+        for name in ("out", "err"):  # text that follows text is one text
+            if name in event and self._events and name in self._events[-1]:
+                self._events[-1][name] += event[name]
+                return
+        self._events.append(dict(event))
+
+    def end(self) -> dict[str, Any]:
+        """What the body did since it began; {} where that is nothing. What could not be written is said."""
+        lost = [event.pop("lost") for event in self._events if "lost" in event]
+        did: dict[str, Any] = {}
+        if self._snapshot is not None:
+            self._changes, self._snapshot = self._running.end(self._snapshot), None
+            lost += self._changes.lost
+            did["memory"] = self._changes.written
+        if self._files is not None:
+            did["files"], unkept = self._files.end()
+            self._files = None
+            lost += unkept
+        did["shown"] = [event for event in self._events if event]
+        did["lost"] = list(dict.fromkeys(lost))
+        self._events = []
+        for each in did["lost"]:
+            self._cell.warn(f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again", cold=True)
+        return {name: told for name, told in did.items() if told}
+
+    def written(self, value: Any, did: dict[str, Any]) -> Any:
+        """The result as structure; `did` notes which parts of it are objects of the program's. Raises CannotFreeze."""
+        if isinstance(value, (Argument, freezing.Awaited)):
+            return freezing.freeze(value)
+        walk = Result(self._changes.place_of)
+        structure = walk.written(value)
+        if walk.same:
+            did["same"] = walk.same
+        return structure
+
+
+class Effects:
+    """What a recorded body did, for replay (calls.Effects)."""
+
+    def __init__(self, cell: Cell, call: FunctionCall, name: str, value: Value) -> None:
+        self._cell, self._call, self._name, self._value = cell, call, name, value
+        self._did = value.did
+        self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
+        self._redo: Redo | None = None
+
+    def happen(self, step: int | None = None) -> None:
+        """Do it again. What cannot be done is said."""
+        did = self._did if step is None else self._of_step(step)
+        if not did:
+            return
+        if "output" not in self._left_out:
+            for event in did.get("shown", ()):
+                self._show(event)
+        if "memory" not in self._left_out and "memory" in did and self._call.scope is not None:
+            self._redo = Redo(did["memory"], self._call.scope)
+            self._redo.run()
+            for problem in self._redo.problems:
+                self._say(f"what it changed in {problem}")
+        if "files" not in self._left_out and "files" in did:
+            for problem in put_back(did["files"], self._cell.folder, self._cell.cassette):
+                self._say(problem)
+        for each in did.get("lost", ()):
+            self._say(str(each))
+
+    def _of_step(self, step: int) -> Mapping[str, Any]:
+        return next((did for number, did in self._value.value.get("did", ()) if number == step), {})
+
+    def result(self, structure: Any) -> Any:
+        """A frozen result; parts that are the program's own objects are those objects."""
+        return given(structure, self._did.get("same", {}), self._redo)
+
+    def _say(self, what: str) -> None:
+        told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
+        self._cell.unheld.append(told)
+        self._cell.warn(told)
+
+    def _show(self, event: Mapping[str, Any]) -> None:
+        try:
+            _show(event)
+        except Exception as why:
+            self._say(f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})")
+
+
+def _show(event: Mapping[str, Any]) -> None:
+    if "out" in event:
+        sys.stdout.write(event["out"])
+    elif "err" in event:
+        sys.stderr.write(event["err"])
+    elif "display" in event:
+        _display(event)
+    elif "clear" in event:
+        _clear(bool(event["clear"]))
+    elif "log" in event:
+        _log(event["log"])
+    elif "warning" in event:
+        _warn(event)
+    elif "stream" in event:
+        sys.modules["langgraph.config"].get_stream_writer()(freezing.thaw(event["stream"]))
+    elif "event" in event:
+        dispatch = sys.modules["langchain_core.callbacks.manager"].dispatch_custom_event
+        dispatch(event["event"], freezing.thaw(event["data"]))
+
+
+def _display(event: Mapping[str, Any]) -> None:
+    publisher = _publisher()
+    if publisher is None:
+        sys.stdout.write(f"{event['display'].get('text/plain', '')}\n")
+        return
+    more = {name: event[name] for name in ("transient", "update") if name in event}
+    publisher.publish(dict(event["display"]), dict(event.get("metadata", {})), **more)
+
+
+def _clear(wait: bool) -> None:
+    if (publisher := _publisher()) is not None:
+        publisher.clear_output(wait)
+
+
+def _publisher() -> Any:
+    interactive = sys.modules.get("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell._instance if interactive is not None else None  # noqa: SLF001 - makes none
+    return shell.display_pub if shell is not None else None
+
+
+def _log(told: Mapping[str, Any]) -> None:
+    fields = {name: value for name, value in told.items() if name != "extra"}
+    for name, value in told.get("extra", {}).items():
+        with contextlib.suppress(CassetteError):
+            fields.setdefault(name, freezing.thaw(value))
+    record = logging.makeLogRecord(fields)
+    logging.getLogger(str(told["name"])).callHandlers(record)
+
+
+def _warn(event: Mapping[str, Any]) -> None:
+    warning = freezing.thaw_error(event["warning"])
+    if isinstance(warning, Warning):
+        told = warnings.WarningMessage(warning, type(warning), str(event["file"]), int(event["line"]))
+        warnings._showwarnmsg(told)  # type: ignore[attr-defined]  # noqa: SLF001 - as C's own warn() does

@@ -1,0 +1,133 @@
+"""Notebook room: files that the body of a tool made, changed or removed: seen while it runs, put back in replay.
+
+Only files in the notebook's folder are put back, and never over what a person made of one since: a file that is not
+as the recording left it at any moment is left as it is. Files elsewhere are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.calls import Value
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.drafts import replacing
+from tape_jupyter.errors import CassetteError, TapeError
+from tape_jupyter.flow.files import FileWatch
+from tape_jupyter.flow.folders import DIRECTORY
+from tape_jupyter.freezing.scalars import freeze_bytes, thaw_bytes
+
+ABSENT, FOLDER = "absent", "folder"
+
+
+class ToolFiles:
+    """What one body does to files. `folder` is the notebook's; None where it is not known: nothing can be put back."""
+
+    def __init__(self, folder: Path | None, mine: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._watch = FileWatch(mine)
+
+    def begin(self) -> None:
+        self._watch.begin()
+
+    def end(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The changed files as structure; and in words, what is not kept."""
+        kept, lost = [], []
+        for path, change in self._watch.end().changes().items():
+            name = self._name(path)
+            if name is None:
+                if change.after is not None:
+                    lost.append(f"it wrote {path}, which is not in the notebook's folder")
+            elif not change.known:
+                lost.append(f"it wrote {name}, which is too large to be kept")
+            else:
+                kept.append({"file": name, "was": digest(change.before), **_written(change.after)})
+        return kept, lost
+
+    def _name(self, path: str) -> str | None:
+        """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
+        if self._folder is None:
+            return None
+        try:
+            return Path(os.path.realpath(path)).relative_to(os.path.realpath(self._folder)).as_posix()
+        except ValueError:
+            return None
+
+
+def digest(content: bytes | None) -> str:
+    if content is None:
+        return ABSENT
+    return FOLDER if content is DIRECTORY else hashlib.sha256(content).hexdigest()
+
+
+def _written(content: bytes | None) -> dict[str, Any]:
+    if content is None:
+        return {"now": ABSENT}
+    return {"now": FOLDER} if content is DIRECTORY else {"now": digest(content), "content": freeze_bytes(content)}
+
+
+def put_back(files: Sequence[Mapping[str, Any]], folder: Path | None, cassette: Cassette | None) -> Iterator[str]:
+    """Make files as the recorded body did. Gives what was not done, in words."""
+    for each in files:
+        name = str(each.get("file"))
+        try:
+            problem = _put_back(each, name, folder, cassette)
+        except (OSError, TapeError, KeyError, TypeError) as why:
+            problem = str(why)
+        if problem:
+            yield f"the file {name}: {problem}"
+
+
+def _put_back(each: Mapping[str, Any], name: str, folder: Path | None, cassette: Cassette | None) -> str:
+    if folder is None:
+        return "the notebook's folder is not known here"
+    path = _inside(folder, name)
+    now = _digest_of(path)
+    if now == each["now"]:
+        return ""
+    if now not in (each["was"], ABSENT) and now not in _states(cassette, name):
+        return "it was changed since it was recorded, and is left as it is"
+    if each["now"] == ABSENT:
+        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+    elif each["now"] == FOLDER:
+        path.mkdir(parents=True, exist_ok=True)
+    else:
+        content = thaw_bytes(each["content"], None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            draft.write_bytes(content)
+    return ""
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """The file of that name. Raises CassetteError where that leads out of the folder."""
+    root = Path(os.path.realpath(folder))
+    path = root / name
+    if not name or name.startswith(("/", "~")) or not Path(os.path.realpath(path)).is_relative_to(root) or path == root:
+        raise CassetteError(f"{name[:80]!r} is not a file of the notebook's folder")
+    if ".tapes" in name or path.suffix == ".ipynb":
+        raise CassetteError("a recording writes neither notebooks nor cassettes")
+    return path
+
+
+def _digest_of(path: Path) -> str:
+    if path.is_dir():
+        return FOLDER
+    return digest(path.read_bytes()) if path.exists() else ABSENT
+
+
+def _states(cassette: Cassette | None, name: str) -> set[str]:
+    """What the recordings of this cassette made of that file, at any time."""
+    states: set[str] = set()
+    for entries in cassette.tools.values() if cassette is not None else ():
+        for entry in entries:
+            reply = entry.reply()
+            for each in reply.did.get("files", ()) if isinstance(reply, Value) else ():
+                if each.get("file") == name:
+                    states |= {str(each.get("was")), str(each.get("now"))}
+                    if "content" in each:  # a secret in it was masked
+                        states.add(digest(thaw_bytes(each["content"], None)))
+    return states
