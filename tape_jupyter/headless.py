@@ -226,6 +226,8 @@ def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode:
     if mode == "record":
         said = (f"{name}: {value}",) if name else ()
         return CellRun(number, "failed" if name else "ok", title, seconds, said, tape)
+    if unheld := outputs.unheld_of(new):
+        return CellRun(number, "differs", title, seconds, unheld, tape)
     if outputs.same(saved, new):
         return CellRun(number, "same", title, seconds, (), tape)
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]

@@ -38,6 +38,12 @@ def summary_of(outputs: Iterable[Output]) -> str:
     )
 
 
+def unheld_of(outputs: Iterable[Output]) -> tuple[str, ...]:
+    """What recorded tools of a replayed cell did that was not done again, as its summary says."""
+    marks = (output.get("metadata", {}).get("tape", {}) for output in outputs if is_summary(output))
+    return tuple(str(each) for mark in marks for each in mark.get("unheld", ()))
+
+
 def failure_of(outputs: Iterable[Output]) -> tuple[str, str]:
     """Name and value of the exception a cell ended with; ("", "") where it did not."""
     errors = [(str(o.get("ename", "")), str(o.get("evalue", ""))) for o in outputs if o.get("output_type") == "error"]

@@ -12,8 +12,9 @@ import hashlib
 import queue
 import random
 import sys
+import weakref
 from collections import OrderedDict, UserDict, UserList, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import is_dataclass
 from enum import Enum
@@ -49,15 +50,15 @@ def is_same_value(one: Any, other: Any) -> bool:
     if one is other:
         return True
     kind = type(one)
-    return kind is type(other) and kind in SCALARS and (one == other or (one != one and other != other))
+    return kind is type(other) and kind in SCALARS and (one == other or repr(one) == repr(other) == "nan")
 
 
-def _same_items(before: list[Any], now: list[Any]) -> bool:
+def _same_items(before: Collection[Any], now: Collection[Any]) -> bool:
     return len(before) == len(now) and (all(map(is_, before, now)) or all(map(is_same_value, before, now)))
 
 
 def _same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
-    return _same_items(list(before), list(now)) and _same_items(list(before.values()), list(now.values()))
+    return _same_items(before, now) and _same_items(before.values(), now.values())
 
 
 class Sequence:
@@ -74,10 +75,14 @@ class Sequence:
                 yield ("item", index), item
 
 
-@functools.lru_cache(maxsize=1024)
+_CONTAINERS = frozenset({list, deque, OrderedDict, dict, set})
+
+
 def base_of(kind: type) -> Any:
     """The container of Python's own that a class is derived of: its methods are past any code of the user's."""
-    return next(base for base in kind.__mro__ if base in (list, deque, OrderedDict, dict, set))
+    if kind in _CONTAINERS:
+        return kind
+    return next(base for base in kind.__mro__ if base in _CONTAINERS)
 
 
 class Tuple(Sequence):
@@ -86,7 +91,7 @@ class Tuple(Sequence):
     def look(self, value: Any) -> list[Any]:
         return list(tuple.__iter__(value))
 
-    def same(self, before: Any, now: Any) -> bool:  # type: ignore[override]
+    def same(self, _before: Any, _now: Any) -> bool:
         return True
 
 
@@ -398,12 +403,32 @@ RESOURCES = frozenset(
 """Packages whose objects are clients, connections and machinery: what they keep for themselves is no state of the
 program's. Objects of the standard library count where they are containers (above)."""
 
+MACHINERY = (
+    "langchain_core.callbacks", "langchain_core.tracers", "langchain_core.runnables", "langchain_core.language_models",
+    "langgraph.pregel", "langgraph.graph", "langgraph.prebuilt", "langgraph.channels", "langgraph.managed",
+    "langgraph._internal", "workflows", "llama_index.core.workflow", "llama_index.core.callbacks",
+    "llama_index.core.agent", "llama_index.core.instrumentation", "llama_index_instrumentation",
+    "pydantic_ai.models", "pydantic_ai.providers", "pydantic_ai._", "pydantic_ai.agent", "pydantic_ai.toolsets",
+    "agents.models", "agents.tracing", "agents.run",
+)  # fmt: skip
+"""The same, of packages that also have objects which a program keeps its state in: stores, memories, contexts."""
+
 _DATA_BASES = frozenset({"BaseModel"})
 
 
-@functools.lru_cache(maxsize=8192)
 def kind_of(kind: type) -> Kind | None:
     """How objects of this very type are looked at; None: they keep no state that a program sees as its own."""
+    try:
+        return _KNOWN[kind]
+    except KeyError:
+        found = _KNOWN[kind] = _kind_of(kind)
+        return found
+
+
+_KNOWN: weakref.WeakKeyDictionary[type, Kind | None] = weakref.WeakKeyDictionary()
+
+
+def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of type
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
@@ -428,14 +453,32 @@ def kind_of(kind: type) -> Kind | None:
 def _keeps_state(kind: type, root: str) -> bool:
     if not is_library_class(kind):
         return True
+    if root in RESOURCES or kind.__module__.startswith(MACHINERY):
+        return False
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
-        return root not in ("typing", "dataclasses", "IPython", "ipykernel")
-    return root not in RESOURCES and root not in sys.stdlib_module_names and hasattr(kind, "__dict__")
+        return root not in ("typing", "dataclasses")
+    return root not in sys.stdlib_module_names and hasattr(kind, "__dict__")
 
 
-def has_attributes_too(kind: type) -> bool:
-    """A container class with attributes of its own."""
-    return kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and bool(kind.__dictoffset__)
+def also_inside(kind: type) -> tuple[str, ...]:
+    """What else an object of this type leads to: a container's own attributes, and the class that the user wrote."""
+    try:
+        return _ALSO[kind]
+    except KeyError:
+        found = _ALSO[kind] = _also_inside(kind)
+        return found
+
+
+_ALSO: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
+
+
+def _also_inside(kind: type) -> tuple[str, ...]:
+    found = []
+    if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and kind.__dictoffset__:
+        found.append("__dict__")
+    if is_users_class(kind):
+        found.append("__class__")
+    return tuple(found)
 
 
 def is_librarys(kind: type) -> bool:

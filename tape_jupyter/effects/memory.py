@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -70,101 +70,67 @@ class Snapshot:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._nodes: dict[int, Node] = {}
-        self._roots: list[Node] = []
-        self._writes = False
-        self.too_large = False
-        self._unseen: list[str] = []
+        self._waiting: list[tuple[Any, Node | None, Step]] = []
         self._functions: set[int] = set()
+        self._wholes: list[Node] = []
+        self._writes = False
+        self._unseen: list[str] = []
+        self.too_large = False
         for name, value in scope.roots():
-            self._root(name, value)
+            self._waiting.append((value, None, ("root", name)))
         if scope.function is not None:
             self._names_of(scope.function)
-        self._look_at_arrays()
+        self._visit()
+        for node in self._wholes:
+            self._first_look(node)
 
     # ------------------------------------------------------------ before
 
-    def _root(self, name: str, value: Any) -> None:
-        self._visit([(value, None, ("root", name))])
-
-    def _visit(self, waiting: list[tuple[Any, Node | None, Step]]) -> None:
-        nodes = self._nodes
+    def _visit(self) -> None:
+        """Look at what waits, and at all that is inside of it."""
+        nodes, waiting = self._nodes, self._waiting
         while waiting:
             value, above, step = waiting.pop()
             if id(value) in nodes:
                 continue
             if len(nodes) >= MOST:
                 self.too_large = True
+                waiting.clear()
                 return
-            node = self._node(value, above, step)
-            nodes[id(value)] = node
-            for inner_step, inner in reversed(list(self._inside(node))):
-                waiting.append((inner, node, inner_step))
+            kind = _kind(value)
+            node = nodes[id(value)] = Node(value, above, step, kind)
+            if kind is None:
+                waiting += [(inner, node, inner_step) for inner_step, inner in _linked(value)]
+            elif isinstance(kind, kinds.Whole):
+                self._wholes.append(node)  # looked at once it is known whether code may write to it
+            else:
+                self._open(node, kind)
 
-    def _node(self, value: Any, above: Node | None, step: Step) -> Node:
-        kind = self._kind(value)
-        if kind is None or isinstance(kind, kinds.Whole):
-            return Node(
-                value, above, step, kind
-            )  # arrays are looked at once it is known whether code may write to them
+    def _open(self, node: Node, kind: Kind) -> None:
         try:
-            return Node(value, above, step, kind, kind.look(value))
-        except Exception:  # the object's own code
-            return Node(value, above, step, None)
-
-    def _kind(self, value: Any) -> Kind | None:
-        if isinstance(value, ModuleType):
-            return kinds.MODULE if self._is_users_module(value) else None
-        if isinstance(value, type):
-            return kinds.CLASS if kinds.is_users_class(value) else None
-        if isinstance(value, FunctionType):
-            return kinds.FUNCTION if kinds.is_users_function(value) else None
-        own: Hashable = type(value)
-        return kind_of(own)
-
-    def _is_users_module(self, module: ModuleType) -> bool:
-        file = getattr(module, "__file__", None)
-        return isinstance(file, str) and not is_library_path(file) and module.__name__ != "__main__"
-
-    def _inside(self, node: Node) -> Iterator[tuple[Step, Any]]:
-        value, kind = node.value, node.kind
-        if isinstance(value, MethodType):
-            yield ("attribute", "__self__"), value.__self__
-            yield ("attribute", "__func__"), value.__func__
-        elif isinstance(value, functools.partial):
-            yield ("attribute", "func"), value.func
-            yield ("attribute", "args"), value.args
-            yield ("attribute", "keywords"), value.keywords
-        elif hasattr(value, "__wrapped__") and callable(value) and not isinstance(value, type):
-            yield from self._wrapped(value)
-        if kind is None:
+            node.look = kind.look(node.value)
+        except Exception as error:  # the object's own code
+            node.kind = None
+            self._unseen.append(_unseen(node, error))
             return
-        names = isinstance(value, NAMES)
-        for step, inner in kind.inside(node.look):
-            yield (("name", step[1]) if names else step), inner
-        if kinds.has_attributes_too(type(value)):
-            yield ("attribute", "__dict__"), vars(value)
+        self._waiting += [(inner, node, step) for step, inner in self._inside(node, kind)]
+
+    def _inside(self, node: Node, kind: Kind) -> list[tuple[Step, Any]]:
+        value, inside = node.value, list(kind.inside(node.look))
+        if kind is kinds.NAMES_KIND:
+            return [(("name", name), inner) for (_, name), inner in inside]
         if kind is kinds.FUNCTION:
-            yield from self._of_function(value)
+            inside += _of_function(value)
+            self._names_of(value)
         elif kind is kinds.CLASS:
-            self._of_class(value)
-        elif kind is kinds.ATTRIBUTES and kinds.is_users_class(type(value)):
-            yield ("attribute", "__class__"), type(value)
+            inside.append((("attribute", "__mro__"), value.__mro__))
+            self._names_of_methods(value)
+        else:
+            inside += [(("attribute", name), getattr(value, name)) for name in kinds.also_inside(type(value))]
+        inside.reverse()  # the first waits last, and is looked at first
+        return inside
 
-    def _wrapped(self, value: Any) -> Iterator[tuple[Step, Any]]:
-        inner = value.__wrapped__
-        if isinstance(inner, FunctionType):
-            yield ("attribute", "__wrapped__"), inner
-
-    def _of_function(self, function: FunctionType) -> Iterator[tuple[Step, Any]]:
-        if function.__closure__:
-            yield ("attribute", "__closure__"), Cells(function)
-        if function.__defaults__:
-            yield ("attribute", "__defaults__"), function.__defaults__
-        if function.__kwdefaults__:
-            yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
-        self._names_of(function)
-
-    def _of_class(self, cls: type) -> None:
+    def _names_of_methods(self, cls: type) -> None:
         """What methods of the class may name is within reach."""
         for member in list(vars(cls).values()):
             function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
@@ -174,27 +140,27 @@ class Snapshot:
     def _names_of(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
         original = _own_code(function)
-        if id(original) in self._functions:
+        if id(original.__code__) in self._functions:
             return
-        self._functions.add(id(original))
+        self._functions.add(id(original.__code__))
         self._writes = self._writes or code_names(original.__code__).writes
         root, variables, new = self._scope.variables_of(original)
         node = self._nodes.get(id(variables))
         if node is None:
-            self._root(root, variables)
+            self._waiting.append((variables, None, ("root", root)))
             return
         before, node.look = node.look, variables.look()
-        added = {name: node.look[name] for name in sorted(new) if name in node.look and name not in before}
-        self._visit([(value, node, ("name", name)) for name, value in added.items() if type(value) not in SCALARS])
+        added = [name for name in sorted(new, reverse=True) if name in node.look and name not in before]
+        self._waiting += [
+            (node.look[name], node, ("name", name)) for name in added if type(node.look[name]) not in SCALARS
+        ]
 
-    def _look_at_arrays(self) -> None:
-        for node in self._nodes.values():
-            if isinstance(node.kind, kinds.Whole):
-                try:
-                    node.look = self._look(node)
-                except Exception as error:
-                    node.kind = None
-                    self._unseen.append(f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300])
+    def _first_look(self, node: Node) -> None:
+        try:
+            node.look = self._look(node)
+        except Exception as error:
+            node.kind = None
+            self._unseen.append(_unseen(node, error))
 
     def _look(self, node: Node) -> Any:
         if not self._writes and isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY:
@@ -236,7 +202,54 @@ class Snapshot:
             if node is None or node.kind is None:
                 continue
             node.look = self._look(node)
-            self._visit([(inner, node, step) for step, inner in self._inside(node)])
+            if not isinstance(node.kind, kinds.Whole):
+                self._waiting += [(inner, node, step) for step, inner in self._inside(node, node.kind)]
+        self._visit()
+
+
+def _kind(value: Any) -> Kind | None:
+    if isinstance(value, ModuleType):
+        return kinds.MODULE if _is_users_module(value) else None
+    if isinstance(value, type):
+        return kinds.CLASS if kinds.is_users_class(value) else None
+    if isinstance(value, FunctionType):
+        return kinds.FUNCTION if kinds.is_users_function(value) else None
+    return kind_of(type(value))
+
+
+def _is_users_module(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and not is_library_path(file) and module.__name__ != "__main__"
+
+
+def _linked(value: Any) -> Iterator[tuple[Step, Any]]:
+    """What an object hands its calls on to that has no state of its own."""
+    kind = type(value)
+    if kind is MethodType:
+        yield ("attribute", "__self__"), value.__self__
+        yield ("attribute", "__func__"), value.__func__
+    elif kind is functools.partial:
+        yield ("attribute", "func"), value.func
+        yield ("attribute", "args"), value.args
+        yield ("attribute", "keywords"), value.keywords
+    elif kind in _WRAPPERS and isinstance(inner := getattr(value, "__wrapped__", None), FunctionType):
+        yield ("attribute", "__wrapped__"), inner
+
+
+_WRAPPERS = (FunctionType, type(functools.lru_cache(int)))
+
+
+def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
+    if function.__closure__:
+        yield ("attribute", "__closure__"), Cells(function)
+    if function.__defaults__:
+        yield ("attribute", "__defaults__"), function.__defaults__
+    if function.__kwdefaults__:
+        yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
+
+
+def _unseen(node: Node, error: Exception) -> str:
+    return f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
 
 
 def _own_code(function: FunctionType) -> FunctionType:

@@ -26,7 +26,7 @@ Step = tuple[str, Any]
 _ROOT = re.compile(r"module [\w.]+|\w+")
 _NAME = re.compile(r" (\w+)|\.(\w+)|\{(\d+)\}|(\(\))")
 _LINKS = frozenset(
-    ["__self__", "__func__", "func", "args", "keywords", "__wrapped__", "__defaults__", "__kwdefaults__"]
+    ["__self__", "__func__", "func", "args", "keywords", "__wrapped__", "__defaults__", "__kwdefaults__", "__mro__"]
 )
 _JSON = json.JSONDecoder()
 
@@ -86,7 +86,7 @@ def follow(path: str, scope: Scope) -> Any:
     return value
 
 
-def _inside(value: Any, step: Step) -> Any:
+def _inside(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
     sort, key = step
     if sort == "name" and isinstance(value, (Variables, Cells)):
         return value.get(key)

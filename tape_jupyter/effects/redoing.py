@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -79,8 +79,7 @@ class Redo:
             set.difference_update(live, self._walk.thaw(change.get("discard", []), (at, "discard")))
 
     def _whole(self, live: Any, wanted: Any) -> None:
-        own: Hashable = type(live)
-        kind = kind_of(own)
+        kind = kind_of(type(live))
         if not isinstance(kind, kinds.Whole):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, wanted)

@@ -163,7 +163,7 @@ class Folder:
     """The working directory."""
 
     def look(self) -> dict[str, Any]:
-        return {"folder": os.getcwd()}
+        return {"folder": os.getcwd()}  # noqa: PTH109 - no object where none is needed
 
     def set(self, _name: str, value: Any) -> None:
         os.chdir(value)
@@ -175,8 +175,14 @@ class Folder:
 class Environment:
     """The environment variables; those that lead programs elsewhere or hold keys are nobody's effect."""
 
+    _seen: tuple[Any, dict[str, Any]] = (None, {})
+
     def look(self) -> dict[str, Any]:
-        return {name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)}
+        raw = getattr(os.environ, "_data", None)  # compared as it is: decoding every name costs more than most tools
+        if raw is None or raw != Environment._seen[0]:
+            found = {name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)}
+            Environment._seen = (dict(raw) if raw is not None else None), found
+        return Environment._seen[1]
 
     def set(self, name: str, value: Any) -> None:
         """Raises CassetteError for a name that no recording may set."""

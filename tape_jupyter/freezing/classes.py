@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
+import weakref
 from collections.abc import Callable
 from types import MemberDescriptorType
 from typing import Any
@@ -82,8 +83,14 @@ def bare(kind: type) -> Any:
 
 def slots_of(kind: type) -> dict[str, MemberDescriptorType]:
     """The slots of a class, by the name that code uses."""
-    found = {n: d for c in reversed(kind.__mro__) for n, d in vars(c).items() if type(d) is MemberDescriptorType}
-    return {name: slot for name, slot in found.items() if not name.startswith("__")}
+    known = _SLOTS.get(kind)
+    if known is None:
+        found = {n: d for c in reversed(kind.__mro__) for n, d in vars(c).items() if type(d) is MemberDescriptorType}
+        known = _SLOTS[kind] = {name: slot for name, slot in found.items() if not name.startswith("__")}
+    return known
+
+
+_SLOTS: weakref.WeakKeyDictionary[type, dict[str, MemberDescriptorType]] = weakref.WeakKeyDictionary()
 
 
 def fill(instance: Any, values: dict[str, Any], at: At) -> Any:
@@ -114,8 +121,11 @@ def dict_of(instance: Any) -> dict[str, Any]:
 
 def state_of(instance: Any) -> dict[str, Any]:
     """All attributes an instance holds, in its slots and its dict."""
-    held = {}
-    for name, slot in slots_of(type(instance)).items():
+    held: dict[str, Any] = {}
+    slots = slots_of(type(instance))
+    if not slots:
+        return dict(own_dict(instance))
+    for name, slot in slots.items():
         try:
             held[name] = slot.__get__(instance)
         except AttributeError:

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar, cast
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.notebook import deck, partial
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, current_task
-from tape_jupyter.notebook.words import check_pace, check_pins
+from tape_jupyter.notebook.words import check_effects, check_pace, check_pins
 from tape_jupyter.origin import ORIGIN
 from tape_jupyter.taps.yielding import AsyncThrough, Found, Through, relay
 
@@ -221,6 +221,7 @@ def recording(
     ignore: Sequence[str] = (),
     tools: Sequence[str] = (),
     no_pin: Sequence[str] = (),
+    no_effects: Sequence[str] = (),
     take: str = "",
     freeze: str | Sequence[str] = (),
     stub: Mapping[str, Any] = _NOTHING,
@@ -228,12 +229,14 @@ def recording(
     """Record every call of the block into the cassette at `path` (appends a run; nothing is overwritten).
 
     `ignore`: JSON paths left out of the match; `tools`: names of functions to tape besides those that requests
-    declare; `no_pin`: what is left to chance, of 'clock', 'sleep', 'random', 'timezone'. `freeze`: boundaries that are
+    declare; `no_pin`: what is left to chance, of 'clock', 'sleep', 'random', 'timezone'; `no_effects`: what tools do
+    besides returning that is left out, of 'output', 'memory', 'files'. `freeze`: boundaries that are
     answered from an earlier recording and never run ('llm', 'tools', 'tool:NAME', 'host:NAME', 'call:ID', 'cell:ID');
     `stub` answers tools with values ({'tool:NAME': value}); `take` records into a take of that name. Raises
     CassetteError before anything is sent where the cassette cannot be written, TapeUsageError for what makes no sense.
     """
     options = {"ignore": list(ignore), "tools": list(tools), "no_pin": check_pins(no_pin)}
+    options["no_effects"] = check_effects(no_effects)
     return _block("record", path, {**options, **_excepted(take=take, freeze=freeze, stub=stub)})
 
 
@@ -246,6 +249,7 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     tools: Sequence[str] = (),
     cut_short: bool = False,
     no_pin: Sequence[str] = (),
+    no_effects: Sequence[str] = (),
     pace: str = "",
     shuffle: int | None = None,
     take: str = "",
@@ -257,7 +261,7 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     """Play the cassette at `path`: no network, no key, no tool body runs.
 
     `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand; `cut_short` plays replies that an
-    interrupt cut; `no_pin` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions) or 'recorded';
+    interrupt cut; `no_pin` and `no_effects` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions) or 'recorded';
     without it in order where calls overlapped. `shuffle`: a seed that draws the order of replies. `take` plays that
     take; `live` names boundaries (as `freeze` of `recording`) that go live: what ran live goes to `take`, or to a new
     take that `report.take` names. `on_divergence`: what becomes of a call that is not on the tape: 'stop' raises
@@ -267,6 +271,6 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     options = {"ignore": list(ignore), "tools": list(tools), "strict": strict, "cut_short": cut_short}
     options |= {"no_pin": check_pins(no_pin), "pace": check_pace(pace), "shuffle": shuffle}
     options |= _excepted(take=take, live=live, freeze=freeze, stub=stub)
-    options["on_divergence"] = on_divergence
+    options |= {"no_effects": check_effects(no_effects), "on_divergence": on_divergence}
     partial.policy_of(options, mode)
     return _block(mode, path, options)

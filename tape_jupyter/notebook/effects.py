@@ -147,9 +147,18 @@ class Effects:
 
     def _show(self, event: Mapping[str, Any]) -> None:
         try:
-            _show(event)
+            if "workflow" in event:
+                self._context.write_event_to_stream(freezing.thaw(event["workflow"]))
+            else:
+                _show(event)
         except Exception as why:
             self._say(f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})")
+
+    @property
+    def _context(self) -> Any:
+        """The workflow's context, among the arguments."""
+        given = self._call.scope.arguments.values() if self._call.scope is not None else ()
+        return next(each for each in given if hasattr(each, "write_event_to_stream"))
 
 
 def _show(event: Mapping[str, Any]) -> None:

@@ -50,7 +50,8 @@ def show(report: CellReport, shown: BaseException | None = None, notebook: Path 
     made = saved.bundle(spans, report.calls, report.mode, notebook) if spans is not None else None
     if made is not None:
         data[saved.MIME] = made
-    publish_display_data(data, metadata=MARK)  # type: ignore[no-untyped-call]
+    unheld = {"tape": {**MARK["tape"], "unheld": list(report.unheld)}} if report.unheld else MARK
+    publish_display_data(data, metadata=unheld)  # type: ignore[no-untyped-call]
 
 
 def _spans(report: CellReport) -> Spans | None:

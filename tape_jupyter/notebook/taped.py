@@ -168,7 +168,7 @@ class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
 
     `take` is the take that it played or wrote. `divergences` are the refused calls that a person can
-    decide on. `spans` gives what is on the tape of it, read when it is shown.
+    decide on. `unheld` says what recorded tools did that this replay did not do again. `spans` gives what is on the tape of it, read when it is shown.
     """
 
     mode: str
@@ -182,6 +182,7 @@ class CellReport:
     take: str = ""
     divergences: Sequence[Divergence] = ()
     spans: Callable[[], Spans | None] = lambda: None
+    unheld: Sequence[str] = ()
 
 
 class Pacing(Protocol):

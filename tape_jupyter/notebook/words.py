@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from tape_jupyter import takes
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.notebook import partial
+from tape_jupyter.notebook import effects, partial
 from tape_jupyter.notebook.paths import check_name
 from tape_jupyter.player import POLICIES
 from tape_jupyter.stepping.breaks import Breaks
@@ -27,7 +27,7 @@ LINE_MODES = (*CELL_MODES, "step")
 SESSION_MODES = (*CELL_MODES, "live", "off")
 USAGE = (
     f"%%tape {'|'.join(LINE_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
-    "[--no-pin clock,sleep,random,timezone] [--pace instant|order|recorded] "
+    "[--no-pin clock,sleep,random,timezone] [--no-effects output,memory,files] [--pace instant|order|recorded] "
     "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale] "
     "[step: --break KIND|tool=NAME|model=NAME|nth=N|error|'PYTHON CONDITION']... [step: --record]"
 )
@@ -59,6 +59,7 @@ def _parser() -> _Parser:
     parser.add_argument("--cut-short", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--no-pin", type=_listed, action="extend", default=[])
+    parser.add_argument("--no-effects", type=_listed, action="extend", default=[])
     parser.add_argument("--pace", choices=PACES)
     parser.add_argument("--tools", type=_listed, default=[])
     parser.add_argument("--take")
@@ -116,6 +117,7 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
     if said.name is not None:
         check_name(said.name)
     said.no_pin = check_pins(said.no_pin)
+    said.no_effects = check_effects(said.no_effects)
     options = {key: value for key, value in vars(said).items() if key not in ("mode", "name", *partial.OPTIONS)}
     options |= _stepped(said.mode, options.pop("breaks"), records=options.pop("record"))
     options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
@@ -150,10 +152,20 @@ PINS = ("clock", "sleep", "random", "timezone")
 
 def check_pins(words: Iterable[str]) -> tuple[str, ...]:
     """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
+    return _checked(words, PINS, "pin")
+
+
+def check_effects(words: Iterable[str]) -> tuple[str, ...]:
+    """The same for what `--no-effects` and `no_effects=` leave out of what tools did."""
+    return _checked(words, effects.KINDS, "effect")
+
+
+def _checked(words: Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(words))
     for word in found:
-        if word not in PINS:
-            raise TapeUsageError(f"{word[:80]!r} is no pin{did_you_mean(word, PINS)} (there are: {', '.join(PINS)})")
+        if word not in known:
+            near = did_you_mean(word, known)
+            raise TapeUsageError(f"{word[:80]!r} is no {what}{near} (there are: {', '.join(known)})")
     return found
 
 

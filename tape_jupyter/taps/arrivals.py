@@ -88,6 +88,7 @@ _TAPS = {
     "ipykernel.iostream": "shown",
     "IPython.core.displaypub": "shown",
     "langgraph.config": "shown",
+    "workflows.context.context": "shown",
     "langchain_core.callbacks.manager": "shown",
     "numpy.random": "generators",
     "torch": "generators",

@@ -30,7 +30,7 @@ from tape_jupyter.taps.gating import await_head, pass_head
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
-from tape_jupyter.taps.shown import listening
+from tape_jupyter.taps.shown import listening, told_arguments
 from tape_jupyter.taps.trampoline import is_generator_function
 from tape_jupyter.taps.yielded import played
 
@@ -117,7 +117,7 @@ class Taped:
         """The arguments that the body runs with: the program's, or what a person made of them."""
         other = instead(decision)
         if other is None or self.signature is None or not self.changeable:
-            return args, kwargs
+            return told_arguments(args, kwargs)
         bound = self.signature.bind(*args, **kwargs)
         bound.arguments.update(other.arguments)
         return bound.args, bound.kwargs

@@ -9,10 +9,12 @@ that runs (origin.BODY) as an event, which notebook/effects.py does again in rep
     {"log": {...}}, {"warning": {...}}              a log record that reached handlers; a warning that was shown
     {"stream": value}                               LangGraph's stream writer
     {"event": name, "data": value}                  LangChain's dispatched events
+    {"workflow": event}                             events that a LlamaIndex workflow streams
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import sys
@@ -251,6 +253,39 @@ def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return stream_writer
 
 
+def told_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a tool that LangGraph calls: a stream writer among them tells what it is given."""
+    if "langgraph.types" not in sys.modules:
+        return args, kwargs
+    return tuple(map(_telling, args)), {name: _telling(value) for name, value in kwargs.items()}
+
+
+def _telling(value: Any) -> Any:
+    module = getattr(value, "__module__", None)
+    if not isinstance(module, str) or not module.startswith("langgraph."):
+        return value
+    if callable(value) and getattr(value, "__name__", "").endswith("stream_writer"):
+        return writer(value)
+    original = getattr(value, "stream_writer", None)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and callable(original):
+        return dataclasses.replace(value, stream_writer=writer(original))
+    return value
+
+
+def _llama_index(module: ModuleType) -> Undo:
+    """The events that LlamaIndex's workflows stream."""
+
+    def told(body: Callable[..., Any]) -> Callable[..., Any]:
+        def write_event_to_stream(context: Any, ev: Any) -> Any:
+            if BODY.get() is not None:
+                _tell(_framed("workflow", ev))
+            return body(context, ev)
+
+        return write_event_to_stream
+
+    return swap_code(module.Context.write_event_to_stream, told)
+
+
 def _framed(name: str, value: Any) -> dict[str, Any]:
     try:
         return {name: freezing.freeze(value)}
@@ -287,5 +322,6 @@ _MODULES: dict[str, Callable[[ModuleType], Undo]] = {
     "ipykernel.zmqshell": lambda module: _display_publisher(module.ZMQDisplayPublisher),
     "IPython.core.displaypub": lambda module: _display_publisher(module.DisplayPublisher),
     "langgraph.config": _langgraph,
+    "workflows.context.context": _llama_index,
     "langchain_core.callbacks.manager": _langchain,
 }
