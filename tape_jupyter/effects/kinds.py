@@ -99,7 +99,9 @@ class MappingKind:
     """dict and what is derived of it."""
 
     def look(self, value: Any) -> dict[Any, Any]:
-        return dict(base_of(type(value)).items(value))
+        if isinstance(value, OrderedDict):  # its order is not that of the dict inside of it
+            return {key: dict.__getitem__(value, key) for key in list(OrderedDict.__iter__(value))}
+        return dict.copy(value)  # in one step: another thread may change it meanwhile
 
     same = staticmethod(_same_mapping)
 
@@ -329,7 +331,7 @@ CLASS, MODULE, FUNCTION, CONTEXT = ClassKind(), ModuleKind(), FunctionKind(), Co
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
     array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
-    queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES, queue.SimpleQueue: ATTRIBUTES,
+    queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
     **dict.fromkeys(NAMES, NAMES_KIND),
 }  # fmt: skip

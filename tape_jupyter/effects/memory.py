@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -23,7 +23,7 @@ from typing import Any
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
 from tape_jupyter.effects.paths import Step, shown, spoken
-from tape_jupyter.effects.scope import NAMES, Cells, Scope, code_names
+from tape_jupyter.effects.scope import ABSENT, NAMES, NamesInUse, Scope, Variables, code_names
 from tape_jupyter.effects.writing import Writing
 from tape_jupyter.freezing.walk import At, type_name
 from tape_jupyter.libraries import is_library_path
@@ -65,10 +65,14 @@ class Changes:
 
 
 class Snapshot:
-    """What is within a scope, as it looks now. `too_large` where there is more than is looked at."""
+    """What is within a scope, as it looks now. `too_large` where there is more than is looked at.
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    `others` are snapshots of bodies that run beside this one. What those did meanwhile is not said yet: in replay it
+    will not have happened when this one ends, so objects that they know look as they did to them.
+    """
+
+    def __init__(self, scope: Scope, names: NamesInUse | None = None, others: Sequence[Snapshot] = ()) -> None:
+        self._scope, self._names, self._others = scope, names or NamesInUse(), others
         self._nodes: dict[int, Node] = {}
         self._waiting: list[tuple[Any, Node | None, Step]] = []
         self._functions: set[int] = set()
@@ -80,6 +84,8 @@ class Snapshot:
             self._waiting.append((value, None, ("root", name)))
         if scope.function is not None:
             self._names_of(scope.function)
+            if scope.function.__closure__:
+                self._waiting.append((self._names.cells_of(scope.function), None, ("root", "closure")))
         self._visit()
         for node in self._wholes:
             self._first_look(node)
@@ -108,12 +114,21 @@ class Snapshot:
 
     def _open(self, node: Node, kind: Kind) -> None:
         try:
-            node.look = kind.look(node.value)
+            known = self._known(node.value)
+            node.look = kind.look(node.value) if known is None else known
         except Exception as error:  # the object's own code
             node.kind = None
             self._unseen.append(_unseen(node, error))
             return
         self._waiting += [(inner, node, step) for step, inner in self._inside(node, kind)]
+
+    def _known(self, value: Any) -> Any:
+        """How an object looked to a body that runs beside this one; None where none knows it."""
+        for other in self._others:
+            node = other._nodes.get(id(value))  # noqa: SLF001 - its own kind
+            if node is not None and node.kind is not None:
+                return node.look
+        return None
 
     def _inside(self, node: Node, kind: Kind) -> list[tuple[Step, Any]]:
         value, inside = node.value, list(kind.inside(node.look))
@@ -121,6 +136,8 @@ class Snapshot:
             return [(("name", name), inner) for (_, name), inner in inside]
         if kind is kinds.FUNCTION:
             inside += _of_function(value)
+            if value.__closure__:
+                inside.append((("attribute", "__closure__"), self._names.cells_of(value)))
             self._names_of(value)
         elif kind is kinds.CLASS:
             inside.append((("attribute", "__mro__"), value.__mro__))
@@ -144,16 +161,16 @@ class Snapshot:
             return
         self._functions.add(id(original.__code__))
         self._writes = self._writes or code_names(original.__code__).writes
-        root, variables, new = self._scope.variables_of(original)
+        variables, named = self._names.variables_of(original)
         node = self._nodes.get(id(variables))
         if node is None:
-            self._waiting.append((variables, None, ("root", root)))
-            return
-        before, node.look = node.look, variables.look()
-        added = [name for name in sorted(new, reverse=True) if name in node.look and name not in before]
-        self._waiting += [
-            (node.look[name], node, ("name", name)) for name in added if type(node.look[name]) not in SCALARS
-        ]
+            node = Node(variables, None, ("root", self._scope.root_of(original)), kinds.NAMES_KIND, {})
+            self._nodes[id(variables)] = node
+        known, now = self._known(variables) or {}, variables.look()
+        for name in sorted(named - node.look.keys(), reverse=True):
+            value = node.look[name] = known.get(name, now[name])
+            if type(value) not in SCALARS:
+                self._waiting.append((value, node, ("name", name)))
 
     def _first_look(self, node: Node) -> None:
         try:
@@ -166,11 +183,14 @@ class Snapshot:
         if not self._writes and isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY:
             return None  # no code within reach writes into arrays: it need not be read
         assert node.kind is not None
+        if isinstance(node.value, Variables):
+            now = node.value.look()
+            return {name: now[name] for name in node.look}
         return node.kind.look(node.value)
 
     # ------------------------------------------------------------ after
 
-    def changes(self, others: list[Snapshot]) -> Changes:
+    def changes(self, others: Sequence[Snapshot] = ()) -> Changes:
         """What is otherwise now. `others` are snapshots of bodies that still run: what is told here is not theirs."""
         found = Changes(lost=list(self._unseen))
         changed: list[tuple[Node, Any]] = []
@@ -196,7 +216,7 @@ class Snapshot:
         return found
 
     def _take_in(self, changed: list[Node]) -> None:
-        """Another body changed these, and said so: they are as they are now, and what is new in them is within reach."""
+        """Another body changed these, and said so: they are as they are now; what is new in them is within reach."""
         for theirs in changed:
             node = self._nodes.get(id(theirs.value))
             if node is None or node.kind is None:
@@ -240,8 +260,6 @@ _WRAPPERS = (FunctionType, type(functools.lru_cache(int)))
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
-    if function.__closure__:
-        yield ("attribute", "__closure__"), Cells(function)
     if function.__defaults__:
         yield ("attribute", "__defaults__"), function.__defaults__
     if function.__kwdefaults__:
@@ -381,7 +399,7 @@ class _Writer:
         told: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():
-            if name in before and kinds.is_same_value(before[name], value):
+            if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
                 continue
             own = name.startswith("_") and kinds.is_librarys(type(node.value))  # what a library keeps for itself
             part = f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
@@ -390,7 +408,7 @@ class _Writer:
                 set_[name] = structure
         if set_:
             told["attributes"] = set_
-        if gone := [name for name in before if name not in now]:
+        if gone := [name for name in before if now.get(name, ABSENT) is ABSENT and before[name] is not ABSENT]:
             told["delete"] = gone
         return told
 
@@ -403,24 +421,29 @@ _LOCK = threading.RLock()
 
 
 class Bodies:
-    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other says again."""
+    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other says again, but those
+    that it runs in.
+    """
 
     def __init__(self) -> None:
         self._running: list[Snapshot] = []
+        self._names = NamesInUse()
 
-    def begin(self, scope: Scope) -> Snapshot:
+    def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
+        """A body is about to run, in those `around` it."""
         with _LOCK:
-            snapshot = Snapshot(scope)
+            snapshot = Snapshot(scope, self._names, self._beside(around))
             self._running.append(snapshot)
             return snapshot
 
-    def end(self, snapshot: Snapshot) -> Changes:
+    def end(self, snapshot: Snapshot, around: Sequence[Snapshot] = ()) -> Changes:
+        """It has ended: what it changed."""
         with _LOCK:
             if snapshot in self._running:
                 self._running.remove(snapshot)
-            return snapshot.changes(self._running)
+            if not self._running:
+                self._names = NamesInUse()
+            return snapshot.changes(self._beside(around))
 
-    def drop(self, snapshot: Snapshot) -> None:
-        with _LOCK:
-            if snapshot in self._running:
-                self._running.remove(snapshot)
+    def _beside(self, around: Sequence[Snapshot]) -> list[Snapshot]:
+        return [each for each in self._running if each not in around]

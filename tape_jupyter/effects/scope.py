@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -110,17 +110,21 @@ def _is_in_place(instruction: dis.Instruction) -> bool:
     return instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
 
 
+ABSENT = object()
+"""What a name is bound to that is bound to nothing."""
+
+
 class Variables:
-    """Some of the names of a namespace. Compared and restored name by name; the others are out of reach."""
+    """The names of a namespace that code within reach uses; the others are out of reach."""
 
     def __init__(self, namespace: MutableMapping[str, Any]) -> None:
         self.namespace = namespace
         self.names: set[str] = set()
 
     def look(self) -> dict[str, Any]:
-        """The values that are there now."""
+        """The values that are there now, ABSENT for a name without one."""
         namespace = self.namespace
-        return {name: namespace[name] for name in sorted(self.names) if name in namespace}
+        return {name: namespace.get(name, ABSENT) for name in sorted(self.names)}
 
     def get(self, name: str) -> Any:
         return self.namespace[name]
@@ -136,9 +140,8 @@ class Cells:
     """The variables that a function shares with the function around it."""
 
     def __init__(self, function: FunctionType) -> None:
-        self.cells: dict[str, CellType] = dict(
-            zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-        )
+        self.closure = function.__closure__ or ()
+        self.cells: dict[str, CellType] = dict(zip(function.__code__.co_freevars, self.closure, strict=False))
 
     def look(self) -> dict[str, Any]:
         found = {}
@@ -146,7 +149,7 @@ class Cells:
             try:
                 found[name] = cell.cell_contents
             except ValueError:
-                continue  # a cell that holds nothing yet
+                found[name] = ABSENT  # it holds nothing yet
         return found
 
     def get(self, name: str) -> Any:
@@ -194,6 +197,7 @@ class Environment:
         os.environ.pop(name, None)
 
 
+ENVIRONMENT, FOLDER = Environment(), Folder()
 Names = Variables | Cells | Folder | Environment
 NAMES: tuple[type, ...] = (Variables, Cells, Folder, Environment)
 
@@ -208,14 +212,11 @@ class Scope:
 
     function: FunctionType | None
     arguments: Mapping[str, Any]
-    modules: dict[str, Variables] = field(default_factory=dict)
 
     def roots(self) -> Iterator[tuple[str, Any]]:
         yield "argument", dict(self.arguments)
-        if self.function is not None:
-            yield "closure", Cells(self.function)
-        yield "environment", Environment()
-        yield "folder", Folder()
+        yield "environment", ENVIRONMENT
+        yield "folder", FOLDER
 
     def root(self, name: str) -> Any:
         """The root of that name, in replay. Raises LookupError where there is none."""
@@ -223,19 +224,35 @@ class Scope:
             return Variables(self.function.__globals__)
         if name.startswith("module "):
             return Variables(vars(_users_module(name.removeprefix("module "))))
+        if name == "closure" and self.function is not None:
+            return Cells(self.function)
         return dict(self.roots())[name]
 
-    def variables_of(self, function: FunctionType) -> tuple[str, Variables, set[str]]:
-        """The namespace that a function's code looks its variables up in: its root's name, and those it names newly."""
+    def root_of(self, function: FunctionType) -> str:
+        """The name of the root that a function's variables are in."""
         own = self.function is not None and function.__globals__ is self.function.__globals__
-        root = "variable" if own else f"module {function.__globals__.get('__name__', '')}"
-        found = self.modules.setdefault(root, Variables(function.__globals__))
-        names = code_names(function.__code__).variables
+        return "variable" if own else f"module {function.__globals__.get('__name__', '')}"
+
+
+class NamesInUse:
+    """The namespaces and closures within reach of the bodies that run, each once however many of them use it."""
+
+    def __init__(self) -> None:
+        self._variables: dict[int, Variables] = {}
+        self._cells: dict[int, Cells] = {}
+
+    def variables_of(self, function: FunctionType) -> tuple[Variables, set[str]]:
+        """The namespace that a function's code looks its variables up in, and the names in it that it names."""
+        found = self._variables.setdefault(id(function.__globals__), Variables(function.__globals__))
+        names = set(code_names(function.__code__).variables)
         if names & WHOLE_NAMESPACE:
             names |= {name for name in function.__globals__ if not _NOT_THE_USERS.fullmatch(name)}
-        new = set(names) - found.names
-        found.names |= new
-        return root, found, new
+        found.names |= names
+        return found, names
+
+    def cells_of(self, function: FunctionType) -> Cells:
+        """The variables of a function's closure."""
+        return self._cells.setdefault(id(function.__closure__), Cells(function))
 
 
 def _users_module(name: str) -> ModuleType:

@@ -51,10 +51,17 @@ class Observed:
         """The body is about to run, or to run on."""
         self._events, self._changes = [], Changes()
         if "memory" not in self._left_out:
-            self._snapshot = self._running.begin(self._call.scope)
+            self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
             self._files.begin()
+
+    def _snapshots_around(self) -> list[Snapshot]:
+        found, capture = [], self._around
+        while capture is not None:
+            found.append(capture.observed._snapshot)  # noqa: SLF001 - its own kind
+            capture = capture.observed._around  # noqa: SLF001
+        return [each for each in found if each is not None]
 
     def _runs_here(self) -> bool:
         """Whether the code that runs here and now is this body, or one that it called."""
@@ -80,7 +87,7 @@ class Observed:
         lost = [event.pop("lost") for event in self._events if "lost" in event]
         did: dict[str, Any] = {}
         if self._snapshot is not None:
-            self._changes, self._snapshot = self._running.end(self._snapshot), None
+            self._changes, self._snapshot = self._running.end(self._snapshot, self._snapshots_around()), None
             lost += self._changes.lost
             did["memory"] = self._changes.written
         if self._files is not None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from tape_jupyter.cassette import Cassette
 
 OPTIONS = (
-    "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--no-effects", "--pace", "--take", "--live", "--freeze", "--stub",
+    "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--no-effects", "--pace", "--take", "--live",
+    "--freeze", "--stub",
     "--on-divergence", "--break", "--record",
 )  # fmt: skip
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",

@@ -167,8 +167,9 @@ class Divergence:
 class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
 
-    `take` is the take that it played or wrote. `divergences` are the refused calls that a person can
-    decide on. `unheld` says what recorded tools did that this replay did not do again. `spans` gives what is on the tape of it, read when it is shown.
+    `take` is the take that it played or wrote. `divergences` are the refused calls that a person can decide on.
+    `unheld` says what recorded tools did that this replay did not do again. `spans` gives what is on the tape of it,
+    read when it is shown.
     """
 
     mode: str

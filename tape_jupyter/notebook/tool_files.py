@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from tape_jupyter.flow.folders import DIRECTORY
 from tape_jupyter.freezing.scalars import freeze_bytes, thaw_bytes
 
 ABSENT, FOLDER = "absent", "folder"
+
+_OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
+"""What is recorded inside of a body is written by us."""
 
 
 class ToolFiles:
@@ -37,6 +41,8 @@ class ToolFiles:
         """The changed files as structure; and in words, what is not kept."""
         kept, lost = [], []
         for path, change in self._watch.end().changes().items():
+            if _OURS.search(path):
+                continue
             name = self._name(path)
             if name is None:
                 if change.after is not None:
@@ -108,7 +114,7 @@ def _inside(folder: Path, name: str) -> Path:
     path = root / name
     if not name or name.startswith(("/", "~")) or not Path(os.path.realpath(path)).is_relative_to(root) or path == root:
         raise CassetteError(f"{name[:80]!r} is not a file of the notebook's folder")
-    if ".tapes" in name or path.suffix == ".ipynb":
+    if ".tapes" in name or path.suffix == ".ipynb" or _OURS.search(str(path)):
         raise CassetteError("a recording writes neither notebooks nor cassettes")
     return path
 

@@ -1,0 +1,623 @@
+"""What a tool did besides returning is done again in replay: in memory, in the same objects; on the streams; in files.
+
+Each program makes its own state, so that a replay starts from where the recording did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import io
+import logging
+import os
+import random
+import sqlite3
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tape_jupyter as tape
+from tests.tool_runs import Witness
+
+bodies = Witness()
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bodies.clear()
+
+
+def replayed(program, **options):
+    """What the program gives live and again from the tape while no body runs; the two reports."""
+    with tape.recording("a.tape.yaml") as block:
+        live = program()
+    recorded = block.report
+    assert bodies, "the program called no tool"
+    bodies.clear()
+    with tape.replaying("a.tape.yaml", **options) as block:
+        again = program()
+    assert not bodies, "a body ran in replay"
+    return live, again, recorded, block.report
+
+
+def same(program):
+    live, again, recorded, report = replayed(program)
+    assert again == live
+    assert not recorded.warnings and not report.warnings
+    return live
+
+
+class Item:
+    """A plain object, as people write them."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return isinstance(other, Item) and other.name == self.name
+
+    __hash__ = None
+
+
+class Cart:
+    count = 0
+
+    def __init__(self):
+        self.items, self.by_name, self.last = [], {}, None
+
+    @tape.tool
+    def add(self, name):
+        bodies.append(name)
+        Cart.count += 1
+        item = Item(name)
+        self.items.append(item)
+        self.by_name[name] = self.last = item
+        return item
+
+
+@dataclasses.dataclass
+class Entry:
+    name: str
+    price: float
+    tags: list = dataclasses.field(default_factory=list)
+
+
+todo: list = []
+total = 0
+user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+
+# ---- memory
+
+
+def test_a_method_changes_its_own_object_and_the_objects_it_made_are_one():
+    def program():
+        Cart.count = 0
+        cart = Cart()
+        first, second = cart.add("tea"), cart.add("milk")
+        return (
+            [item.name for item in cart.items], cart.items[0] is first, cart.by_name["milk"] is second is cart.last,
+            Cart.count, type(first).__name__,
+        )  # fmt: skip
+
+    assert same(program) == (["tea", "milk"], True, True, 2, "Item")
+
+
+def test_variables_are_bound_anew_and_an_alias_sees_what_becomes_of_a_list():
+    @tape.tool
+    def add(name):
+        global total
+        bodies.append(name)
+        total += 1
+        todo.append(name)
+        return todo
+
+    def program():
+        global total
+        todo.clear()
+        total = 0
+        alias = todo
+        given = [add("milk"), add("eggs")]
+        return total, alias is todo, list(alias), [each is todo for each in given]
+
+    assert same(program) == (2, True, ["milk", "eggs"], [True, True])
+
+
+def test_a_closure_keeps_what_the_tool_counted():
+    def program():
+        count, seen = 0, set()
+
+        @tape.tool
+        def visit(name):
+            nonlocal count
+            bodies.append(name)
+            count += 1
+            seen.add(name)
+            return count
+
+        visit("a"), visit("b")
+        return count, sorted(seen)
+
+    assert same(program) == (2, ["a", "b"])
+
+
+def test_a_function_that_a_tool_calls_may_reach_further():
+    book = {}
+
+    def enter(name, price):
+        book[name] = Entry(name, price)
+
+    @tape.tool
+    def buy(name):
+        bodies.append(name)
+        enter(name, 1.5)
+        book[name].tags.append("new")
+        return "ok"
+
+    def program():
+        book.clear()
+        buy("tea"), buy("milk")
+        buy("tea")
+        return dict(book), list(book)
+
+    assert same(program)[1] == ["tea", "milk"]
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        (list, lambda box: (box.extend([3, 1, 2]), box.sort(), box.remove(2))),
+        (lambda: [1, 2, 3, 4], lambda box: box.__delitem__(slice(1, 3))),
+        (lambda: [1, 2, 3], lambda box: box.reverse()),
+        (lambda: {"a": 1, "b": 2}, lambda box: (box.pop("a"), box.update(c=3), box.__setitem__("a", 9))),
+        (lambda: collections.OrderedDict(a=1, b=2), lambda box: box.move_to_end("a")),
+        (lambda: collections.defaultdict(list), lambda box: box["x"].append(1)),
+        (collections.Counter, lambda box: box.update("hello")),
+        (lambda: collections.deque([1, 2], maxlen=2), lambda box: box.append(3)),
+        (lambda: {1, 2}, lambda box: (box.discard(1), box.add(5))),
+        (lambda: bytearray(b"ab"), lambda box: box.extend(b"c")),
+        (lambda: numpy.zeros(3), lambda box: box.__setitem__(1, 7.0)),
+        (lambda: numpy.array([{"a": 1}, None]), lambda box: box.__setitem__(1, "x")),
+        (lambda: pandas.DataFrame({"a": [1]}), lambda box: box.__setitem__("b", [2])),
+        (lambda: pandas.DataFrame({"a": ["x"]}), lambda box: box.loc.__setitem__(1, ["y"])),
+        (lambda: pandas.Series([1, 2]), lambda box: box.__setitem__(0, 5)),
+        (lambda: random.Random(3), lambda box: box.random()),
+        (lambda: numpy.random.default_rng(3), lambda box: box.random()),
+        (lambda: Item("a"), lambda box: (setattr(box, "name", "b"), setattr(box, "more", [1]))),
+        (lambda: Entry("a", 1.0), lambda box: box.tags.append("x")),
+        (lambda: {("a", 1): []}, lambda box: box["a", 1].append(2)),
+        (lambda: [[[]]], lambda box: box[0][0].append(box[0])),
+    ],
+)
+def test_whatever_keeps_state_is_changed_in_place(make, change):
+    box = None
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        change(box)
+        return "done"
+
+    def program():
+        nonlocal box
+        box = make()
+        alias = box
+        work()
+        return alias is box, repr(getattr(box, "__dict__", box) if isinstance(box, (Item, Entry)) else _shown(box))
+
+    same(program)
+
+
+def _shown(box):
+    state = getattr(box, "getstate", None)
+    bits = getattr(box, "bit_generator", None)
+    return state() if state else bits.state if bits is not None else box
+
+
+def test_a_database_in_memory_holds_what_the_tool_inserted():
+    @tape.tool
+    def order(database, name):
+        bodies.append(name)
+        database.execute("INSERT INTO orders VALUES (?)", (name,))
+        return "ok"
+
+    def program():
+        database = sqlite3.connect(":memory:")
+        database.execute("CREATE TABLE orders (name)")
+        order(database, "tea"), order(database, "milk")
+        rows = database.execute("SELECT name FROM orders").fetchall()
+        database.close()
+        return rows
+
+    assert same(program) == [("tea",), ("milk",)]
+
+
+def test_context_variables_and_the_environment_are_as_the_tool_left_them(monkeypatch):
+    monkeypatch.delenv("CHOSEN_REGION", raising=False)
+
+    @tape.tool
+    def choose(name):
+        bodies.append(name)
+        user.set(name)
+        os.environ["CHOSEN_REGION"] = name
+        return name
+
+    def program():
+        user.set("nobody")
+        os.environ.pop("CHOSEN_REGION", None)
+        choose("ada")
+        return user.get(), os.environ["CHOSEN_REGION"]
+
+    assert same(program) == ("ada", "ada")
+
+
+def test_a_recording_sets_no_variable_that_leads_programs_elsewhere(tmp_path):
+    @tape.tool
+    def work():
+        bodies.append("work")
+        os.environ["CHOSEN_REGION"] = "eu"
+
+    with tape.recording("a.tape.yaml"):
+        work()
+    path = tmp_path / "a.tape.yaml"
+    path.write_text(path.read_text().replace("CHOSEN_REGION", "HTTPS_PROXY"))
+    with tape.replaying("a.tape.yaml") as block:
+        work()
+    assert "HTTPS_PROXY" not in os.environ and "HTTPS_PROXY is not set by a recording" in str(block.report.warnings)
+    os.environ.pop("CHOSEN_REGION", None)
+
+
+def test_handlers_in_a_dict_partials_and_methods_held_elsewhere():
+    log = []
+
+    def note(kind, text):
+        bodies.append(text)
+        log.append((kind, text))
+        return len(log)
+
+    handlers = {"warn": functools.partial(tape.tool(note), "warn"), "note": tape.tool(functools.partial(note, "note"))}
+
+    def program():
+        log.clear()
+        return handlers["warn"]("a"), handlers["note"]("b"), list(log)
+
+    assert same(program) == (1, 2, [("warn", "a"), ("note", "b")])
+
+
+def test_a_tool_that_fails_after_it_changed_something_has_changed_it():
+    @tape.tool
+    def pay(amount, account):
+        bodies.append(amount)
+        account["tried"] = account.get("tried", 0) + 1
+        print("trying")
+        raise ValueError("no money")
+
+    def program():
+        account, shown = {}, io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.suppress(ValueError):
+            pay(3, account)
+        return account, shown.getvalue()
+
+    assert same(program) == ({"tried": 1}, "trying\n")
+
+
+def test_a_tool_that_calls_a_tool_is_done_again_once():
+    log = []
+
+    @tape.tool
+    def inner(name):
+        bodies.append(name)
+        log.append(name)
+        print("inner", name)
+        return name
+
+    @tape.tool
+    def outer(name):
+        log.append("before")
+        inner(name)
+        log.append("after")
+        print("outer", name)
+        return name
+
+    def program():
+        log.clear()
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            outer("a"), inner("b")
+        return list(log), shown.getvalue()
+
+    assert same(program) == (["before", "a", "after", "b"], "inner a\nouter a\ninner b\n")
+
+
+def test_a_generator_does_what_it_did_between_its_items():
+    log = []
+
+    @tape.tool
+    def rows(count):
+        for number in range(count):
+            bodies.append(number)
+            log.append(number)
+            print("row", number)
+            yield number
+
+    def program():
+        log.clear()
+        shown, seen = io.StringIO(), []
+        with contextlib.redirect_stdout(shown):
+            for row in rows(3):
+                print("got", row)
+                seen.append((row, list(log)))
+        return seen, shown.getvalue()
+
+    live = same(program)
+    assert live[0] == [(0, [0]), (1, [0, 1]), (2, [0, 1, 2])]
+    assert live[1] == "row 0\ngot 0\nrow 1\ngot 1\nrow 2\ngot 2\n"
+
+
+# ---- several at once
+
+
+def test_async_tools_that_overlap_each_do_their_part():
+    log, entries = [], {}
+
+    @tape.tool
+    async def add(name, wait):
+        bodies.append(name)
+        log.append(f"begin {name}")
+        await asyncio.sleep(wait)
+        log.append(f"end {name}")
+        entries[name] = Entry(name, wait)
+        print("added", name)
+        return name
+
+    def program():
+        log.clear(), entries.clear()
+        shown = io.StringIO()
+
+        async def main():
+            return await asyncio.gather(add("a", 0.03), add("b", 0.01), add("c", 0.02))
+
+        with contextlib.redirect_stdout(shown):
+            given = asyncio.run(main())
+        return given, sorted(log), sorted(entries), sorted(shown.getvalue().split("\n"))
+
+    same(program)
+
+
+def test_tools_in_threads_each_do_their_part():
+    lock, log = threading.Lock(), []
+
+    @tape.tool
+    def add(number):
+        bodies.append(number)
+        with lock:
+            log.append(number)
+        print("added", number)
+        return number
+
+    def program():
+        log.clear()
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), ThreadPoolExecutor(4) as pool:
+            given = list(pool.map(add, range(12)))
+        return given, sorted(log), sorted(shown.getvalue().split("\n"))
+
+    same(program)
+
+
+# ---- output
+
+
+def test_what_is_printed_warned_and_logged_comes_in_its_order(capsys):
+    logger = logging.getLogger("shop")
+    handler = logging.StreamHandler(sys.stderr)
+
+    @tape.tool
+    def buy(name):
+        bodies.append(name)
+        print("buying", name)
+        logger.warning("%s is dear", name)
+        print("bought", file=sys.stderr)
+        warnings.warn("slow", UserWarning, stacklevel=2)
+        return "ok"
+
+    def program():
+        records, shown = [], io.StringIO()
+        listening = logging.Handler()
+        listening.emit = lambda record: records.append((record.levelname, record.getMessage(), record.lineno))
+        logger.addHandler(listening)
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                buy("tea")
+        logger.removeHandler(listening)
+        return records, shown.getvalue(), [(str(each.message), each.category) for each in caught]
+
+    live = same(program)
+    assert live[1] == "buying tea\nbought\n" and live[2] == [("slow", UserWarning)] and live[0][0][1] == "tea is dear"
+    assert handler.stream is not None
+
+
+def test_what_a_thread_of_a_tool_prints_is_the_tools():
+    @tape.tool
+    def work():
+        bodies.append("work")
+        thread = threading.Thread(target=print, args=("from a thread",))
+        thread.start()
+        thread.join()
+
+    def program():
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            work()
+        return shown.getvalue()
+
+    assert same(program) == "from a thread\n"
+
+
+def test_each_of_them_can_be_left_out():
+    @tape.tool
+    def add(box):
+        bodies.append("add")
+        box.append(1)
+        print("added")
+        with open("note.txt", "w") as file:
+            file.write("x")
+        return 1
+
+    def program():
+        box, shown = [], io.StringIO()
+        with contextlib.suppress(FileNotFoundError):
+            os.remove("note.txt")
+        with contextlib.redirect_stdout(shown):
+            add(box)
+        return box, shown.getvalue(), os.path.exists("note.txt")
+
+    nothing = ([], "", False)
+    assert replayed(program, no_effects=["output", "memory", "files"])[1] == nothing
+    assert replayed(program, no_effects=["memory"])[1] == ([], "added\n", True)
+
+
+# ---- files
+
+
+def test_files_are_made_changed_and_removed():
+    @tape.tool
+    def work(name):
+        bodies.append(name)
+        with open("log.txt", "a") as file:
+            file.write(name + "\n")
+        os.makedirs("out", exist_ok=True)
+        with open("out/data.bin", "wb") as file:
+            file.write(bytes(range(256)))
+        if name == "b":
+            os.remove("old.txt")
+        return "ok"
+
+    def program():
+        for path in ("log.txt", "out/data.bin"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+        with open("old.txt", "w") as file:
+            file.write("old")
+        work("a")
+        first = open("log.txt").read()
+        work("b")
+        return (
+            first,
+            open("log.txt").read(),
+            open("out/data.bin", "rb").read() == bytes(range(256)),
+            os.path.exists("old.txt"),
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        assert same(program) == ("a\n", "a\nb\n", True, False)
+
+
+def test_a_file_that_a_person_changed_since_is_left_as_it_is():
+    @tape.tool
+    def work():
+        bodies.append("work")
+        with open("notes.txt", "w") as file:
+            file.write("by the tool")
+
+    with tape.recording("a.tape.yaml"):
+        work()
+    with open("notes.txt", "w") as file:
+        file.write("by a person")
+    with tape.replaying("a.tape.yaml") as block:
+        work()
+    with open("notes.txt") as file:
+        assert file.read() == "by a person"
+    (told,) = block.report.warnings
+    assert "notes.txt" in told and "changed since it was recorded" in told
+    assert block.report.unheld
+
+
+def test_a_file_elsewhere_is_named_and_not_written(tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "out.txt"
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        elsewhere.write_text("x")
+
+    with tape.recording("a.tape.yaml") as block:
+        work()
+    elsewhere.unlink()
+    assert str(elsewhere) in str(block.report.warnings)
+    with tape.replaying("a.tape.yaml") as block:
+        work()
+    assert not elsewhere.exists() and str(elsewhere) in str(block.report.warnings)
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/out.txt", "a.tapes/x", "nb.ipynb", "~/x", "link/x"])
+def test_a_cassette_by_hand_writes_nothing_outside_of_the_folder(tmp_path, tmp_path_factory, name):
+    outside = tmp_path_factory.mktemp("outside")
+    (tmp_path / "link").symlink_to(outside)
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        with open("name.txt", "w") as file:
+            file.write("x")
+
+    with tape.recording("a.tape.yaml"):
+        work()
+    os.remove("name.txt")
+    path = tmp_path / "a.tape.yaml"
+    path.write_text(path.read_text().replace("file: name.txt", f'file: "{name}"'))
+    with tape.replaying("a.tape.yaml") as block:
+        work()
+    assert block.report.unheld and not list(outside.iterdir()) and not (tmp_path.parent / "out.txt").exists()
+
+
+# ---- whatever a tool does to plain containers
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4), st.randoms(use_true_random=False))
+def test_any_change_of_nested_lists_and_dicts_comes_out_as_it_was(tmp_path_factory, before, after, chance):
+    import copy
+
+    mixed = [*before, *after]
+    chance.shuffle(mixed)
+
+    @tape.tool
+    def change(box):
+        bodies.append("change")
+        box[:] = [each for each in mixed if chance.random() < 0.8] if box is not None else []
+        box.append(box[0] if box else None)
+        return "ok"
+
+    def program():
+        box = copy.deepcopy(before)
+        alias = box
+        change(box)
+        return alias is box, repr(box), isinstance(box[0], (list, dict)) and box[-1] is box[0]
+
+    path = tmp_path_factory.mktemp("any") / "a.tape.yaml"
+    with tape.recording(path):
+        live = program()
+    with tape.replaying(path) as block:
+        assert program() == live
+    assert not block.report.warnings
