@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 import pandas
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tape_jupyter as tape
@@ -527,6 +527,56 @@ def test_files_are_made_changed_and_removed():
         assert same(program) == ("a\n", "a\nb\n", True, False)
 
 
+def test_a_database_in_a_file_is_written_through_the_connection_that_is_open():
+    @tape.tool
+    def order(name):
+        bodies.append(name)
+        with database:
+            database.execute("INSERT INTO orders VALUES (?)", (name,))
+
+    database = None
+
+    def program():
+        nonlocal database
+        with contextlib.suppress(FileNotFoundError):
+            os.remove("orders.db")
+        database = sqlite3.connect("orders.db")
+        database.execute("CREATE TABLE orders (name)")
+        order("tea"), order("milk")
+        rows = database.execute("SELECT name FROM orders").fetchall()
+        database.execute("INSERT INTO orders VALUES ('own')")
+        database.commit()
+        database.close()
+        again = sqlite3.connect("orders.db")
+        rows += again.execute("SELECT count(*) FROM orders").fetchall()
+        again.close()
+        return rows
+
+    assert same(program) == [("tea",), ("milk",), (3,)]
+
+
+def test_a_file_that_is_open_already_is_written_where_it_stands():
+    file = None
+
+    @tape.tool
+    def note(text):
+        bodies.append(text)
+        file.write(text + "\n")
+
+    def program():
+        nonlocal file
+        with open("log.txt", "w") as file:
+            file.write("begin\n")
+            note("a")
+            file.write("between\n")
+            note("b")
+        return open("log.txt").read()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        assert same(program) == "begin\na\nbetween\nb\n"
+
+
 def test_a_file_that_a_person_changed_since_is_left_as_it_is():
     @tape.tool
     def work():
@@ -594,7 +644,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4), st.randoms(use_true_random=False))
 def test_any_change_of_nested_lists_and_dicts_comes_out_as_it_was(tmp_path_factory, before, after, chance):
     import copy

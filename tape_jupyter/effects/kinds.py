@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import functools
 import hashlib
+import io
 import queue
 import random
 import sys
@@ -24,7 +25,9 @@ from typing import Any, Protocol
 
 from tape_jupyter.effects.paths import Step
 from tape_jupyter.effects.scope import NAMES
+from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing.classes import state_of
+from tape_jupyter.freezing.walk import CannotFreeze
 from tape_jupyter.libraries import is_library_class, is_library_file
 
 SCALARS = frozenset({str, int, float, bool, complex, bytes, type(None)})
@@ -266,8 +269,13 @@ def _legacy_state(value: Any) -> Any:
 
 
 def _connection_look(value: Any) -> Any:
-    """Changed where a statement changed a row since; a table that is made or dropped changes the schema's version."""
+    """Changed where a statement changed a row since; a table that is made or dropped changes the schema's version.
+
+    What is committed to a file is that file's content: of such a connection only an open transaction counts.
+    """
     try:
+        if file_of(value):
+            return value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
         return (value.total_changes, cursor.execute("PRAGMA schema_version").fetchone()[0])
@@ -276,8 +284,36 @@ def _connection_look(value: Any) -> Any:
 
 
 def _connection_read(value: Any) -> bytes:
+    if file := file_of(value):
+        raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
     data: bytes = value.serialize()
     return data
+
+
+def file_of(value: Any) -> str:
+    """The file that a database connection or an open file writes to; "" where there is none."""
+    if isinstance(value, io.IOBase):
+        name = getattr(value, "name", None)
+        return name if isinstance(name, str) and not value.closed and value.writable() else ""
+    try:
+        cursor = value.cursor()
+        cursor.row_factory = None
+        return str(cursor.execute("PRAGMA database_list").fetchone()[2])
+    except Exception:  # closed, or of another thread
+        return ""
+
+
+def _handle_look(value: Any) -> Any:
+    """Where an open file stands; what is written so far is in the file."""
+    if not file_of(value) or not value.seekable():
+        return None
+    value.flush()
+    return value.tell()
+
+
+def _put_handle(live: Any, position: Any) -> None:
+    live.flush()
+    live.seek(position)
 
 
 def _put_connection(live: Any, data: bytes) -> None:
@@ -294,6 +330,22 @@ def _put_connection(live: Any, data: bytes) -> None:
         scratch.close()
 
 
+def _figure_look(value: Any) -> Any:
+    """How much is drawn in a figure, and its words: what is drawn cannot be written, but it is said."""
+    return [
+        (axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), len(axes.get_children()), axes.get_xlim())
+        for axes in value.axes
+    ]
+
+
+def _unreadable(value: Any) -> Any:
+    raise CannotFreeze(None, value, "what is drawn in it cannot be written")
+
+
+def _unputtable(_live: Any, _wanted: Any) -> None:
+    raise CassetteError("what is drawn in a figure is not on the tape")
+
+
 _BYTEARRAY = Whole(bytes, _put_bytes, bytes)
 _ARRAY_ARRAY = Whole(
     lambda value: value.tobytes(),
@@ -307,6 +359,8 @@ _GENERATOR = Whole(_bits, _put_bits, lambda value: value.bit_generator.state)
 _RANDOM_STATE = Whole(
     _legacy_state, lambda live, state: live.set_state(state), lambda value: value.get_state(legacy=False)
 )
+_HANDLE = Whole(_handle_look, _put_handle, lambda value: value.tell())
+_FIGURE = Whole(_figure_look, _unputtable, _unreadable)
 _CONNECTION = Whole(_connection_look, _put_connection, _connection_read)
 
 _WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
@@ -316,6 +370,7 @@ _WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
     ("numpy", "Generator"): _GENERATOR,
     ("numpy", "RandomState"): _RANDOM_STATE,
     ("sqlite3", "Connection"): _CONNECTION,
+    ("matplotlib", "Figure"): _FIGURE,
 }
 
 SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
@@ -333,6 +388,7 @@ _BY_TYPE: dict[type, Kind] = {
     array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
     queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
+    **dict.fromkeys((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE),
     **dict.fromkeys(NAMES, NAMES_KIND),
 }  # fmt: skip
 

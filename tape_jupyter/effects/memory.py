@@ -14,6 +14,8 @@ What is put may refer to objects that were there before ({"<type>": "standing", 
 from __future__ import annotations
 
 import functools
+import io
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -187,6 +189,12 @@ class Snapshot:
             now = node.value.look()
             return {name: now[name] for name in node.look}
         return node.kind.look(node.value)
+
+    def files(self) -> list[str]:
+        """The files that databases and open files within reach write to."""
+        written = (io.IOBase, getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase))
+        found = (kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written))
+        return [name for name in found if name]
 
     # ------------------------------------------------------------ after
 

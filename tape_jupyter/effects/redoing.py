@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
@@ -55,6 +56,12 @@ class Redo:
             return follow(path, self._scope)
         except (LookupError, AttributeError, TypeError, ValueError, CassetteError):
             return None
+
+    def flush(self) -> None:
+        """What the program wrote into files that are open is in the files, before those are compared."""
+        for found in self._found.values():
+            if isinstance(found, io.IOBase) and not found.closed:
+                found.flush()
 
     def run(self) -> None:
         """Change the objects."""

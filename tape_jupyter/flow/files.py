@@ -141,6 +141,10 @@ class FileWatch:
         if self not in _watching:
             _watching.append(self)
 
+    def written(self, path: str) -> None:
+        """A file may be written to without being opened: through a database, or a file that is open already."""
+        self._note(path, read=True, write=True)
+
     def end(self) -> Touched:
         if self in _watching:
             _watching.remove(self)

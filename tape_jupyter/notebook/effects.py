@@ -54,7 +54,7 @@ class Observed:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
-            self._files.begin()
+            self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
 
     def _snapshots_around(self) -> list[Snapshot]:
         found, capture = [], self._around
@@ -123,6 +123,7 @@ class Effects:
 
     def happen(self, step: int | None = None) -> None:
         """Do it again. What cannot be done is said."""
+        self._redo = None
         did = self._did if step is None else self._of_step(step)
         if not did:
             return
@@ -131,12 +132,14 @@ class Effects:
                 self._show(event)
         if "memory" not in self._left_out and "memory" in did and self._call.scope is not None:
             self._redo = Redo(did["memory"], self._call.scope)
-            self._redo.run()
-            for problem in self._redo.problems:
-                self._say(f"what it changed in {problem}")
+            self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             for problem in put_back(did["files"], self._cell.folder, self._cell.cassette):
                 self._say(problem)
+        if self._redo is not None:
+            self._redo.run()
+            for problem in self._redo.problems:
+                self._say(f"what it changed in {problem}")
         for each in did.get("lost", ()):
             self._say(str(each))
 

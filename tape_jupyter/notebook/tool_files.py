@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.calls import Value
 from tape_jupyter.cassette import Cassette
-from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.flow.files import FileWatch
 from tape_jupyter.flow.folders import DIRECTORY
@@ -34,8 +34,11 @@ class ToolFiles:
         self._folder = folder
         self._watch = FileWatch(mine)
 
-    def begin(self) -> None:
+    def begin(self, open_files: Iterable[str]) -> None:
+        """The body is about to run; `open_files` it may write to without opening them."""
         self._watch.begin()
+        for path in open_files:
+            self._watch.written(path)
 
     def end(self) -> tuple[list[dict[str, Any]], list[str]]:
         """The changed files as structure; and in words, what is not kept."""
@@ -66,7 +69,24 @@ class ToolFiles:
 def digest(content: bytes | None) -> str:
     if content is None:
         return ABSENT
-    return FOLDER if content is DIRECTORY else hashlib.sha256(content).hexdigest()
+    if content is DIRECTORY:
+        return FOLDER
+    return hashlib.sha256(_rows(content) if content.startswith(_SQLITE) else content).hexdigest()
+
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def _rows(content: bytes) -> bytes:
+    """What a database holds, whatever its pages are: two files with the same rows need not be the same bytes."""
+    database = sqlite3.connect(":memory:")
+    try:
+        database.deserialize(content)
+        return "\n".join(database.iterdump()).encode("utf-8", "surrogatepass")
+    except sqlite3.Error:
+        return content
+    finally:
+        database.close()
 
 
 def _written(content: bytes | None) -> dict[str, Any]:
@@ -103,9 +123,22 @@ def _put_back(each: Mapping[str, Any], name: str, folder: Path | None, cassette:
     else:
         content = thaw_bytes(each["content"], None)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as draft:
-            draft.write_bytes(content)
+        _write(path, content)
     return ""
+
+
+def _write(path: Path, content: bytes) -> None:
+    """In place: the program may have the file open."""
+    if content.startswith(_SQLITE) and path.exists():
+        recorded, live = sqlite3.connect(":memory:"), sqlite3.connect(path)
+        try:
+            recorded.deserialize(content)
+            recorded.backup(live)
+        finally:
+            recorded.close()
+            live.close()
+    else:
+        path.write_bytes(content)
 
 
 def _inside(folder: Path, name: str) -> Path:
