@@ -79,7 +79,7 @@ class Snapshot:
         self._waiting: list[tuple[Any, Node | None, Step]] = []
         self._functions: set[int] = set()
         self._wholes: list[Node] = []
-        self._writes = False
+        self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._unseen: list[str] = []
         self.too_large = False
         for name, value in scope.roots():
@@ -162,7 +162,9 @@ class Snapshot:
         if id(original.__code__) in self._functions:
             return
         self._functions.add(id(original.__code__))
-        self._writes = self._writes or code_names(original.__code__).writes
+        code = original.__code__
+        if code_names(code).writes:
+            self._written |= {*code_names(code).variables, *code.co_freevars, *code.co_varnames[: code.co_argcount]}
         variables, named = self._names.variables_of(original)
         node = self._nodes.get(id(variables))
         if node is None:
@@ -182,8 +184,8 @@ class Snapshot:
             self._unseen.append(_unseen(node, error))
 
     def _look(self, node: Node) -> Any:
-        if not self._writes and isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY:
-            return None  # no code within reach writes into arrays: it need not be read
+        if isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY and not self._may_write(node):
+            return None  # no code within reach writes into it: it need not be read
         assert node.kind is not None
         if isinstance(node.value, Variables):
             now = node.value.look()
@@ -195,6 +197,12 @@ class Snapshot:
         written = (io.IOBase, getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase))
         found = (kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written))
         return [name for name in found if name]
+
+    def _may_write(self, node: Node) -> bool:
+        """Whether code that writes into arrays or containers names the variable that leads to this object."""
+        while node.above is not None and node.above.above is not None:
+            node = node.above
+        return node.step[0] == "root" or node.step[1] in self._written
 
     # ------------------------------------------------------------ after
 
