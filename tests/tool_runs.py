@@ -25,6 +25,9 @@ class Witness:
     def append(self, what: Any) -> None:
         self._told.append(what)
 
+    def pop(self) -> Any:
+        return self._told.pop()
+
     def clear(self) -> None:
         self._told.clear()
 

@@ -8,7 +8,8 @@ from tests.sockets import SocketServer
 SET_UP = """
 %load_ext tape_jupyter
 import openai
-ran = []
+from tests.tool_runs import Witness
+ran = Witness()
 def weather(city):
     ran.append(city)
     return f"rain in {city}"

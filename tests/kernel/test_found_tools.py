@@ -7,7 +7,8 @@ from tests.provider import Provider
 
 SET_UP = """
 import anthropic, json, openai
-ran = []
+from tests.tool_runs import Witness
+ran = Witness()
 client = anthropic.Anthropic(base_url="BASE", api_key="k")
 schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

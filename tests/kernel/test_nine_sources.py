@@ -32,7 +32,8 @@ import openai
 import tape_jupyter as tape
 client = openai.OpenAI(base_url="BASE/v1", api_key="k", max_retries=1)
 friend = openai.AsyncOpenAI(base_url="BASE/v1", api_key="k", max_retries=1)
-ran, stock, described = [], {"lamp": 3}, "Look into the shop"
+from tests.tool_runs import Witness
+ran, stock, described = Witness(), {"lamp": 3}, "Look into the shop"
 index = [("c1", 0.91, "Returns within 30 days."), ("c2", 0.55, "Shipping is free.")]
 def ask(text, model="gpt-4o", **more):
     return client.chat.completions.create(model=model, messages=[{"role": "user", "content": text}], **more)

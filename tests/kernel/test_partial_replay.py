@@ -10,7 +10,8 @@ from tests.tapes import ASK
 
 LOAD = "%load_ext tape_jupyter"
 ORDERS = """import tape_jupyter as tape
-ran, orders = [], {("acme", "r_8821"): "3 lamps, paid", ("globex", "r_8821"): "9 desks, unpaid"}
+from tests.tool_runs import Witness
+ran, orders = Witness(), {("acme", "r_8821"): "3 lamps, paid", ("globex", "r_8821"): "9 desks, unpaid"}
 @tape.tool
 def lookup_order(order):
     ran.append(order)
