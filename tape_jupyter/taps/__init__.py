@@ -6,7 +6,7 @@ through. `patch_all` patches what is imported already and, through an import hoo
 
 from __future__ import annotations
 
-from tape_jupyter.calls import Tape
+from tape_jupyter.calls import FunctionCall, Tape
 
 _slot: list[Tape] = []
 
@@ -30,6 +30,30 @@ def answers() -> bool:
     """Whether an HTTP call that is made here may be answered from the tape: then nothing is opened beforehand."""
     asked = getattr(here(), "answers", None)
     return asked is not None and bool(asked())
+
+
+def replays() -> bool:
+    """Whether the tape answers what is asked here, and nothing of it goes live."""
+    told = getattr(current(), "replays", None)
+    return told is not None and bool(told())
+
+
+def stand_in(name: str, told: str) -> str | None:
+    """A placeholder for a credential of this name that is nowhere to be found; None: it fails as without us."""
+    give = getattr(current(), "stand_in", None)
+    return None if give is None else give(name, told)
+
+
+def setting(name: str) -> str | None:
+    """What the recorded calls say of a setting that is not told here."""
+    find = getattr(current(), "setting", None)
+    return None if find is None else find(name)
+
+
+def untyped(call: FunctionCall) -> str | None:
+    """What stands in for a secret that a person was asked for and did not type; None: what was typed holds."""
+    give = getattr(current(), "untyped", None)
+    return None if give is None else give(call)
 
 
 def install(tape: Tape) -> None:
