@@ -98,7 +98,9 @@ class Boundary:
 
     def stand_in(self, name: str, told: str) -> str | None:
         """A placeholder for a credential that is nowhere to be found (taps.stand_in)."""
-        return self.desk.secrets.stand_in(name, told) if self.replays() or self.desk.lending.lends else None
+        cell = self._cell()
+        replaying = isinstance(cell, Cell) and cell.replaying and not cell.closed
+        return self.desk.secrets.stand_in(name, told) if replaying or self.desk.lending.lends else None
 
     def setting(self, name: str) -> str | None:
         """What the recorded calls tell of a setting (taps.setting)."""

@@ -276,11 +276,11 @@ class Deck:
     def _start(self, cell: Cell) -> None:
         self.secrets.learn_environment(os.environ)
         self._hook()
+        self._cells.append(cell)
         if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
         cell.kit, cell.tags = kit.collect_fast(), self.tags.start()
         cell.changed = self.changed
-        self._cells.append(cell)
         self._set_guard()
         cell.outer = _of_running(ORIGIN.get())
         ORIGIN.set(cell.origin)

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -23,6 +24,9 @@ AWS = "AWS_SECRET_ACCESS_KEY"
 _AWS_TOLD = "AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY (or a profile)"
 _GOOGLE_TOLD = "GOOGLE_APPLICATION_CREDENTIALS (or what `gcloud auth application-default login` writes)"
 _AZURE_TOLD = "AZURE_CLIENT_SECRET (or what `az login` writes)"
+_METHOD = "tape"
+_ANY_REGION = "us-east-1"
+"""Where no recorded URL names one, the program names an endpoint of its own, and the region is in no request."""
 _FAR = 4_102_444_800  # 2100-01-01: a placeholder does not expire
 
 Undo = Callable[[], None]
@@ -43,6 +47,19 @@ def patch(module: ModuleType) -> Undo:
     kinds = [each for each in vars(module).values() if inspect.isclass(each)]
     found = [(kind, name) for kind in kinds for name in ("get_token", "get_token_info") if name in vars(kind)]
     return undoing(*(swap(kind, name, functools.partial(_azure, info=name != "get_token")) for kind, name in found))
+
+
+_INSIDE: ContextVar[bool] = ContextVar("tape credentials", default=False)
+"""A chain of credentials asks its own: the placeholder comes after all of them."""
+
+
+@contextmanager
+def _inside() -> Iterator[None]:
+    token = _INSIDE.set(True)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
 
 
 # ---- AWS
@@ -83,7 +100,13 @@ def _variable(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def get_config_variable(session: Any, logical_name: str, *more: Any, **options: Any) -> Any:
         found = original(session, logical_name, *more, **options)
-        return taps.setting("AWS_REGION") if found is None and logical_name == "region" else found
+        if found is not None or logical_name != "region" or _INSIDE.get():
+            return found
+        with _inside():  # finding credentials asks for the region
+            credentials = session.get_credentials()
+        if getattr(credentials, "method", "") != _METHOD:
+            return None
+        return taps.setting("AWS_REGION") or _ANY_REGION
 
     return get_config_variable
 
@@ -104,7 +127,7 @@ def _aws() -> Any:
         return None
     from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
-    return Credentials(key, secret, method="tape")
+    return Credentials(key, secret, method=_METHOD)
 
 
 # ---- Google
@@ -144,19 +167,6 @@ def _google_stand_in() -> Any:
 # ---- Azure
 
 
-_INSIDE: ContextVar[bool] = ContextVar("tape azure credential", default=False)
-"""A chain of credentials asks its own: the placeholder comes after all of them."""
-
-
-@contextmanager
-def _inside() -> Iterator[None]:
-    token = _INSIDE.set(True)
-    try:
-        yield
-    finally:
-        _INSIDE.reset(token)
-
-
 def _azure(original: Callable[..., Any], *, info: bool) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(original):
 
@@ -190,9 +200,8 @@ def _azure(original: Callable[..., Any], *, info: bool) -> Callable[..., Any]:
 
 
 def _or_raise(error: Exception, *, info: bool) -> Any:
-    from azure.core.exceptions import ClientAuthenticationError  # type: ignore[import-not-found]
-
-    stand_in = _token(info=info) if isinstance(error, ClientAuthenticationError) else None
+    refused = import_module("azure.core.exceptions").ClientAuthenticationError
+    stand_in = _token(info=info) if isinstance(error, refused) else None
     if stand_in is None:
         raise error
     return stand_in
@@ -202,9 +211,8 @@ def _token(*, info: bool) -> Any:
     token = taps.stand_in("AZURE_ACCESS_TOKEN", _AZURE_TOLD)
     if token is None:
         return None
-    from azure.core.credentials import AccessToken, AccessTokenInfo  # type: ignore[import-not-found]
-
-    return AccessTokenInfo(token, _FAR) if info else AccessToken(token, _FAR)
+    module = import_module("azure.core.credentials")
+    return module.AccessTokenInfo(token, _FAR) if info else module.AccessToken(token, _FAR)
 
 
 # ---- Anthropic
