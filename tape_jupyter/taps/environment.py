@@ -25,8 +25,7 @@ _LOOKS = frozenset({"__getitem__", "__contains__", "get", "getenv", "getenvb"})
 def patch(ask: Ask, is_lent: IsLent) -> Undo:
     """Have `ask` answer for what is missing. Returns the undo."""
     environ: Any = os.environ
-    own: dict[Any, Any] = environ._data  # noqa: SLF001 - a dict that looks for what it lacks: the one place that costs the others nothing
-    lending = _Lending(own, ask, is_lent)
+    lending = _Lending(environ._data, ask, is_lent)  # noqa: SLF001 - only what a dict lacks costs anything there
     _put(lending)
 
     def undo() -> None:
@@ -43,8 +42,10 @@ def is_set(name: str) -> bool:
 
 
 def _put(data: dict[Any, Any]) -> None:
-    environs: list[Any] = [os.environ, getattr(os, "environb", None)]
-    for environ in filter(None.__ne__, environs):
+    environs: list[Any] = [os.environ]
+    if hasattr(os, "environb"):  # not on Windows
+        environs.append(os.environb)
+    for environ in environs:
         environ._data = data  # noqa: SLF001
 
 
