@@ -1,6 +1,7 @@
 """What is lent between taped cells: to whom, which names, and what of this machine comes first."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from tape_jupyter.secrets import Secrets, placeholder
 
 
 class Tape:
+    path, size = Path("main.tape.yaml"), 1
+
     def __init__(self, variables="", calls=(), **environment):
         self.runs = [{"run": "r", "kit": {"environment": environment, "variables": variables}}]
         self.calls = calls

@@ -84,7 +84,11 @@ class Boundary:
 
     def wants(self) -> bool:
         """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
-        return isinstance(self._cell(), Cell) or self.desk.sealed or self.desk.lending.watches
+        return isinstance(self._cell(), Cell) or self.desk.sealed
+
+    def withholds(self, peek: Callable[[], Request]) -> bool:
+        """Whether a call that is none of a taped cell carries a placeholder, and must not go out (taps.here)."""
+        return self.desk.lending.watches and bool(self.desk.lending.lacks(peek()))
 
     def answers(self) -> bool:
         """Whether it may be answered without being sent (taps.answers)."""

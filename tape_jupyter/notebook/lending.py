@@ -57,6 +57,7 @@ class Lending:
         self._cassettes: Callable[[], Iterable[Cassette]] = tuple
         self._undo: Callable[[], None] = _nothing
         self._addresses: dict[str, str] = {}  # that were lent
+        self._read: tuple[list[tuple[Path, int]], dict[str, str]] = ([], {})  # of which cassettes, as long as they are
 
     @property
     def cassettes(self) -> Iterable[Cassette]:
@@ -122,7 +123,11 @@ class Lending:
         return None if own else self._recorded().get(name)
 
     def _recorded(self) -> dict[str, str]:
-        return _recorded(self._cassettes())
+        cassettes = list(self._cassettes())
+        state = [(cassette.path, cassette.size) for cassette in cassettes]
+        if state != self._read[0]:
+            self._read = state, _recorded(cassettes)
+        return self._read[1]
 
 
 def _nothing() -> None:

@@ -6,7 +6,9 @@ through. `patch_all` patches what is imported already and, through an import hoo
 
 from __future__ import annotations
 
-from tape_jupyter.calls import FunctionCall, Tape
+from collections.abc import Callable
+
+from tape_jupyter.calls import FunctionCall, Request, Tape
 
 _slot: list[Tape] = []
 
@@ -16,14 +18,18 @@ def current() -> Tape | None:
     return _slot[-1] if _slot else None
 
 
-def here() -> Tape | None:
+def here(peek: Callable[[], Request] | None = None) -> Tape | None:
     """The tape, where it wants to be asked of an HTTP call that is made here; None: as if we were not there.
 
-    Asked before anything is touched: a body may be a live source, which can be read once only.
+    Asked before anything is touched: a body may be a live source, which can be read once only. `peek` gives as much of
+    the call as can be seen without reading one: the tape withholds what carries a placeholder, wherever it is made.
     """
     tape = current()
     wants = getattr(tape, "wants", None)
-    return tape if wants is None or wants() else None
+    if wants is None or wants():
+        return tape
+    withholds = getattr(tape, "withholds", None)
+    return tape if peek is not None and withholds is not None and withholds(peek) else None
 
 
 def answers() -> bool:
