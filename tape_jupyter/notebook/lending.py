@@ -38,7 +38,7 @@ SAME = (
 )  # fmt: skip
 """Variables one of which is enough: where one is set, the others are not lent."""
 READERS = frozenset(
-    {"tape_jupyter", "botocore", "huggingface_hub", "wandb", "kaggle", "google.auth", "azure", "msal"}
+    {"tape_jupyter", "IPython", "botocore", "huggingface_hub", "wandb", "kaggle", "google.auth", "azure", "msal"}
     | {"dotenv", "decouple", "environs", "dynaconf", "starlette", "prettyconf", "pydantic_settings"}
 )
 """Libraries that look in files for what the environment has not: a placeholder would stand in the way of that."""
