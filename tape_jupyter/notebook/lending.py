@@ -32,7 +32,7 @@ SAME = (
      "ANTHROPIC_IDENTITY_TOKEN_FILE"),
     ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
     ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"),
-    ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
+    ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"),
     ("CO_API_KEY", "COHERE_API_KEY"),
     ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"),
 )  # fmt: skip
@@ -43,6 +43,7 @@ READERS = frozenset(
 )
 """Libraries that look in files for what the environment has not: a placeholder would stand in the way of that."""
 _PROVIDES = frozenset({"getpass", "input", "load_dotenv", "dotenv_values", "find_dotenv", "prompt"})
+_ANTHROPIC_ASKS = ("_has_auto_discoverable_credentials", "_has_active_profile_config")
 _NEAR = 5  # instructions from `environ` to where its item is set, the key between them
 _LOOKED_AT = 200  # calls whose URLs are read for a region or a project
 _PROJECT = re.compile(r"/projects/([\w.:-]+)/")
@@ -181,8 +182,13 @@ def _stood_for(name: str) -> bool:
     """Whether another variable is set that is as good, or a profile of this machine is."""
     if any(environment.is_set(other) for same in SAME if name in same for other in same):
         return True
-    found = getattr(sys.modules.get("anthropic._client"), "_has_auto_discoverable_credentials", None)
-    return name == "ANTHROPIC_API_KEY" and found is not None and bool(found())
+    return name == "ANTHROPIC_API_KEY" and _has_anthropic_profile()
+
+
+def _has_anthropic_profile() -> bool:
+    """Whether Anthropic's SDK, from version 2, would find credentials of its own here."""
+    module, asks = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
+    return any(bool(ask()) for ask in (getattr(module, name, None) for name in asks) if callable(ask))
 
 
 def _has_adc() -> bool:
