@@ -82,6 +82,10 @@ def _ignored(_what: str, _cell: Any) -> None:
     pass
 
 
+def _no_reason(_: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What a guard does while it is armed.
@@ -89,7 +93,8 @@ class Policy:
     'replay' refuses, in every thread; 'record' reports to `on_event`; 'off' does neither. Whatever the mode, code whose
     origin is a cell that `replays` is refused: a thread may outlive its replay. `allow` holds hosts or host:port
     (also written `host:NAME`) that user code may reach; `on_allowed` is told each that it did. `on_event` is called in
-    the thread that did it, also for a refusal, before that is raised.
+    the thread that did it, also for a refusal, before that is raised. `withheld` says why a child process must not
+    have what it would be given ("": it may), whatever the mode.
     """
 
     mode: Literal["replay", "record", "off"]
@@ -97,6 +102,7 @@ class Policy:
     allow: frozenset[str] = frozenset()
     on_event: Callable[[Sighting], None] = _nothing
     on_allowed: Callable[[str, Any], None] = _ignored
+    withheld: Callable[[str], str] = _no_reason
 
 
 @dataclass(slots=True)
@@ -139,6 +145,8 @@ class Guard:
         policy, origin = self.policy, ORIGIN.get()
         cell = origin.cell if origin is not None else None
         refuse = policy.mode == "replay" or (cell is not None and policy.replays(cell))
+        if not refuse and event in sightings.CHILDREN and (why := policy.withheld(repr(args))):
+            self._withhold(event, args, frame, cell, why)
         if not refuse and policy.mode != "record":
             return
         try:
@@ -149,6 +157,15 @@ class Guard:
             return
         if seen is not None:
             self._treat(*seen, cell, refuse=refuse, replaced=event == "os.exec")
+
+    def _withhold(self, event: str, args: tuple[Any, ...], frame: FrameType, cell: Any, why: str) -> None:
+        where = _place(_user_frame(frame))
+        refusal = BlockedConnection(f"the child process was not started ({where}): {why}")
+        seen = Sighting("child", sightings.said(event, args), where, cell, refusal)
+        if forks.in_child():
+            _refuse_in_child(seen, leave=event == "os.exec")
+        self.policy.on_event(seen)
+        raise refusal
 
     def _sighted(self, event: str, args: tuple[Any, ...], frame: FrameType, *, sure: bool) -> tuple[Target, str] | None:
         """What is reached, and from where; None if this is the kernel's, or allowed, or not known to be the user's."""
@@ -311,12 +328,13 @@ def _is_socketpair(frame: FrameType) -> bool:
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the person's own code: no library's, not ours."""
-    while frame is not None and not _is_user_code(frame):
+    while frame is not None and not is_user_code(frame):
         frame = frame.f_back
     return frame
 
 
-def _is_user_code(frame: FrameType) -> bool:
+def is_user_code(frame: FrameType) -> bool:
+    """Whether a frame runs the person's own code: no library's, not ours."""
     name = frame.f_code.co_filename
     if name.startswith("<"):  # <stdin>, <string>, <ipython-input-1>; libraries generate code with such names as well
         return frame.f_globals.get("__name__") == "__main__" and not name.startswith("<frozen")

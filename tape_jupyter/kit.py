@@ -24,9 +24,11 @@ from typing import Any
 from tape_jupyter import airgap, generators, zones
 from tape_jupyter.installed import distributions, imported
 
+CLOUD = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI", "ANTHROPIC_VERTEX_PROJECT_ID")
+"""Settings that clients of Vertex AI cannot be built without; URLs name them as well."""
 _VALUES = re.compile(
     r"LANG|LC_\w+|TZ|PYTHONHASHSEED|PYTHONUTF8|TOKENIZERS_PARALLELISM|\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES"
-    r"|\w+_(?:BASE_URL|REGION|ENDPOINT|API_VERSION)|CI|CONDA_DEFAULT_ENV|OLLAMA_HOST"
+    rf"|\w+_(?:BASE_URL|REGION|ENDPOINT|API_VERSION)|CI|CONDA_DEFAULT_ENV|OLLAMA_HOST|{'|'.join(CLOUD)}"
 )
 _GIT_HOLDS = 30.0  # seconds that one look at the working tree is good for
 _GIT_PATIENCE = 2.0

@@ -161,6 +161,8 @@ class Secrets:
         self._finder: spellings.Finder | None = None  # compiled again after something was learned
         self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
         self._learned = 1
+        self._stand_ins: dict[str, str] = {}  # value -> what it stands for, as people are told
+        self._standing = spellings.finder({})
 
     @property
     def version(self) -> int:
@@ -187,6 +189,39 @@ class Secrets:
         `explicit`: a person named it, then 3 characters are enough (under 8, whole words only are masked).
         """
         return self._learn(0, name, value, least=3 if explicit else spellings.SHORT, obvious=explicit)
+
+    # -- what stands in for a key
+
+    def stand_in(self, name: str, told: str = "") -> str:
+        """A placeholder for the key of this name, which from now on must not go out. `told`: what people call it."""
+        value = placeholder(name)
+        self.learn(name, value)
+        with self._lock:
+            if value not in self._stand_ins:
+                self._stand_ins = {**self._stand_ins, value: told or name}
+                self._standing = spellings.finder(self._stand_ins)
+        return value
+
+    @property
+    def any_stand_in(self) -> bool:
+        """Whether anything stands in for a key in this session."""
+        return bool(self._stand_ins)
+
+    def is_stand_in(self, value: str) -> bool:
+        """Whether this is a placeholder that was given here."""
+        return value in self._stand_ins
+
+    def stood_for(self, *parts: str | bytes) -> str:
+        """What of the person's own a text or a request lacks, as it carries a placeholder for it in whatever spelling;
+        "" where it carries none.
+        """
+        for part in parts if self._stand_ins else ():
+            data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+            if self._standing.hits(data):
+                text = part if isinstance(part, str) else part.decode("latin-1")
+                for _, _, which in self._standing.found(text):
+                    return tuple(self._standing.values.values())[which]
+        return ""
 
     def learn_environment(self, environ: Mapping[str, str]) -> None:
         """The values of variables named like keys, passwords inside URLs, secret fields of JSON credentials."""

@@ -117,6 +117,11 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, (bytes, bytearray)) else str(value or "")
 
 
+def said(event: str, args: tuple[Any, ...]) -> str:
+    """The command line of a child process."""
+    return shortened(" ".join(_words(event, args)))
+
+
 def _child(event: str, args: tuple[Any, ...]) -> Target | None:
     words = _words(event, args)
     if commands.silent(words):

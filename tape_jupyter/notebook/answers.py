@@ -12,7 +12,7 @@ from typing import Any
 from tape_jupyter.calls import FunctionCall, Value
 from tape_jupyter.freezing import Secret, freeze
 from tape_jupyter.freezing.effects import frozen_or_type
-from tape_jupyter.secrets import Secrets, placeholder
+from tape_jupyter.secrets import Secrets
 
 _ASKS = re.compile(
     r"\b(?:pass(?:word|phrase|code|wd)?|secrets?|credentials?|token|pin|otp"
@@ -56,17 +56,22 @@ def given(value: Value, secrets: Secrets) -> Value:
     structure = value.value
     if not isinstance(structure, Mapping) or structure.get("<type>") != "secret":
         return value
-    return replace(value, value=_stand_in(str(structure.get("name")), secrets))
+    return replace(value, value=secrets.stand_in(str(structure.get("name"))))
 
 
 def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
     """The same for a secret that was typed while nothing was taped: it would not be on the tape in any case."""
-    return Value(_stand_in(secret_name(call), secrets))
+    return Value(untyped(call, secrets))
 
 
-def _stand_in(name: str, secrets: Secrets) -> str:
-    secrets.learn(name, placeholder(name))
-    return placeholder(name)
+def untyped(call: FunctionCall, secrets: Secrets) -> str:
+    """The same where a person was asked for a secret and typed none, or nobody could be asked."""
+    return secrets.stand_in(secret_name(call), f"the answer to {_prompt(call).strip()!r}")
+
+
+def asks_a_secret(call: FunctionCall) -> bool:
+    """Whether a secret is asked for, by what asks or by its words."""
+    return call.discreet == "yes" or (call.discreet == "maybe" and is_secret(_prompt(call), ""))
 
 
 def _prompt(call: FunctionCall) -> str:

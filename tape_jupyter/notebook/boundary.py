@@ -18,14 +18,15 @@ from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_key
-from tape_jupyter.notebook import answers, moved
+from tape_jupyter.notebook import answers, moved, tokens
 from tape_jupyter.notebook.capture import HttpCapture, Passing
 from tape_jupyter.notebook.dialogues import DialogueCapture, opens_dialogue, played_dialogue
 from tape_jupyter.notebook.divergence import Stale, diverged, stand_in
 from tape_jupyter.notebook.effects import Effects
 from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
+from tape_jupyter.notebook.lending import Lending, settings
 from tape_jupyter.notebook.misses import miss, title
-from tape_jupyter.notebook.partial import Held, require_key
+from tape_jupyter.notebook.partial import Held, lacks
 from tape_jupyter.notebook.taped import Cell, Stepping
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
@@ -59,6 +60,7 @@ class Desk(Protocol):
     """What the boundary needs of the deck."""
 
     secrets: Secrets
+    lending: Lending
 
     @property
     def active(self) -> Cell | None: ...
@@ -85,10 +87,42 @@ class Boundary:
         """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
         return isinstance(self._cell(), Cell) or self.desk.sealed
 
+    def withholds(self, peek: Callable[[], Request]) -> bool:
+        """Whether a call that is none of a taped cell carries a placeholder, and must not go out (taps.here)."""
+        return self.desk.lending.watches and bool(self.desk.lending.lacks(peek()))
+
     def answers(self) -> bool:
         """Whether it may be answered without being sent (taps.answers)."""
         cell = self._cell()
         return _chosen(cell) if isinstance(cell, Cell) else self.desk.sealed
+
+    def replays(self) -> bool:
+        """Whether the tape answers all that is asked here, so that no credential is of use (taps.replays)."""
+        cell = self._cell()
+        return isinstance(cell, Cell) and cell.replaying and not cell.closed and not self._may_go_live(cell)
+
+    def stand_in(self, name: str, told: str) -> str | None:
+        """A placeholder for a credential that is nowhere to be found (taps.stand_in)."""
+        cell = self._cell()
+        replaying = isinstance(cell, Cell) and cell.replaying and not cell.closed
+        return self.desk.secrets.stand_in(name, told) if replaying or self.desk.lending.lends else None
+
+    def setting(self, name: str) -> str | None:
+        """What the recorded calls tell of a setting (taps.setting)."""
+        cell = self._cell()
+        if self.replays() and cell.cassette is not None:
+            return settings([cell.cassette]).get(name)
+        return settings(self.desk.lending.cassettes).get(name) if self.desk.lending.lends else None
+
+    def untyped(self, call: FunctionCall) -> str | None:
+        """What stands in for a secret that was asked for between taped cells and not typed (taps.untyped)."""
+        if not self.desk.lending.lends or not answers.asks_a_secret(call):
+            return None
+        return answers.untyped(call, self.desk.secrets)
+
+    def _may_go_live(self, cell: Cell) -> bool:
+        told = cell.execution
+        return bool(told.selection.live) or told.on_divergence == "live" or cell.stepping is not None
 
     def _cell(self) -> Any:
         origin = ORIGIN.get()
@@ -128,11 +162,18 @@ class Boundary:
             cell.ends["flags"] = cell.tags.flags
 
     def _outside(self, call: Request | FunctionCall) -> Play | None:
-        """A call while no taped cell runs: nothing of ours, unless the whole session replays."""
-        if not self.desk.sealed or isinstance(call, FunctionCall):
+        """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a key is missing."""
+        if isinstance(call, FunctionCall):
+            return None
+        lacking = self.desk.lending.lacks(call)
+        if not self.desk.sealed and not lacking:
             return None
         if hosts.class_of(call) == "telemetry":
             return unsent(call)
+        if not self.desk.sealed:
+            if tokens.is_grant(call):
+                return tokens.granted(self.desk.secrets, lacking)
+            raise BlockedConnection(f"{title(call)} was not sent: {lacks(lacking)}.")
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
@@ -152,9 +193,10 @@ class Boundary:
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
         kind = hosts.class_of(request)
         if kind == "telemetry":
-            return unsent(request) if cell.replaying else Passing()
+            return unsent(request) if cell.replaying or self.desk.lending.lacks(request) else Passing()
         self.desk.secrets.learn_request(request)
         if self._goes_live(cell, request):
+            self._require_key(cell, request)
             self._open_run(cell, request)
             matching, where = partial(self._match, cell, request), self._where(cell, origin)
             return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
@@ -336,11 +378,8 @@ class Boundary:
             held.keep(call, recorded.reply(), recorded.name)
 
     def _require_key(self, cell: Cell, request: Request) -> None:
-        if cell.replaying:
-            try:
-                require_key(request)
-            except BlockedConnection as refusal:
-                raise cell.refuse(refusal)  # noqa: B904 - the same
+        if lacking := self.desk.lending.lacks(request):
+            raise cell.refuse(BlockedConnection(f"{title(request)} was to go live. Nothing was sent: {lacks(lacking)}"))
 
     def _reply(self, cell: Cell, entry: Entry, request: Request) -> Reply | Value:
         reply, edited = entry.book.reply(entry)

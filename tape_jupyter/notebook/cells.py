@@ -177,6 +177,7 @@ class Cells:
         self.planned: Callable[[], Planned | None] = _nobody
         self._open: Open | None = None
         self._said_replay_wins = False
+        self._looks = 3  # for a notebook with a cassette; where it is unknown each look reads the folder's notebooks
         self._transformed = ""
         self.steps: Steps | None = None
         self._undo_tracebacks: Callable[[], None] = _nothing
@@ -195,6 +196,14 @@ class Cells:
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self._undo_tracebacks = show_refusals_briefly(self.shell)
+
+    def lend_keys(self, raw: str = "") -> None:
+        """Once it is known which notebook runs, and it has a cassette: keys that are not set have placeholders."""
+        if self._looks:
+            notebook = self.notebook_or_none(raw)
+            self._looks -= notebook is None
+            if notebook is not None and self.deck.lend_keys(notebook):
+                self._looks = 0
 
     def uninstall(self) -> None:
         if self._open is not None:
@@ -283,6 +292,7 @@ class Cells:
             return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
         self.deck.set_session(word.mode, word.options)
         self.session, self.broken = word, None
+        self._looks = 0 if word.mode == "off" else self._looks
         if word.mode != "off":
             self.begin_here()
         elif (cell := self.deck.active) is not None:
@@ -324,6 +334,7 @@ class Cells:
                 raise self.broken  # noqa: TRY301 - one way to refuse a cell
             word = self._word(line, raw, cell_id)
             if word is None:
+                self.lend_keys(raw)
                 return
             if not source.strip():
                 self._say(f"tape {word.mode}: the cell is empty, nothing to do")
@@ -395,6 +406,7 @@ class Cells:
             opened.passes.finish()
             opened.notes.extend(opened.passes.notes)
         report = self.deck.end(opened.cell, self._error(result))
+        self.lend_keys()
         report.notes.extend(opened.notes)
         self.reports.append(_lean(report))
         shown = self._error(result)

@@ -27,6 +27,7 @@ from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned, un
 from tape_jupyter.notebook.boundary import Boundary
 from tape_jupyter.notebook.found import FOUND
 from tape_jupyter.notebook.gaps import Tools
+from tape_jupyter.notebook.lending import Lending, cassettes_of
 from tape_jupyter.notebook.report import report_of
 from tape_jupyter.notebook.tags import Tags
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
@@ -72,6 +73,7 @@ class Deck:
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = _nothing
         self._owed = False  # the session's mode was set, and what hangs on it is still to be done
+        self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Boundary(self)
         self.watchers: list[Callable[[], None]] = []
         self.tracker: Tracker | None = None  # of the shell whose cells these are
@@ -128,9 +130,22 @@ class Deck:
 
     def unhook(self) -> None:
         """Take every patch off (what was recorded stays)."""
+        self.lending.stop()
         taps.remove()
         taps.unpatch_all()
         self._guard.disarm()
+
+    def lend_keys(self, notebook: Path) -> bool:
+        """From now on clients that are made between the taped cells of a notebook can replay; False if it has no
+        cassette: then nothing is touched.
+        """
+        if not paths.cassette_names(notebook):
+            return False
+        self._hook()
+        self._set_guard()
+        folder = paths.folder(notebook)
+        self.lending.start(folder, cassettes_of(folder, lambda path: self.cassette(path)[0]))
+        return True
 
     # ------------------------------------------------------------ cells
 
@@ -261,11 +276,11 @@ class Deck:
     def _start(self, cell: Cell) -> None:
         self.secrets.learn_environment(os.environ)
         self._hook()
+        self._cells.append(cell)
         if cell.replaying:
             cell.undo.append(keys.supply(self.secrets, cell.cassette.runs if cell.cassette else ()))
         cell.kit, cell.tags = kit.collect_fast(), self.tags.start()
         cell.changed = self.changed
-        self._cells.append(cell)
         self._set_guard()
         cell.outer = _of_running(ORIGIN.get())
         ORIGIN.set(cell.origin)
@@ -448,7 +463,12 @@ class Deck:
         elif any(cell.mode != "live" for cell in self._cells):
             mode = "record"
         allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
-        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through))
+        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through, self._withheld))
+
+    def _withheld(self, text: str) -> str:
+        """Why a command line, or what a child process inherits, must not leave: a placeholder is in it."""
+        lacking = self.secrets.stood_for(text)
+        return lacking and partial.lacks(lacking)
 
     def _let_through(self, what: str, cell: Any) -> None:
         """A connection to a host that --live names: it is not on the tape, and that is said."""

@@ -12,9 +12,10 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from tape_jupyter import hosts
+from tape_jupyter import hosts, kit
 from tape_jupyter.flow.ambient import LENT
 from tape_jupyter.secrets import Secrets, names_a_secret, placeholder
+from tape_jupyter.taps import environment
 
 USUAL = (
     "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MISTRAL_API_KEY", "GEMINI_API_KEY", "CO_API_KEY", "GROQ_API_KEY",
@@ -23,28 +24,28 @@ USUAL = (
 """Supplied in every replay, besides the keys that were there while recording."""
 GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 """Two names of one key, the usual one first: google-genai warns when both are set."""
-SETTINGS = ("_BASE_URL", "_REGION", "_ENDPOINT", "_API_VERSION")
+SETTINGS = ("_BASE_URL", "_REGION", "_ENDPOINT", "_API_VERSION", *kit.CLOUD)
 
 
 def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
     """Put what is missing into the environment; gives what takes it out again."""
-    recorded: dict[str, str] = {}
+    told: dict[str, str] = {}
     for run in runs:
-        recorded |= _recorded(run)
-    wanted = {name: placeholder(name) for name in USUAL} | recorded
+        told |= recorded(run)
+    wanted = {name: placeholder(name) for name in USUAL} | told
     lent: dict[str, str] = {}
-    for name in _needless(recorded):
+    for name in _needless(told):
         wanted.pop(name, None)
         if name in LENT and LENT[name] == os.environ.get(name):  # for the session, when nobody knew what was recorded
             lent[name] = LENT.pop(name)
             del os.environ[name]
-    missing = {name: value for name, value in wanted.items() if name not in os.environ}
-    for name, value in missing.items():
+    missing = {name: value for name, value in wanted.items() if not environment.is_set(name)}
+    for name in missing:
         if names_a_secret(name):
-            secrets.learn(name, value)
+            secrets.stand_in(name)
     os.environ.update(missing)
     LENT.update(missing)
-    return lambda: _withdraw(missing, lent)
+    return lambda: _withdraw(secrets, missing, lent)
 
 
 def _needless(recorded: Mapping[str, str]) -> list[str]:
@@ -57,19 +58,22 @@ def _needless(recorded: Mapping[str, str]) -> list[str]:
     return []
 
 
-def _withdraw(missing: Mapping[str, str], lent: dict[str, str]) -> None:
-    """Take out what was put in, and put in again what it stood in the way of; once."""
+def _withdraw(secrets: Secrets, missing: Mapping[str, str], lent: dict[str, str]) -> None:
+    """Take out what was put in, and put in again what it stood in the way of; once. A placeholder that the program
+    has put in its place (what a prompt gave in replay) goes as well.
+    """
     for name, value in missing.items():
         LENT.pop(name, None)
-        if os.environ.get(name) == value:
+        there = os.environ.get(name) if environment.is_set(name) else None
+        if there is not None and (there == value or secrets.is_stand_in(there)):
             del os.environ[name]
     for name, value in lent.items():
-        if name not in os.environ:
+        if not environment.is_set(name):
             LENT[name] = os.environ[name] = value
     lent.clear()
 
 
-def _recorded(run: Mapping[str, Any]) -> dict[str, str]:
+def recorded(run: Mapping[str, Any]) -> dict[str, str]:
     """Settings with their recorded values, keys (of which only names were kept) with a placeholder."""
     kit = run.get("kit")
     told = kit if isinstance(kit, Mapping) else {}
@@ -88,10 +92,21 @@ def _trusted(value: str) -> bool:
 
     A client that is built in replay may live on into an untaped cell, and then sends its key there.
     """
-    if not set(value) & set(".:/"):
-        return True  # a region, a version: no address
+    if not is_address(value):
+        return True  # a region, a version
     host = urlsplit(value if "://" in value else f"//{value}").hostname or ""
     return hosts.loopback(host) or bool(hosts.host_provider(host))
+
+
+def is_address(value: str) -> bool:
+    """Whether a setting says where a client sends to."""
+    return bool(set(value) & set(".:/"))
+
+
+def is_kept_by_a_key(setting: str) -> bool:
+    """Whether a key of the same maker is set: who has one goes where that person's own settings say."""
+    maker = setting.partition("_")[0]
+    return any(name.startswith(f"{maker}_") and names_a_secret(name) for name in list(os.environ))
 
 
 @lru_cache(maxsize=64)

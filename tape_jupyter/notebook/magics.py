@@ -312,6 +312,7 @@ def load(shell: InteractiveShell) -> None:
             )
         lab.start(shell, cells)
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
+    cells.lend_keys()
 
 
 def unload(shell: InteractiveShell) -> None:

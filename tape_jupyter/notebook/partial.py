@@ -4,7 +4,6 @@ keeps without going out, what is told of it. Which calls they are for is selecti
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,14 +13,13 @@ from typing import Any
 from tape_jupyter import providers, takes
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette import Cassette, Entry
-from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.notebook import paths
 from tape_jupyter.notebook.capture import Taking, failure, row_of
 from tape_jupyter.notebook.taped import Cell, CellAsk, Row
 from tape_jupyter.overrides import chain
 from tape_jupyter.player import POLICIES, Policy
 from tape_jupyter.runs import newer_than, run_of
-from tape_jupyter.secrets import names_a_secret, placeholder
 from tape_jupyter.selection import Selection, Site, site_of
 
 OPTIONS = ("take", "live", "freeze", "stub", "on_divergence", "decided")
@@ -223,17 +221,12 @@ def _newer_below(cell: Cell, tape: Cassette) -> str:
         return ""
 
 
-def require_key(request: Request) -> None:
-    """Raises BlockedConnection where a request that goes live in a replay carries what only stands in for a key."""
-    for name, value in os.environ.items():
-        if names_a_secret(name) and value == placeholder(name):
-            sent = [told for _, told in request.headers if value in told]
-            if sent or value in request.url:
-                host = request.url.partition("://")[2].partition("/")[0]
-                raise BlockedConnection(
-                    f"{request.method} to {host} was to go live, with a placeholder for its key: {name} is not set. "
-                    "Nothing was sent. Set it, build the client anew, and run the cell again"
-                )
+def lacks(name: str) -> str:
+    """What to tell a person whose program has a placeholder where it needs a key."""
+    return (
+        f"a placeholder for replay stands in for its key. {name} is not set, or was not when the client was built. "
+        "Now: set it, build the client again (one built before keeps the placeholder), and run this cell again"
+    )
 
 
 class Held(Taking):

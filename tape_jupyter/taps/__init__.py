@@ -6,7 +6,9 @@ through. `patch_all` patches what is imported already and, through an import hoo
 
 from __future__ import annotations
 
-from tape_jupyter.calls import Tape
+from collections.abc import Callable
+
+from tape_jupyter.calls import FunctionCall, Request, Tape
 
 _slot: list[Tape] = []
 
@@ -16,20 +18,48 @@ def current() -> Tape | None:
     return _slot[-1] if _slot else None
 
 
-def here() -> Tape | None:
+def here(peek: Callable[[], Request] | None = None) -> Tape | None:
     """The tape, where it wants to be asked of an HTTP call that is made here; None: as if we were not there.
 
-    Asked before anything is touched: a body may be a live source, which can be read once only.
+    Asked before anything is touched: a body may be a live source, which can be read once only. `peek` gives as much of
+    the call as can be seen without reading one: the tape withholds what carries a placeholder, wherever it is made.
     """
     tape = current()
     wants = getattr(tape, "wants", None)
-    return tape if wants is None or wants() else None
+    if wants is None or wants():
+        return tape
+    withholds = getattr(tape, "withholds", None)
+    return tape if peek is not None and withholds is not None and withholds(peek) else None
 
 
 def answers() -> bool:
     """Whether an HTTP call that is made here may be answered from the tape: then nothing is opened beforehand."""
     asked = getattr(here(), "answers", None)
     return asked is not None and bool(asked())
+
+
+def replays() -> bool:
+    """Whether the tape answers what is asked here, and nothing of it goes live."""
+    told = getattr(current(), "replays", None)
+    return told is not None and bool(told())
+
+
+def stand_in(name: str, told: str) -> str | None:
+    """A placeholder for a credential of this name that is nowhere to be found; None: it fails as without us."""
+    give = getattr(current(), "stand_in", None)
+    return None if give is None else give(name, told)
+
+
+def setting(name: str) -> str | None:
+    """What the recorded calls say of a setting that is not told here."""
+    find = getattr(current(), "setting", None)
+    return None if find is None else find(name)
+
+
+def untyped(call: FunctionCall) -> str | None:
+    """What stands in for a secret that a person was asked for and did not type; None: what was typed holds."""
+    give = getattr(current(), "untyped", None)
+    return None if give is None else give(call)
 
 
 def install(tape: Tape) -> None:

@@ -59,7 +59,7 @@ class _Tap:
     def connect(self, original: Door) -> Door:
         @functools.wraps(original)
         async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
-            tape = None if SENDING.get() else taps.here()
+            tape = None if SENDING.get() else taps.here(lambda: _seen(req))
             if tape is None:
                 return await original(connector, req, *args, **options)
             body = await self._drained(req)
@@ -175,6 +175,12 @@ class _Tap:
         if hasattr(body, "close"):
             kept.close = body.close  # type: ignore[method-assign]
         setattr(req, "_body" if hasattr(req, "_body") else "body", kept)  # aiohttp 3.12 renamed it
+
+
+def _seen(req: Any) -> Request:
+    """What can be seen of a request without reading its body."""
+    held = getattr(req.body, "_value", b"")
+    return Request(req.method, str(req.url), tuple(req.headers.items()), held if isinstance(held, bytes) else b"")
 
 
 def _send(original: Door) -> Door:

@@ -109,7 +109,7 @@ def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
 def _send_output(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
-        tape = None if SENDING.get() else taps.here()
+        tape = None if SENDING.get() else taps.here(lambda: _seen(conn, message_body))
         if tape is None:
             return original(conn, message_body, encode_chunked)
         call = _Call(conn, tape, original, encode_chunked=encode_chunked)
@@ -148,6 +148,14 @@ def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return original(conn) if call is None else call.response(functools.partial(original, conn))
 
     return getresponse
+
+
+def _seen(conn: Any, body: Any) -> Request:
+    """What can be seen of a request without reading its body."""
+    first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
+    method, target, _ = first.split(" ", 2)
+    held = body if isinstance(body, bytes) else b""
+    return Request(method.upper(), _absolute(conn, target), tuple(map(_header, lines)), held)
 
 
 def _unheard(conn: Any) -> str:

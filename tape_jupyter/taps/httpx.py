@@ -49,7 +49,7 @@ class _Tap:
 
         @functools.wraps(original)
         def handle_request(transport: Any, request: Any) -> Any:
-            tape = None if SENDING.get() else taps.here()
+            tape = None if SENDING.get() else taps.here(lambda: _seen(request))
             if tape is None:
                 return original(transport, request)
             body = _held(request)
@@ -74,7 +74,7 @@ class _Tap:
 
         @functools.wraps(original)
         async def handle_async_request(transport: Any, request: Any) -> Any:
-            tape = None if SENDING.get() else taps.here()
+            tape = None if SENDING.get() else taps.here(lambda: _seen(request))
             if tape is None:
                 return await original(transport, request)
             body = _held(request)
@@ -157,6 +157,15 @@ def _held(request: Any) -> bytes | None:
 
 def _call(request: Any, body: bytes) -> Request:
     lineage.settle()
+    return _request(request, body)
+
+
+def _seen(request: Any) -> Request:
+    """What can be seen of a request without reading its stream."""
+    return _request(request, _held(request) or b"")
+
+
+def _request(request: Any, body: bytes) -> Request:
     return Request(request.method.upper(), str(request.url), _headers(request.headers.raw), body)
 
 

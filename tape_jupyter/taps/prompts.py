@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tape_jupyter import taps
+from tape_jupyter.calls import FunctionCall
 from tape_jupyter.taps.called import Discreet, Taped
 from tape_jupyter.taps.swap import swap, undoing
 from tape_jupyter.taps.trampoline import swap_code
@@ -65,11 +67,23 @@ def _asking(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable
         if _is_plumbing(sys._getframe(1)):  # noqa: SLF001  # inspect.stack() reads source files for every frame
             return body(*args, **kwargs)
         prompt = args[:1] if signature is None else [signature.bind(*args, **kwargs).arguments.get("prompt", "")]
-        live = functools.partial(body, *args, **kwargs)
+        live = functools.partial(_typed, functools.partial(body, *args, **kwargs), name, discreet, prompt)
         taped = Taped(name, "tool", lambda _prompt: live(), _PROMPT, drop_first=False, discreet=discreet)
         return taped.call(*map(str, prompt))
 
     return ask
+
+
+def _typed(body: Callable[[], Any], name: str, discreet: Discreet, prompt: Sequence[Any]) -> Any:
+    """What a person types; in a notebook that replays, a placeholder for a secret where that is nothing."""
+    call = FunctionCall(name, {"prompt": "".join(map(str, prompt))}, "tool", discreet)
+    try:
+        answer = body()
+    except (EOFError, NotImplementedError):  # nobody is there to be asked (IPython's StdinNotImplementedError)
+        if (stand_in := taps.untyped(call)) is None:
+            raise
+        return stand_in
+    return answer or taps.untyped(call) or answer
 
 
 def _is_plumbing(frame: FrameType | None) -> bool:

@@ -63,10 +63,11 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def make_request(
         pool: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, **options: Any
     ) -> Any:
-        tape = None if SENDING.get() else taps.here()
+        called = functools.partial(_Call, pool, conn, method, url, headers, options)
+        tape = None if SENDING.get() else taps.here(lambda: called().request(_held(body)))
         if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
-        call = _Call(pool, conn, method, url, headers, options)
+        call = called()
         sent = call.read(body)
         lineage.settle()
         decision = tape.begin(call.request(sent))
@@ -82,6 +83,11 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         return call.record(functools.partial(original, pool, conn, method, url, sent, headers), decision)
 
     return make_request
+
+
+def _held(body: Any) -> bytes | None:
+    """A body that can be seen without reading it."""
+    return body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else None
 
 
 class _Call:
