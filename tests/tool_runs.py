@@ -71,3 +71,24 @@ def both(path: Path, program: Callable[[], Any]) -> tuple[Any, CellReport]:
         assert program() == live
     assert ran == []
     return live, block.report
+
+
+def replayed(program: Callable[[], Any], **options: Any) -> tuple[Any, Any, CellReport, CellReport]:
+    """What the program gives live and again from the tape while no body runs; the two reports."""
+    with tape.recording("a.tape.yaml") as block:
+        live = program()
+    recorded = block.report
+    assert ran, "the program called no tool"
+    ran.clear()
+    with tape.replaying("a.tape.yaml", **options) as block:
+        again = program()
+    assert not ran, "a body ran in replay"
+    return live, again, recorded, block.report
+
+
+def same(program: Callable[[], Any]) -> Any:
+    """The same, where neither has anything to warn of."""
+    live, again, recorded, report = replayed(program)
+    assert again == live
+    assert not recorded.warnings and not report.warnings
+    return live
