@@ -463,12 +463,13 @@ RESOURCES = frozenset(
 program's. Objects of the standard library count where they are containers (above)."""
 
 MACHINERY = (
-    "langchain_core.callbacks", "langchain_core.tracers", "langchain_core.runnables", "langchain_core.language_models",
-    "langgraph.pregel", "langgraph.graph", "langgraph.prebuilt", "langgraph.channels", "langgraph.managed",
-    "langgraph._internal", "workflows", "llama_index.core.workflow", "llama_index.core.callbacks",
-    "llama_index.core.agent", "llama_index.core.instrumentation", "llama_index_instrumentation",
-    "pydantic_ai.models", "pydantic_ai.providers", "pydantic_ai._", "pydantic_ai.agent", "pydantic_ai.toolsets",
-    "agents.models", "agents.tracing", "agents.run",
+    "langchain_core.callbacks.", "langchain_core.tracers.", "langchain_core.runnables.",
+    "langchain_core.language_models.",
+    "langgraph.pregel.", "langgraph.graph.", "langgraph.prebuilt.", "langgraph.channels.", "langgraph.managed.",
+    "langgraph._internal.", "workflows.", "llama_index.core.workflow.", "llama_index.core.callbacks.",
+    "llama_index.core.agent.", "llama_index.core.instrumentation.", "llama_index_instrumentation.",
+    "pydantic_ai.models.", "pydantic_ai.providers.", "pydantic_ai._", "pydantic_ai.agent.", "pydantic_ai.toolsets.",
+    "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
 )  # fmt: skip
 """The same, of packages that also have objects which a program keeps its state in: stores, memories, contexts."""
 
@@ -512,7 +513,7 @@ def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of t
 def _keeps_state(kind: type, root: str) -> bool:
     if not is_library_class(kind):
         return True
-    if root in RESOURCES or kind.__module__.startswith(MACHINERY):
+    if root in RESOURCES or f"{kind.__module__}.".startswith(MACHINERY):
         return False
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
         return root not in ("typing", "dataclasses")

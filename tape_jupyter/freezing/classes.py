@@ -245,12 +245,15 @@ def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     return model
 
 
-# plain objects, of the user's own classes only: those of a library may have finalizers and handles that nobody checked
+# plain objects, of the user's own classes only: those of a library may have finalizers and handles that nobody checked,
+# but for a few that hold data and nothing else
+
+_DATA_CLASSES = frozenset({"langgraph.store.base:Item"})
 
 
 def is_plain(kind: type) -> bool:
     """Whether all that an instance is stands in its slots and its dict, and the user wrote its class."""
-    if is_library_class(kind) or issubclass(kind, BaseException):
+    if issubclass(kind, BaseException) or (is_library_class(kind) and name_of(kind) not in _DATA_CLASSES):
         return False
     try:
         bare(kind)
