@@ -275,6 +275,34 @@ def test_handlers_in_a_dict_partials_and_methods_held_elsewhere():
     assert same(program) == (1, 2, [("warn", "a"), ("note", "b")])
 
 
+class Counter:
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, name):
+        bodies.append(name)
+        self.calls.append(name)
+        return len(self.calls)
+
+    def count(self, name):
+        return self(name)
+
+
+@pytest.mark.parametrize("door", ["object", "bound method", "partial", "frozen"])
+def test_the_object_that_a_tool_is_made_of_is_within_its_reach(door):
+    def program():
+        counter = Counter()
+        tool = {
+            "object": lambda: tape.tool(name="counter")(counter),
+            "bound method": lambda: tape.tool(counter.count),
+            "partial": lambda: tape.tool(name="count")(functools.partial(counter.count)),
+            "frozen": lambda: tape.frozen(counter).count,
+        }[door]()
+        return tool("a"), tool("b"), counter.calls
+
+    assert same(program) == (1, 2, ["a", "b"])
+
+
 def test_a_tool_that_fails_after_it_changed_something_has_changed_it():
     @tape.tool
     def pay(amount, account):

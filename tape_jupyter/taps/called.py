@@ -102,9 +102,9 @@ class Taped:
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
-        function = plain_function(self.body)
-        own = function is not None and (function.__module__ or "").startswith("tape_jupyter.")
-        scope = None if own else Scope(function, bound)  # what our own bodies do is on the tape already
+        scope: Scope | None = within_reach(self.body, bound)
+        if scope is not None and scope.function is not None and (scope.function.__module__ or "").startswith("tape_jupyter."):
+            scope = None  # what our own bodies do is on the tape already
         return FunctionCall(name, self._asked(bound), self.kind, self.discreet, scope)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
@@ -314,15 +314,22 @@ def taped(
     return Taped(own_name, kind, body, signature, is_method(inner), given, discreet)
 
 
-def plain_function(anything: Any) -> FunctionType | None:
-    """The Python function that runs when this is called; None where there is none."""
-    while not isinstance(anything, FunctionType) or hasattr(anything, "__wrapped__"):
-        inner = getattr(anything, "__wrapped__", None) or getattr(anything, "__func__", None)
-        inner = inner or getattr(anything, "func", None)
-        if inner is None or inner is anything:
-            return anything if isinstance(anything, FunctionType) else None
-        anything = inner
-    return anything
+def within_reach(body: Any, bound: Mapping[str, Any]) -> Scope:
+    """What a body can reach: its function, what it is given, and the object that it is a method of."""
+    owners: dict[str, Any] = {}
+    while not isinstance(body, FunctionType) or hasattr(body, "__wrapped__"):
+        if inspect.ismethod(body):
+            owners.setdefault("self", body.__self__)
+        elif not isinstance(body, (FunctionType, functools.partial)) and isinstance(
+            call := vars(type(body)).get("__call__"), FunctionType
+        ):
+            owners.setdefault("self", body)
+            return Scope(call, {**owners, **bound})
+        inner = getattr(body, "__wrapped__", None) or getattr(body, "__func__", None) or getattr(body, "func", None)
+        if inner is None or inner is body:
+            break
+        body = inner
+    return Scope(body if isinstance(body, FunctionType) else None, {**owners, **bound})
 
 
 def _unpacked(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, Any]]]:
