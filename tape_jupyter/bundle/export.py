@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter import __version__
+from tape_jupyter import __version__, starts
 from tape_jupyter.bundle import (
     archive,
     collecting,
@@ -126,13 +126,14 @@ def _made(
     session: Session, options: Options, place: Path, tell: Tell
 ) -> tuple[manifest.Manifest, Staged, tuple[proof.CellProof, ...]]:
     """All of it, before it is written."""
-    python, top = options.python or python_of(session.notebook), copies.top_of(session.path)
+    python, top = options.python or python_of(session.notebook), starts.top_of(session.path)
     secrets = known.here(session.folder)
     known.with_patterns(secrets, session.path.read_bytes())
-    copy = copies.copied(session.path, top, place / "first" / proof.PLACE, tell)
+    start = starts.of(session.path)
+    copy = copies.put(copies.copied(session.path, top, place / "first" / proof.PLACE, tell), top, start)
     found, collected = _discovered(session, copy, place / "first" / "home", python, tell)
     session = replace(session, packages=collected.packages)
-    staged = staging.staged(session, top, collected, options.include, options.exclude)
+    staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
     lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
         staged.add(path, content, _role(path))
