@@ -8,6 +8,7 @@ ever lost: a notebook is replaced in one step, and not at all when somebody save
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import re
 import shutil
@@ -157,22 +158,62 @@ def record(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
 ) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run is interrupted.
 
-    Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile.
+    Cells that were not run show nothing then: what they showed is of another run, and is kept in a notebook beside it.
+    Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile. `note`
+    hears what a person should know of the run.
     """
     from tape_jupyter.run_folders import RunFolder
 
     before = _stamp(path)
     notebook = read(path)
     done: list[CellRun] = []
+    begun: list[int] = []
+
+    def begins(number: int, count: int, title: str) -> None:
+        starting(number, count, title)
+        begun.append(number)
+
     try:
-        for run in _run(notebook, notebook, RunFolder(path), "record", starting, told, timeout, env):
+        for run in _run(notebook, notebook, RunFolder(path), "record", begins, told, timeout, env):
             done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
-        written = write(notebook, path, before) if any(run.status != "not run" for run in done) else path
+        written = path
+        if any(run.status != "not run" for run in done):
+            _clear_unrun(notebook, path, begun, note)
+            written = write(notebook, path, before)
     return done, written
+
+
+def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note: Note) -> None:
+    """Take the outputs of an earlier run off the cells that this one did not come to; the notebook as it is now is kept
+    beside it where that loses any.
+    """
+    cells = [cell for cell in notebook.cells if runs(cell)]
+    stale = [number for number, cell in enumerate(cells, 1) if number not in begun and cell.outputs]
+    for number, cell in enumerate(cells, 1):
+        if number not in begun:
+            cell.outputs, cell.execution_count = [], None
+    if stale:
+        kept = _kept_beside(path)
+        note(f"{_were(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}")
+
+
+def _kept_beside(path: Path) -> Path:
+    """A copy of the notebook under a name that is free: `churn.before.ipynb`."""
+    content = path.read_bytes()
+    for number in itertools.count(1):
+        goal = path.with_suffix(".before.ipynb" if number == 1 else f".before{number}.ipynb")
+        try:
+            with goal.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            continue
+        break
+    return goal
 
 
 def _run(
@@ -211,6 +252,33 @@ def _run(
 def _is_expected(stopped: CellRun, shown: Sequence[Any], mode: Mode) -> bool:
     """Whether a cell behind the one that raised was not run when the notebook was saved either."""
     return mode == "replay" and stopped.status == "same" and not shown
+
+
+def behind(cells: Sequence[CellRun]) -> str:
+    """Which cells were not run, and why, in one line; "" where all were."""
+    unrun = [cell for cell in cells if cell.status == "not run"]
+    first = next(iter(unrun), None)
+    raised = [cell for cell in cells if first is not None and cell.number < first.number and cell.raised]
+    if not raised:
+        return ""
+    as_recorded = raised[-1].status == "same"
+    why = f"[{raised[-1].number}] raised{' as recorded' if as_recorded else ''}"
+    odd = [cell.number for cell in unrun if not cell.expected]
+    told = f"{why}; {_were([cell.number for cell in unrun])} not run"
+    if not odd:
+        return f"{told}, as when recorded"
+    return f"{told}, but {_were(odd)} when the notebook was saved" if as_recorded else told
+
+
+def _were(numbers: Sequence[int]) -> str:
+    return f"{numbered(numbers)} {'was' if len(numbers) == 1 else 'were'}"
+
+
+def numbered(numbers: Sequence[int]) -> str:
+    """`[3]`, `[3] to [9]`, `[3], [5]`."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"[{numbers[0]}] to [{numbers[-1]}]"
+    return ", ".join(f"[{number}]" for number in numbers)
 
 
 def runs(cell: NotebookNode) -> bool:
