@@ -40,8 +40,8 @@ class CellRun:
     """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss or error, in lines.
 
     ok: it ran (record). same, differs: against the saved outputs (replay). missed: replay refused a call.
-    failed: it raised, and has not done so when it was saved. not run: a cell before it raised; `expected` where that one
-    raised as it was saved to, and this one was not run then either.
+    failed: it raised, and has not done so when it was saved. not run: a cell before it raised; `expected` where that
+    one raised as it was saved to, and this one was not run then either.
     """
 
     number: int
@@ -323,7 +323,9 @@ def execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
     return True
 
 
-def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode: Mode, where: Mapping[str, str]) -> CellRun:
+def _judged(
+    number: int, title: str, seconds: float, saved: Any, new: Any, mode: Mode, where: Mapping[str, str]
+) -> CellRun:
     name, value = outputs.failure_of(new)
     tape = outputs.summary_of(new)
     if name in REFUSALS:

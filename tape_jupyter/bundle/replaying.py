@@ -86,7 +86,8 @@ class BundleCell:
         return {
             "number": self.number, "status": self.status, "title": self.title, "seconds": self.seconds,
             "calls": self.calls, "expected": self.digest, "replayed": self.replayed_digest, "said": list(self.said),
-            "known": self.known, "never_ran": self.never_ran, "differences": [each.record() for each in self.differences],
+            "known": self.known, "never_ran": self.never_ran,
+            "differences": [each.record() for each in self.differences],
         }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from tape_jupyter.flow import ambient
 from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.executed import Ran, Watch
 from tape_jupyter.flow.files import FileWatch
-from tape_jupyter.flow.first import Firsts
 from tape_jupyter.flow.fingerprints import SECONDS, Print
+from tape_jupyter.flow.first import Firsts
 from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, TOO_LARGE, Entry, History, Step
 from tape_jupyter.flow.keeping import Keeper
 from tape_jupyter.flow.modules import MACHINERY

@@ -5,7 +5,6 @@ The only rule of its own is fail closed: in replay, what is not played is refuse
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,23 +25,14 @@ from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, require_key
 from tape_jupyter.notebook.taped import Cell, Stepping
+from tape_jupyter.notebook.telemetry import Telemetry
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
 
-_REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
 _ASKING = (b'"tool', b"unctionCall", b"unction_call")
-_TAKEN = (("content-type", "application/json"), ("content-length", "2"))
-
-
-def unsent(request: Request) -> Play:
-    """What answers telemetry in replay: nothing is sent, and the library that meant to does not complain of it."""
-    if opens_dialogue(request):
-        return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
-    return Play(Reply(200, _TAKEN, (b"{}",), (0.0,), reason="OK"))
-
 
 Settled = Recorded | GoLive | Frozen | Stub | Refuse
 
@@ -75,6 +65,7 @@ class Boundary:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self._pid = os.getpid()
+        self.telemetry = Telemetry()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -131,13 +122,13 @@ class Boundary:
         if not self.desk.sealed or isinstance(call, FunctionCall):
             return None
         if hosts.class_of(call) == "telemetry":
-            return unsent(call)
+            return self.telemetry.unsent(call)
         raise BlockedConnection(f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent.")
 
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
-            return unsent(call) if cell.replaying else Passing()
+            return self.telemetry.unsent(call, cell.cassette) if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
@@ -151,7 +142,8 @@ class Boundary:
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
         kind = hosts.class_of(request)
         if kind == "telemetry":
-            return unsent(request) if cell.replaying else Passing()
+            telemetry = self.telemetry
+            return telemetry.unsent(request, cell.cassette) if cell.replaying else telemetry.passing(request)
         self.desk.secrets.learn_request(request)
         if self._goes_live(cell, request):
             self._open_run(cell, request)

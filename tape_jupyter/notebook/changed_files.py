@@ -44,7 +44,9 @@ class ChangedFiles:
             return
         self._told |= dict.fromkeys((path for path, _ in found), own)
         if len(found) > MOST:
-            cell.warn(f"{len(found)} files were changed; what {len(found) - MOST} of them were before is not on the tape")
+            cell.warn(
+                f"{len(found)} files were changed; what {len(found) - MOST} of them were before is not on the tape"
+            )
 
     def _changed(self, cell: Cell, firsts: Firsts) -> Iterator[tuple[str, First]]:
         notebook = cell.ask.notebook

@@ -311,6 +311,7 @@ class Deck:
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
         if self.tracker is not None and not cell.ask.block:
             self._files.tell(cell, self.tracker.firsts, self.secrets, self.start_run)
+        self._boundary.telemetry.tell(cell, self.secrets, self.start_run)
         pinned.keep(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return
