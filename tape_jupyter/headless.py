@@ -232,7 +232,7 @@ def _run(
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
     before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
     stopped: CellRun | None = None
-    with kernel(notebook, place.notebook, mode, timeout, env, prefix=place.prefix) as client:
+    with kernel(notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix) as client:
         for number, (index, cell) in enumerate(cells, 1):
             title, shown = title_of(cell.source), counted(cell.source, before[number - 1])
             if stopped is not None:

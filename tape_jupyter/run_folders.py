@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tape_jupyter import overlays, starts
 from tape_jupyter.bundle import copies
+from tape_jupyter.copied_folder import CopiedFolder
 from tape_jupyter.forgiven import places
 from tape_jupyter.notebook import paths
 from tape_jupyter.scratch import scratch
@@ -28,12 +29,13 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`notebook` is where the run finds it; `prefix` stands before the kernel's command. `where`: what stands for
-    folders in its outputs (forgiven.places). `notes`: what a person should know of it.
+    """`notebook` is where the run finds it; `prefix` stands before the kernel's command, `env` is added to its
+    environment. `where`: what stands for folders in its outputs (forgiven.places). `notes`: what a person should know.
     """
 
     notebook: Path
     prefix: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -70,7 +72,8 @@ def _copied(path: Path, top: Path, goal: Path, kept: Path | None, start: starts.
     if copy.missing:
         more = f" and {len(copy.missing) - _NAMED} more" if len(copy.missing) > _NAMED else ""
         notes.append(f"not copied, since the folder is too large: {', '.join(copy.missing[:_NAMED])}{more}")
-    return RunFolder(copy.notebook, (), places(path.parent) | places(copy.notebook.parent), tuple(notes))
+    env = CopiedFolder(str(goal), str(top), str(kept or "")).variable()
+    return RunFolder(copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes))
 
 
 def _writes_takes(env: Mapping[str, str]) -> bool:

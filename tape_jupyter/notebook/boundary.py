@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from tape_jupyter import forks, hosts, providers
+from tape_jupyter import copied_folder, forks, hosts, providers
 from tape_jupyter.calls import Capture, FunctionCall, Gate, Hold, HostClass, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
@@ -66,6 +66,9 @@ class Boundary:
         self.desk = desk
         self._pid = os.getpid()
         self.telemetry = Telemetry()
+        self._copied = copied_folder.of(os.environ)
+        if self._copied is not None:
+            self._copied.guard()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -100,6 +103,8 @@ class Boundary:
         if os.getpid() != self._pid:
             return self._forked(cell, call)
         self.desk.calling()
+        if self._copied is not None:
+            call = self._copied.as_recorded(call)
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
