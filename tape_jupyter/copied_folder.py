@@ -64,9 +64,7 @@ class CopiedFolder:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if event == "open" and _writes(args[1], args[2]):
-            self._check(args[0])
-        elif event in _ONE:
+        if (event == "open" and _writes(args[1], args[2])) or event in _ONE:
             self._check(args[0])
         elif event in _TWO:
             self._check(args[0])
@@ -79,7 +77,9 @@ class CopiedFolder:
         if not place.is_relative_to(self.folder) or place.is_relative_to(self.copy):
             return
         if not self.kept or not place.is_relative_to(self.kept):
-            raise PermissionError(f"{place} is the notebook's own; this replay works in a copy of its folder: {self.copy}")
+            raise PermissionError(
+                f"{place} is the notebook's own; this replay works in a copy of its folder: {self.copy}"
+            )
 
 
 def of(environment: Mapping[str, str]) -> CopiedFolder | None:

@@ -100,7 +100,9 @@ def test_an_interrupt_leaves_it_as_it_was_and_nothing_behind(repo, tmp_path):
 
 
 def test_what_ran_live_is_written_to_a_take_of_the_persons_own_and_nothing_else_is(repo, tmp_path):
-    source = "open('made.txt', 'w').write('1')\nimport tape_jupyter as tape\n@tape.tool\ndef look(): return 7\nprint(look())"
+    source = (
+        "open('made.txt', 'w').write('1')\nimport tape_jupyter as tape\n@tape.tool\ndef look(): return 7\nprint(look())"
+    )
     path = recorded(repo, tmp_path, source)
     before = lies(repo)
     done = tape("replay", path, "--live", "tool:look", "--take", "fresh", "--json", home=tmp_path)

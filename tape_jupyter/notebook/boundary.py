@@ -133,7 +133,7 @@ class Boundary:
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
-            return self.telemetry.unsent(call, cell.cassette) if cell.replaying else Passing()
+            return self.telemetry.unsent(call, cell) if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
@@ -148,7 +148,7 @@ class Boundary:
         kind = hosts.class_of(request)
         if kind == "telemetry":
             telemetry = self.telemetry
-            return telemetry.unsent(request, cell.cassette) if cell.replaying else telemetry.passing(request)
+            return telemetry.unsent(request, cell) if cell.replaying else telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
         if self._goes_live(cell, request):
             self._open_run(cell, request)

@@ -11,6 +11,7 @@ import errno
 import re
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,30 +40,37 @@ def endpoint(request: Request) -> str:
     return f"{request.method} {parts.hostname or ''}{_ID.sub('/*', parts.path)}"
 
 
+class _Book:
+    """What one cassette knows: answers that were heard and are not told yet, and those that it holds."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, dict[str, Any]] = {}
+        self.told: set[str] = set()
+        self.held: dict[str, Reply] = {}
+        self.read = 0
+
+
 class Telemetry:
-    """Of one session: the answers that its recording saw, and those that its cassettes hold."""
+    """Of one session, by cassette."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._heard: dict[str, dict[str, Any]] = {}
-        self._told: set[str] = set()
-        self._held: dict[str, Reply] = {}
-        self._read: dict[Cassette, int] = {}
+        self._books: dict[Path, _Book] = {}
 
-    def passing(self, request: Request) -> Passing:
+    def passing(self, request: Request, cell: Cell) -> Passing:
         """Lets the call go out, and hears its answer."""
-        return _Hearing(self, endpoint(request))
+        return Passing() if cell.path is None else _Hearing(self._book(cell.path).heard, endpoint(request))
 
-    def heard(self, name: str, answer: dict[str, Any]) -> None:
+    def _book(self, path: Path) -> _Book:
         with self._lock:
-            self._heard.setdefault(name, answer)
+            return self._books.setdefault(path.absolute(), _Book())
 
     def tell(self, cell: Cell, secrets: Secrets, start_run: Callable[[Cell], None]) -> None:
         """Add what is new to the end mark of a recorded cell. Raises nothing."""
-        if cell.replaying or cell.mode == "live" or cell.cassette is None:
+        if cell.replaying or cell.mode == "live" or cell.cassette is None or cell.path is None:
             return
-        with self._lock:
-            new = {name: answer for name, answer in self._heard.items() if name not in self._told}
+        book = self._book(cell.path)
+        new = {name: answer for name, answer in list(book.heard.items()) if name not in book.told}
         if not new:
             return
         try:
@@ -72,32 +80,33 @@ class Telemetry:
             cell.warn(f"what telemetry was answered is not on the tape: {problem}")
             return
         cell.ends[KEY] = [_record(name, answer, secrets) for name, answer in sorted(new.items())]
-        self._told |= new.keys()
+        book.told |= new.keys()
 
-    def unsent(self, request: Request, cassette: Cassette | None = None) -> Play:
+    def unsent(self, request: Request, cell: Cell | None = None) -> Play:
         """What answers it in replay: the library that meant to send it goes on as it did."""
         if opens_dialogue(request):
             return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
-        if cassette is not None:
-            self._read_ends(cassette)
-        return Play(self._held.get(endpoint(request)) or _documented(request))
+        if cell is not None and cell.cassette is not None and cell.path is not None:
+            books = [self._read_ends(cell.cassette, self._book(cell.path))]
+        else:
+            books = list(self._books.values())
+        held = (book.held.get(endpoint(request)) for book in reversed(books))
+        return Play(next(filter(None, held), None) or _documented(request))
 
-    def _read_ends(self, cassette: Cassette) -> None:
-        ended = cassette.ended
-        if self._read.get(cassette) == len(ended):
-            return
-        self._read[cassette] = len(ended)
-        for end in ended.values():
-            for told in end.get(KEY) or ():
+    def _read_ends(self, cassette: Cassette, book: _Book) -> _Book:
+        if book.read != len(cassette.ended):
+            book.read = len(cassette.ended)
+            for told in (each for end in list(cassette.ended.values()) for each in end.get(KEY) or ()):
                 if isinstance(told, Mapping) and (reply := _reply(told)) is not None:
-                    self._held[str(told.get("endpoint"))] = reply
+                    book.held[str(told.get("endpoint"))] = reply
+        return book
 
 
 class _Hearing(Passing):
     """A live call of which the answer is heard."""
 
-    def __init__(self, heard: Telemetry, name: str) -> None:
-        self._telemetry, self._name = heard, name
+    def __init__(self, heard: dict[str, dict[str, Any]], name: str) -> None:
+        self._heard, self._name = heard, name
         self._head: tuple[int, Headers] | None = None
         self._body = b""
 
@@ -117,7 +126,7 @@ class _Hearing(Passing):
         status, headers = self._head
         plain = bodies.decode(self._body, header(headers, "content-encoding")) if len(self._body) <= MOST else b""
         kept = tuple(each for each in headers if each[0].lower() not in _FRAMING)
-        self._telemetry.heard(self._name, {"status": status, "headers": kept, "body": plain or b""})
+        self._heard.setdefault(self._name, {"status": status, "headers": kept, "body": plain or b""})
 
 
 def _record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
