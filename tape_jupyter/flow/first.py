@@ -51,6 +51,8 @@ class Firsts:
     """Of one session. Paths are absolute; `watched` says which may be somebody's."""
 
     def __init__(self, watched: Callable[[str], bool]) -> None:
+        self.wanted = True
+        """Whether anything is recorded in this session: a replay does not look at files for it."""
         self._watched = watched
         self._first: dict[str, First] = {}
         self._kept = 0
@@ -59,7 +61,7 @@ class Firsts:
 
     def note(self, path: str) -> None:
         """The file is about to be written."""
-        if path not in self._first and not os.path.isdir(path):  # noqa: PTH112
+        if self.wanted and path not in self._first and not os.path.isdir(path):  # noqa: PTH112
             self._first[path] = self._now(path)
 
     def connected(self, path: str) -> None:
@@ -73,7 +75,7 @@ class Firsts:
 
     def begin(self) -> None:
         """A cell begins."""
-        self._lay = self._listed()
+        self._lay = self._listed() if self.wanted else None
 
     def end(self) -> None:
         """It ended."""

@@ -96,6 +96,8 @@ class Deck:
             raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
         self.session_options, self._fresh = options or {}, {}
         self.session_mode, self._owed = mode, True
+        if self.tracker is not None:
+            self.tracker.firsts.wanted = mode != "replay"
         if mode != "off":
             self._hook()
             self._set_guard()
