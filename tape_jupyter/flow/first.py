@@ -22,8 +22,8 @@ KEPT = 1 << 20
 """Bytes of one file that are kept."""
 KEPT_ALL = 8 << 20
 HASHED = 64 << 20
-MANY = 300
-"""Files and folders that are looked at before and after a cell; where there are more, none is."""
+MANY = 200
+"""Files and folders that are looked at before and after a cell; where there are more, none is from then on."""
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite adds to a database's name for files of its own."""
 _LEFT = bag("__pycache__ node_modules site-packages")
@@ -58,6 +58,7 @@ class Firsts:
         self._kept = 0
         self._home = os.getcwd()  # noqa: PTH109 - plain texts throughout, as audit hooks have them
         self._lay: dict[str, tuple[int, int]] | None = None
+        self._crowded = False
 
     def note(self, path: str) -> None:
         """The file is about to be written."""
@@ -75,7 +76,7 @@ class Firsts:
 
     def begin(self) -> None:
         """A cell begins."""
-        self._lay = self._listed() if self.wanted else None
+        self._lay = self._listed() if self.wanted and not self._crowded else None
 
     def end(self) -> None:
         """It ended."""
@@ -84,9 +85,11 @@ class Firsts:
         if was is None or now is None:
             return
         for path, (_, size) in now.items():
+            if was.get(path) == now[path] or not self._watched(path):
+                continue
             if path not in was:
                 self._first.setdefault(path, First(there=False))
-            elif was[path] != now[path] and size >= 0:
+            elif size >= 0:
                 self._first.setdefault(path, First(there=True, size=was[path][1]))
 
     def changed(self, top: str) -> Iterator[tuple[str, First]]:
@@ -131,9 +134,10 @@ class Firsts:
             except OSError:
                 continue
             for each in entries:
-                if each.name.startswith(".") or each.name in _LEFT or not self._watched(each.path):
+                if each.name.startswith(".") or each.name in _LEFT or each.name.endswith(".tapes"):
                     continue
                 if len(found) == MANY:
+                    self._crowded = True
                     return None
                 folder = each.is_dir(follow_symlinks=False)
                 waiting += [each.path] if folder else []
