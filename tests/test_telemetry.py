@@ -18,6 +18,11 @@ from tests.taped_cells import ask
 AT = {"created_at": "2026-01-01T00:00:00Z", "modified_at": "2026-01-01T00:00:00Z"}
 
 
+INGEST = {"use_multipart_endpoint": True, "size_limit": 100, "size_limit_bytes": 20 << 20}
+INGEST |= {"scale_up_qsize_trigger": 1000, "scale_up_nthreads_limit": 4, "scale_down_nempty_trigger": 4}
+"""All of it: without one of these langsmith's tracing thread dies, and its flush waits for ever."""
+
+
 class LangSmith(ThreadingHTTPServer):
     """As much of LangSmith's API as `evaluate` uses. `seen` are the method and path of each request."""
 
@@ -57,7 +62,7 @@ class _LangSmithHandler(BaseHTTPRequestHandler):
         server.seen.append((self.command, path))
         status, told = 200, {}
         if path == "/info":
-            told = {"version": "0.12.0", "batch_ingest_config": {"use_multipart_endpoint": True, "size_limit": 100}}
+            told = {"version": "0.12.0", "batch_ingest_config": INGEST}
         elif path == "/datasets":
             told = [server.dataset]
         elif path == "/examples":
