@@ -82,20 +82,22 @@ def record(
 ) -> int:
     """Run a notebook live and record every call.
 
-    It runs in a fresh kernel. Outputs are written into the notebook, those of a run that raised as well. A cell that
-    says %%tape replay replays.
+    It runs in a fresh kernel, in the notebook's folder. Outputs are written into the notebook, those of a run that
+    raised as well; cells behind the one that raised are not run and show nothing then (what they showed is kept in
+    NB.before.ipynb). A cell that says %%tape replay replays.
     """
     from tape_jupyter import headless
 
+    notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         options = _options("record", take, (), freeze, stub)
-        runs, written = headless.record(notebook, progress.starting, progress.told, timeout, options)
+        runs, written = headless.record(notebook, progress.starting, progress.told, timeout, options, notes.append)
     if as_json:
-        click.echo(json.dumps({**_report(notebook, "record", runs), "written": str(written)}, indent=1))
+        click.echo(json.dumps({**_report(notebook, "record", runs, notes), "written": str(written)}, indent=1))
     else:
         if written != notebook:
             click.echo(f"{notebook} was saved by somebody else meanwhile; the outputs are in {written}")
-        click.echo(_closing(runs, f"recorded, outputs in {written}"))
+        click.echo(_closing(runs, f"recorded, outputs in {written}", notes))
     return _code(runs)
 
 
@@ -132,9 +134,11 @@ def replay(  # noqa: PLR0913 - an option each
 ) -> int:  # fmt: skip
     """Replay a notebook or a bundle and compare its outputs.
 
-    It runs in a fresh kernel, in memory: nothing leaves the machine and nothing is written. Where a cell's outputs
-    differ from those saved in the notebook, the difference is shown. What ran live (--live, --on-divergence) is
-    written to a take.
+    It runs in a fresh kernel, and nothing leaves the machine. Notebook, recording and folder (the git work tree, where
+    there is one) stay as they are: what cells write there goes to a copy that is thrown away. Files that the recording
+    made or changed are in it as they were before. Files elsewhere are the machine's own. Where a cell's outputs differ
+    from those saved in the notebook, the difference is shown. What ran live (--live, --on-divergence) is written to a
+    take.
 
     A bundle (a zip, a folder, a URL) is checked first. It runs code of whoever made it: you are asked once for each. It
     runs in an environment made of its lock, in an empty home, and without network where that can be cut off.
@@ -174,14 +178,15 @@ def replay(  # noqa: PLR0913 - an option each
         tried = [each.record() for each in done]
         click.echo(json.dumps(tried, indent=1) if as_json else shuffling.verdict(notebook, done))
         return int(any(each.broke or each.differs for each in done))
+    notes: list[str] = []
     with Progress(quiet=as_json) as progress:
-        runs = headless.replay(notebook, progress.starting, progress.told, timeout, options)
+        runs = headless.replay(notebook, progress.starting, progress.told, timeout, options, notes.append)
     made = sorted({made for path in found for made in takes.found(path)} - before)
     if as_json:
-        report = {**_report(notebook, "replay", runs), **({"takes": list(map(str, made))} if writes else {})}
+        report = {**_report(notebook, "replay", runs, notes), **({"takes": list(map(str, made))} if writes else {})}
         click.echo(json.dumps(report, indent=1))
     else:
-        click.echo(_closing(runs, "the same as saved"))
+        click.echo(_closing(runs, "the same as saved", notes))
         for path in made:
             click.echo(f"take: {takes.name_of(path)} ({path}); to play it: tape replay --take {takes.name_of(path)}")
     return _code(runs)
@@ -296,20 +301,24 @@ def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
     return lambda each: None if quiet else click.echo("\n".join(shuffling.lines(each)))
 
 
-def _report(path: Path, mode: str, runs: list[CellRun]) -> dict[str, Any]:
-    return {"notebook": str(path), "mode": mode, "ok": not _code(runs), "cells": [run.record() for run in runs]}
+def _report(path: Path, mode: str, runs: list[CellRun], notes: list[str]) -> dict[str, Any]:
+    cells = [run.record() for run in runs]
+    return {"notebook": str(path), "mode": mode, "ok": not _code(runs), "cells": cells, "notes": notes}
 
 
 def _code(runs: list[CellRun]) -> int:
     return 0 if all(run.good for run in runs) else 1
 
 
-def _closing(runs: list[CellRun], well: str) -> str:
-    """One line: how many cells came out how."""
+def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
+    """How many cells came out how, which ones were not run, and what else is to be known; a line each."""
+    from tape_jupyter import headless
+
     counts = {status: sum(run.status == status for run in runs) for status in MARKS}
     bad = ", ".join(f"{count} {status}" for status, count in counts.items() if count and status not in ("ok", "same"))
     good = counts["ok"] + counts["same"]
-    return f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else "")
+    lines = [f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else ""), headless.behind(runs)]
+    return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])
 
 
 def _options(

@@ -7,12 +7,15 @@ Standard input is at its end: nobody is there to answer. A cell that merely take
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import os
+import re
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -69,10 +72,12 @@ def kernel(
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     python: str | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[NotebookClient]:
     """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it does not.
 
     `python`: an interpreter that runs it, whatever kernel the notebook names; `env` is then its whole environment.
+    `prefix`: words before the kernel's command, which they run.
     """
     client = Watched(
         notebook,
@@ -88,7 +93,7 @@ def kernel(
     whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        _start(client, path, whole, python)
+        _start(client, path, whole, python, prefix)
         _require_taping(client, mode)
         yield client
     except KeyboardInterrupt:
@@ -106,11 +111,15 @@ def _quiet() -> logging.Logger:
     return log
 
 
-def _start(client: NotebookClient, path: Path, env: Mapping[str, str], python: str | None) -> None:
+def _start(
+    client: NotebookClient, path: Path, env: Mapping[str, str], python: str | None, prefix: Sequence[str]
+) -> None:
     for left in reversed(range(STARTS)):
         ports: list[int] = []
         try:
             client.km = _manager(python) if python else client.create_kernel_manager()
+            if prefix:
+                _put_before(client.km, prefix)
             client.start_new_kernel(env=dict(env), stdin=subprocess.DEVNULL)
             ports = client.km.ports  # once it has died they are forgotten
             client.start_new_kernel_client()
@@ -162,6 +171,16 @@ def _manager(python: str) -> AsyncKernelManager:
         argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
     )
     return manager
+
+
+def _put_before(manager: Any, prefix: Sequence[str]) -> None:
+    """Have the kernel's command run by another."""
+    spec = copy.copy(manager.kernel_spec)
+    first, *more = spec.argv
+    if re.fullmatch(r"python(3(\.\d+)?)?", first):  # jupyter_client's rule, for the first word of a command
+        first = sys.executable
+    spec.argv = [*prefix, first, *more]
+    manager._kernel_spec = spec  # noqa: SLF001 - as above
 
 
 def _require_taping(client: NotebookClient, mode: Mode) -> None:

@@ -8,11 +8,13 @@ ever lost: a notebook is replaced in one step, and not at all when somebody save
 from __future__ import annotations
 
 import copy
+import itertools
+import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     from tape_jupyter.fresh_kernel import Mode
+    from tape_jupyter.run_folders import RunFolder
 
 Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
 REFUSALS = ("UnmatchedCall", "BlockedConnection")
@@ -37,7 +40,8 @@ class CellRun:
     """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss or error, in lines.
 
     ok: it ran (record). same, differs: against the saved outputs (replay). missed: replay refused a call.
-    failed: it raised, and has not done so when it was saved. not run: a cell before it raised.
+    failed: it raised, and has not done so when it was saved. not run: a cell before it raised; `expected` where that
+    one raised as it was saved to, and this one was not run then either.
     """
 
     number: int
@@ -46,10 +50,14 @@ class CellRun:
     seconds: float = 0.0
     said: tuple[str, ...] = ()
     tape: str = ""
+    raised: bool = False
+    """It ended with an exception, recorded or not."""
+    expected: bool = False
 
     @property
     def good(self) -> bool:
-        return self.status in ("ok", "same")
+        """Whether nothing is wrong with it: it came out as it should, or was not run as it was not when recorded."""
+        return self.status in ("ok", "same") or self.expected
 
     @property
     def ran(self) -> bool:
@@ -60,7 +68,12 @@ class CellRun:
         return {**asdict(self), "said": list(self.said)}
 
 
+def _nobody(*_: Any) -> None:
+    """Hears nothing."""
+
+
 Told = Callable[[CellRun], None]
+Note = Callable[[str], None]
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
 
@@ -88,12 +101,14 @@ def replay(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
 ) -> list[CellRun]:
-    """Replay a copy of the notebook in memory and compare each cell with its saved outputs. Writes nothing.
+    """Replay the notebook apart from its folder (run_folders.py) and compare each cell with its saved outputs.
 
-    `env` is added to the kernel's environment.
+    Nothing is written but a take that `env`, which is added to the kernel's environment, asks for. `note` hears what a
+    person should know of the run.
     """
-    return replayed(path, starting, told, timeout, env)[0]
+    return replayed(path, starting, told, timeout, env, note)[0]
 
 
 def replayed(
@@ -102,11 +117,12 @@ def replayed(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
 ) -> tuple[list[CellRun], NotebookNode]:
-    """The same, and the copy with the outputs that replay gave."""
+    """The same, and the notebook with the outputs that replay gave."""
     saved = read(path)
     made = copy.deepcopy(saved)
-    return list(_run(made, saved, path, "replay", starting, told, timeout, env)), made
+    return list(_apart(made, saved, path, starting, told, timeout, env, note)), made
 
 
 def replaying(
@@ -114,11 +130,26 @@ def replaying(
 ) -> Iterator[CellRun]:
     """The same, each cell when it is asked for. Closing the generator ends the kernel."""
     saved = read(path)
-    return _run(copy.deepcopy(saved), saved, path, "replay", _nobody, _nobody, timeout, env)
+    return _apart(copy.deepcopy(saved), saved, path, _nobody, _nobody, timeout, env, _nobody)
 
 
-def _nobody(*_: Any) -> None:
-    """Hears nothing."""
+def _apart(
+    notebook: NotebookNode,
+    saved: NotebookNode,
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None,
+    env: Mapping[str, str],
+    note: Note,
+) -> Iterator[CellRun]:
+    """Replay each cell in turn, apart from the person's folder."""
+    from tape_jupyter.run_folders import run_folder
+
+    with run_folder(path, {**os.environ, **env}) as place:
+        for each in place.notes:
+            note(each)
+        yield from _run(notebook, saved, place, "replay", starting, told, timeout, env)
 
 
 def record(
@@ -127,26 +158,68 @@ def record(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
 ) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run is interrupted.
 
-    Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile.
+    Cells that were not run show nothing then: what they showed is of another run, and is kept in a notebook beside it.
+    Gives the cells and where the outputs went: the notebook, or a file beside it if it was saved meanwhile. `note`
+    hears what a person should know of the run.
     """
+    from tape_jupyter.run_folders import RunFolder
+
     before = _stamp(path)
     notebook = read(path)
     done: list[CellRun] = []
+    begun: list[int] = []
+
+    def begins(number: int, count: int, title: str) -> None:
+        starting(number, count, title)
+        begun.append(number)
+
     try:
-        for run in _run(notebook, notebook, path, "record", starting, told, timeout, env):
+        for run in _run(notebook, notebook, RunFolder(path), "record", begins, told, timeout, env):
             done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
-        written = write(notebook, path, before) if any(run.status != "not run" for run in done) else path
+        written = path
+        if any(run.status != "not run" for run in done):
+            _clear_unrun(notebook, path, begun, note)
+            written = write(notebook, path, before)
     return done, written
+
+
+def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note: Note) -> None:
+    """Take the outputs of an earlier run off the cells that this one did not come to; the notebook as it is now is kept
+    beside it where that loses any.
+    """
+    cells = [cell for cell in notebook.cells if runs(cell)]
+    stale = [number for number, cell in enumerate(cells, 1) if number not in begun and cell.outputs]
+    for number, cell in enumerate(cells, 1):
+        if number not in begun:
+            cell.outputs, cell.execution_count = [], None
+    if stale:
+        kept = _kept_beside(path)
+        note(f"{_were(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}")
+
+
+def _kept_beside(path: Path) -> Path:
+    """A copy of the notebook under a name that is free: `churn.before.ipynb`."""
+    content = path.read_bytes()
+    for number in itertools.count(1):
+        goal = path.with_suffix(".before.ipynb" if number == 1 else f".before{number}.ipynb")
+        try:
+            with goal.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            continue
+        break
+    return goal
 
 
 def _run(
     notebook: NotebookNode,
     saved: NotebookNode,
-    path: Path,
+    place: RunFolder,
     mode: Mode,
     starting: Starting,
     told: Told,
@@ -158,21 +231,54 @@ def _run(
 
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
     before = [copy.deepcopy(saved.cells[index].outputs) for index, _ in cells]
-    stopped = False
-    with kernel(notebook, path, mode, timeout, env) as client:
+    stopped: CellRun | None = None
+    with kernel(notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix) as client:
         for number, (index, cell) in enumerate(cells, 1):
-            title = title_of(cell.source)
-            if stopped:
-                run = CellRun(number, "same" if mode == "replay" and not before[number - 1] else "not run", title)
+            title, shown = title_of(cell.source), counted(cell.source, before[number - 1])
+            if stopped is not None:
+                run = CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
             else:
                 starting(number, len(cells), title)
                 started = time.perf_counter()
-                stopped = not execute(client, cell, index)
+                raised = not execute(client, cell, index)
                 seconds = time.perf_counter() - started
-                new = counted(cell.source, cell.outputs)
-                run = _judged(number, title, seconds, counted(cell.source, before[number - 1]), new, mode)
+                run = _judged(number, title, seconds, shown, counted(cell.source, cell.outputs), mode, place.where)
+                run = replace(run, raised=raised)
+                stopped = run if raised else None
             told(run)
             yield run
+
+
+def _is_expected(stopped: CellRun, shown: Sequence[Any], mode: Mode) -> bool:
+    """Whether a cell behind the one that raised was not run when the notebook was saved either."""
+    return mode == "replay" and stopped.status == "same" and not shown
+
+
+def behind(cells: Sequence[CellRun]) -> str:
+    """Which cells were not run, and why, in one line; "" where all were."""
+    unrun = [cell for cell in cells if cell.status == "not run"]
+    first = next(iter(unrun), None)
+    raised = [cell for cell in cells if first is not None and cell.number < first.number and cell.raised]
+    if not raised:
+        return ""
+    as_recorded = raised[-1].status == "same"
+    why = f"[{raised[-1].number}] raised{' as recorded' if as_recorded else ''}"
+    odd = [cell.number for cell in unrun if not cell.expected]
+    told = f"{why}; {_were([cell.number for cell in unrun])} not run"
+    if not odd:
+        return f"{told}, as when recorded"
+    return f"{told}, but {_were(odd)} when the notebook was saved" if as_recorded else told
+
+
+def _were(numbers: Sequence[int]) -> str:
+    return f"{numbered(numbers)} {'was' if len(numbers) == 1 else 'were'}"
+
+
+def numbered(numbers: Sequence[int]) -> str:
+    """`[3]`, `[3] to [9]`, `[3], [5]`."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"[{numbers[0]}] to [{numbers[-1]}]"
+    return ", ".join(f"[{number}]" for number in numbers)
 
 
 def runs(cell: NotebookNode) -> bool:
@@ -217,7 +323,9 @@ def execute(client: NotebookClient, cell: NotebookNode, index: int) -> bool:
     return True
 
 
-def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode: Mode) -> CellRun:
+def _judged(
+    number: int, title: str, seconds: float, saved: Any, new: Any, mode: Mode, where: Mapping[str, str]
+) -> CellRun:
     name, value = outputs.failure_of(new)
     tape = outputs.summary_of(new)
     if name in REFUSALS:
@@ -228,11 +336,11 @@ def _judged(number: int, title: str, seconds: float, saved: Any, new: Any, mode:
         return CellRun(number, "failed" if name else "ok", title, seconds, said, tape)
     if unheld := outputs.unheld_of(new):
         return CellRun(number, "differs", title, seconds, unheld, tape)
-    if outputs.same(saved, new):
+    if outputs.same(saved, new, where):
         return CellRun(number, "same", title, seconds, (), tape)
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
     status: Status = "failed" if raised_anew else "differs"
-    return CellRun(number, status, title, seconds, tuple(outputs.diff(saved, new)), tape)
+    return CellRun(number, status, title, seconds, tuple(outputs.diff(saved, new, where)), tape)
 
 
 def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:

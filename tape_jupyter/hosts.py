@@ -151,8 +151,36 @@ _READ = re.compile(
     r"/(?:commits|repos|prompts|datasets|examples|artifacts|dataset-items"
     r"|query|queries|search|aggregate|stats|flags|decide)(?:/|$)"
 )
+
+# Hosts at which a program also works: it makes datasets, experiments, sessions there, and goes on with the replies.
+# Of what is sent there only this is telemetry: what is never read back by who sent it.
+_WORKED_AT = frozenset(
+    (
+        "smith.langchain.com",
+        "langfuse.com",
+        "posthog.com",
+        "statsigapi.net",
+        "comet.com",
+        "opik.com",
+        "arize.com",
+        "agentops.ai",
+        "promptlayer.com",
+        "lunary.ai",
+        "galileo.ai",
+        "api.humanloop.com",
+    )
+)
+_ID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_LANGSMITH = re.compile(rf"/(?:runs(?:/(?:batch|multipart|{_ID}))?|feedback(?:/{_ID})?|otel/v1/\w+)$")
+_SENT_THERE = re.compile(
+    rf"/(?:ingestion|ingest|otel(?:/.*)?|v1/(?:traces|metrics|logs|log|rgstr|log_event|sdk_exception)"
+    r"|batch|capture|e|i/v0/\w+|track|engage|s|track-request|log-request|spans-bulk|create_events|update_events"
+    rf"|update_session|(?:traces|spans)(?:/batch|/feedback-scores|/{_ID})?)/?$"
+)
 # The tracing thread of langsmith asks it before it sends, whenever that is.
 _HANDSHAKE = re.compile(r"(?:^|\.)api\.smith\.langchain\.com/info$")
+_OF_LANGSMITH = "langsmith-"
+"""How the user agents of its clients begin: they may speak to a server of one's own."""
 
 _ASSET_HOSTS = frozenset(
     (
@@ -188,7 +216,9 @@ _LOCATION = re.compile(r"/locations/([a-z0-9-]+)/")
 def class_of(request: Request) -> HostClass:
     """The class of the host that a request goes to, for what the request is."""
     kind = classify(request.url, request.method, request.header("content-type"))
-    return "telemetry" if kind == "host" and request.method == "POST" and _sends_spans(request) else kind
+    if kind == "host" and (_sends_spans(request) or _is_langsmiths(request)):
+        return "telemetry"
+    return kind
 
 
 @lru_cache(maxsize=4096)
@@ -207,6 +237,19 @@ def classify(url: str, method: str = "POST", content_type: str = "") -> HostClas
     if host_provider(host) or wire:
         return "model"
     return "host"
+
+
+def accepted(request: Request) -> tuple[int, bytes]:
+    """Status and body with which an endpoint of telemetry takes what is sent, by its documentation."""
+    parts = _split(request.url)
+    path, suffixes = parts.path.rstrip("/"), _suffixes(_host(parts))
+    if request.method != "GET" and _LANGSMITH.search(path) and "otel" not in path:
+        return 202, b"{}"
+    if path.endswith("/api/public/ingestion"):
+        return 207, b'{"successes": [], "errors": []}'
+    if "posthog.com" in suffixes:
+        return 200, b'{"status": 1}'
+    return 200, b"{}"
 
 
 @lru_cache(maxsize=4096)
@@ -270,7 +313,7 @@ def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
     if method in ("GET", "HEAD"):
         return _HANDSHAKE.search(host + path) is not None
     if telemetry_host(host):
-        return not _READ.search(path)
+        return _is_sent_there(host, path, method)
     if method != "POST":
         return False
     if content_type.startswith("application/x-protobuf") and ("trace" in path or _OTLP.search(path)):
@@ -280,13 +323,33 @@ def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
     return _TELEMETRY_PATH.search(path) is not None or (host in _HUB and _HUB_TELEMETRY.search(path) is not None)
 
 
+def _is_sent_there(host: str, path: str, method: str) -> bool:
+    """Whether what goes to a host of telemetry is telemetry."""
+    if not any(suffix in _WORKED_AT for suffix in _suffixes(host)):
+        return not _READ.search(path)
+    shape = _LANGSMITH if host.endswith("smith.langchain.com") else _SENT_THERE
+    return method in ("POST", "PATCH", "PUT") and shape.search(path) is not None
+
+
 def _sends_spans(request: Request) -> bool:
     """Whether its JSON body is what tracers send, on a path of theirs."""
+    if request.method != "POST":
+        return False
     path = _split(request.url).path
     if not (_OTLP.search(path) or _RUNS.search(path)) or not request.header("content-type").startswith(_JSON):
         return False
     plain = bodies.decode(request.body, request.header("content-encoding"))
     return plain is not None and _SENT.match(plain) is not None
+
+
+def _is_langsmiths(request: Request) -> bool:
+    """Whether langsmith's client sends runs or feedback, or asks what its thread asks first, wherever its server is."""
+    if not request.header("user-agent").startswith(_OF_LANGSMITH):
+        return False
+    path = _split(request.url).path
+    if request.method == "GET":
+        return path.endswith("/info")
+    return request.method in ("POST", "PATCH") and _LANGSMITH.search(path) is not None
 
 
 _JSON = "application/json"

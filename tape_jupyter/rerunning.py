@@ -32,8 +32,8 @@ class Rerun:
 
     @property
     def good(self) -> bool:
-        """Whether every cell ran; that one shows something else is what a re-run is for."""
-        return all(run.status in ("same", "differs") for run in self.runs)
+        """Whether every cell ran that ran when it was saved; that one shows something else is what a re-run is for."""
+        return all(run.good or run.status == "differs" for run in self.runs)
 
     def record(self) -> dict[str, Any]:
         cells = [run.record() for run in self.runs]

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tape_jupyter import starts
 from tape_jupyter.bundle import copies
 from tape_jupyter.errors import BundleError
 from tests.exported import quiet
@@ -29,7 +30,7 @@ def git(tmp_path):
 
 
 def test_of_a_work_tree_the_notebooks_folder_is_copied_whole_and_of_the_rest_what_git_would_take(git, tmp_path):
-    top = copies.top_of(git)
+    top = starts.top_of(git)
     copy = copies.copied(git, top, tmp_path / "goal", quiet)
     assert top == git.parent.parent and copy.notebook == tmp_path / "goal" / "work" / "churn.ipynb"
     assert copy.files == {
@@ -42,18 +43,18 @@ def test_of_a_work_tree_the_notebooks_folder_is_copied_whole_and_of_the_rest_wha
 
 def test_without_git_it_is_the_notebooks_folder(tmp_path):
     lay(tmp_path, "work/churn.ipynb", "beside.csv")
-    assert copies.top_of(tmp_path / "work" / "churn.ipynb") == tmp_path / "work"
+    assert starts.top_of(tmp_path / "work" / "churn.ipynb") == tmp_path / "work"
 
 
 def test_a_home_folder_under_git_is_not_copied_whole(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     lay(tmp_path, ".git/HEAD", "work/churn.ipynb")
-    assert copies.top_of(tmp_path / "work" / "churn.ipynb") == tmp_path / "work"
+    assert starts.top_of(tmp_path / "work" / "churn.ipynb") == tmp_path / "work"
 
 
 def test_what_is_too_much_is_named_and_what_lies_nearest_goes_first(git, tmp_path, monkeypatch):
     monkeypatch.setattr(copies, "MOST_FILES", 5)
-    copy = copies.copied(git, copies.top_of(git), tmp_path / "goal", quiet)
+    copy = copies.copied(git, starts.top_of(git), tmp_path / "goal", quiet)
     assert copy.files >= {"work/churn.ipynb", "work/churn.tapes/main.tape.yaml", "work/ignored.csv"}
     assert "shared/data.csv" in copy.missing
 
@@ -65,7 +66,7 @@ def test_links_are_followed_and_what_is_no_file_is_passed_by(tmp_path):
     (tmp_path / "work" / "gone").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "work" / "pipe")
     path = tmp_path / "work" / "churn.ipynb"
-    copy = copies.copied(path, copies.top_of(path), tmp_path / "goal", quiet)
+    copy = copies.copied(path, starts.top_of(path), tmp_path / "goal", quiet)
     assert copy.files == {"churn.ipynb", "data/data.csv"}
     (copy.top / "data" / "data.csv").write_text("changed")
     assert (tmp_path / "elsewhere" / "data.csv").read_text() == "elsewhere/data.csv"

@@ -135,20 +135,28 @@ def test_a_recorded_raise_replays_as_the_same_raise(tmp_path, provider):
     assert statuses(recorded) == ["ok", "failed", "not run"]
     assert [bool(out) for out in saved_outputs(path)] == [False, True, False]
     replayed, _ = run(headless.replay, path)
-    assert statuses(replayed) == ["same", "same", "same"], replayed
+    assert statuses(replayed) == ["same", "same", "not run"], replayed
+    assert [each.good for each in replayed] == [True, True, True]
+    assert headless.behind(replayed) == "[2] raised as recorded; [3] was not run, as when recorded"
 
 
-def test_outputs_of_a_run_that_raised_are_kept_and_later_ones_left(tmp_path):
-    path = notebook(tmp_path / "n.ipynb", "print('new')", "1 / 0", "print('later')")
+def test_outputs_of_a_run_that_raised_are_kept_and_those_of_an_earlier_run_moved_beside(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "print('new')", "1 / 0", "print('later')", "2")
     old = nbformat.read(path, as_version=4)
     old.cells[2].outputs = [nbformat.v4.new_output("stream", name="stdout", text="kept\n")]
+    old.cells[3].execution_count = 4
     nbformat.write(old, path)
-    (recorded, _), _ = run(headless.record, path)
-    assert statuses(recorded) == ["ok", "failed", "not run"] and recorded[1].said == (
+    whole, notes = path.read_bytes(), []
+    (recorded, _), _ = run(headless.record, path, note=notes.append)
+    assert statuses(recorded) == ["ok", "failed", "not run", "not run"] and recorded[1].said == (
         "ZeroDivisionError: division by zero",
     )
-    first, _, last = saved_outputs(path)
-    assert first[0]["text"] == "new\n" and last[0]["text"] == "kept\n"
+    assert headless.behind(recorded) == "[2] raised; [3], [4] were not run"
+    first, _, *unrun = saved_outputs(path)
+    assert first[0]["text"] == "new\n" and unrun == [[], []]
+    assert nbformat.read(path, as_version=4).cells[3].execution_count is None
+    assert (tmp_path / "n.before.ipynb").read_bytes() == whole
+    assert notes == ["[3] was not run: the outputs that stood there, of an earlier run, are now in n.before.ipynb"]
 
 
 def test_an_interrupt_keeps_what_ran(tmp_path):

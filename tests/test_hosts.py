@@ -34,6 +34,11 @@ https://llm.internal.example/v1/embeddings openai
 TELEMETRY = """
 https://api.smith.langchain.com/runs/multipart
 https://eu.api.smith.langchain.com/runs/batch
+https://api.smith.langchain.com/runs
+https://api.smith.langchain.com/feedback
+https://api.smith.langchain.com/otel/v1/traces
+https://us.i.posthog.com/i/v0/e/
+https://www.comet.com/opik/api/v1/private/spans/batch
 https://cloud.langfuse.com/api/public/ingestion
 https://langfuse.mycompany.example/api/public/ingestion
 https://us.i.posthog.com/batch/
@@ -67,6 +72,16 @@ HEAD https://api.datadoghq.com/api/v1/query?query=cpu
 GET https://api.smith.langchain.com/runs/1234
 POST https://api.smith.langchain.com/api/v1/runs/query
 POST https://api.smith.langchain.com/datasets
+POST https://api.smith.langchain.com/sessions
+PATCH https://api.smith.langchain.com/sessions/1f0a1a52-5a20-4fd5-8a10-6a3d2a40a1b2
+POST https://api.smith.langchain.com/api/v1/examples/bulk
+POST https://cloud.langfuse.com/api/public/datasets
+POST https://cloud.langfuse.com/api/public/v2/prompts
+POST https://app.phoenix.arize.com/v1/datasets/upload
+POST https://us.i.posthog.com/decide/?v=3
+POST https://statsigapi.net/v1/initialize
+POST https://www.comet.com/opik/api/v1/private/datasets/retrieve
+DELETE https://api.smith.langchain.com/sessions/1
 POST https://api.datadoghq.eu/api/v2/logs/events/search
 POST https://us.i.posthog.com/flags/?v=2
 GET https://collector.example/v1/traces
@@ -136,6 +151,28 @@ def test_runs_sent_to_a_langsmith_of_ones_own_are_telemetry_and_so_is_what_its_t
     url = "https://langsmith.mycompany.example/api/v1/runs/multipart"
     assert hosts.classify(url, "POST", "multipart/form-data; boundary=b") == "telemetry"
     assert hosts.classify("https://eu.api.smith.langchain.com/info", "GET") == "telemetry"
+
+
+def test_what_langsmiths_client_sends_is_telemetry_wherever_its_server_is_and_its_other_calls_are_not():
+    run = "1f0a1a52-5a20-4fd5-8a10-6a3d2a40a1b2"
+    agent = (("User-Agent", "langsmith-py/0.15.0-httpx"), ("content-type", "application/json"))
+    sent = [
+        ("POST", "/runs"),
+        ("PATCH", f"/runs/{run}"),
+        ("POST", "/runs/batch"),
+        ("POST", "/feedback"),
+        ("GET", "/info"),
+    ]
+    read = [
+        ("POST", "/sessions"),
+        ("POST", "/runs/query"),
+        ("GET", f"/runs/{run}"),
+        ("POST", "/datasets"),
+        ("GET", "/sessions"),
+    ]
+    for kind, asked in (("telemetry", sent), ("host", read)):
+        for method, path in asked:
+            assert hosts.class_of(Request(method, f"http://localhost:1984/api/v1{path}", agent, b"{}")) == kind, path
 
 
 @pytest.mark.parametrize("url", [u for (u,) in lines(ASSET)])

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tape_jupyter.errors import BundleError
 from tape_jupyter.notebook import paths
+from tape_jupyter.starts import Start
 from tape_jupyter.telling import Tell
 
 MOST_BYTES = 2 << 30
@@ -30,33 +31,44 @@ _GIT_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """`top` is the copy, `notebook` lies in it; `files` are the paths below it, `missing` what is too much."""
+    """`top` is the copy, `notebook` lies in it; `files` are the paths below it, `missing` what is too much. `before`:
+    content of those that were not as they are now when the recording began.
+    """
 
     top: Path
     notebook: Path
     files: frozenset[str]
     missing: tuple[str, ...] = ()
+    before: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def top_of(notebook: Path) -> Path:
-    """The widest folder whose files may go into a bundle: the git work tree, else the notebook's folder."""
-    folder = notebook.parent
-    for above in (folder, *folder.parents):
-        if above in (Path.home(), Path(above.anchor)):
-            break
-        if (above / ".git").exists():
-            return above
-    return folder
-
-
-def copied(notebook: Path, top: Path, goal: Path, tell: Tell) -> Copy:
-    """Copy `top` to `goal`, which is made. Raises BundleError where a file cannot be read."""
-    chosen, missing = _chosen(notebook, top)
+def copied(notebook: Path, top: Path, goal: Path, tell: Tell, most: int = MOST_BYTES) -> Copy:
+    """Copy `top` to `goal`, which is made; at most so many bytes. Raises BundleError where a file cannot be read."""
+    chosen, missing = _chosen(notebook, top, most)
     for number, name in enumerate(chosen):
         tell("copying the folder", number, len(chosen))
         lay(top / name, goal / name)
     (goal / notebook.parent.relative_to(top)).mkdir(parents=True, exist_ok=True)
     return Copy(goal, goal / notebook.relative_to(top), frozenset(chosen), tuple(missing))
+
+
+def put(copy: Copy, top: Path, start: Start) -> Copy:
+    """Put a copy of `top` back to how it was before the recording. Raises BundleError."""
+    for path in start.gone:
+        remove(copy.top / path.relative_to(top))
+    files = {path.relative_to(top).as_posix(): content for path, content in start.files.items()}
+    for name, content in files.items():
+        lay(content, copy.top / name)
+    there = {name for name in copy.files if (copy.top / name).is_file()}
+    return replace(copy, files=frozenset(there | files.keys()), before=files)
+
+
+def remove(path: Path) -> None:
+    """A file, a link, or a folder with all in it; nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def lay(source: Path | bytes, goal: Path) -> None:
@@ -72,14 +84,14 @@ def lay(source: Path | bytes, goal: Path) -> None:
         raise BundleError(f"{source if isinstance(source, Path) else goal.name}: {error.strerror or error}") from error
 
 
-def _chosen(notebook: Path, top: Path) -> tuple[list[str], list[str]]:
+def _chosen(notebook: Path, top: Path, most: int) -> tuple[list[str], list[str]]:
     """Paths below the top to copy, and those that are too much."""
     near = notebook.parent.relative_to(top).parts
     found = dict.fromkeys([*_walked(notebook, top, notebook.parent), *_of_git(notebook, top)])
     sized = [(_distance(name, near), size, name) for name in found if (size := _size(top / name)) is not None]
     chosen: list[str] = []
     missing: list[str] = []
-    left = MOST_BYTES
+    left = most
     for _, size, name in sorted(sized):
         if size > left or len(chosen) >= MOST_FILES:
             missing.append(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter import __version__
+from tape_jupyter import __version__, starts
 from tape_jupyter.bundle import (
     archive,
     collecting,
@@ -36,6 +36,7 @@ from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import NotExported, TapeUsageError
+from tape_jupyter.headless import numbered
 from tape_jupyter.scratch import scratch
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.telling import Tell, nobody
@@ -86,7 +87,7 @@ class Exported:
     def lines(self) -> list[str]:
         """For a person."""
         made, told = self.manifest, self.record()
-        proved = "every cell replayed as saved" if not made.differences else "it does NOT repeat itself whole"
+        proved = self._proved()
         return [
             f"{self.place}: {self.size:,} bytes, {told['cells']} cells, {told['calls']} calls, {told['files']} files",
             f"  sha256 {self.digest}",
@@ -95,6 +96,13 @@ class Exported:
             *(f"  ! {note}" for note in self.notes),
             f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
         ]
+
+    def _proved(self) -> str:
+        if self.manifest.differences:
+            return "it does NOT repeat itself whole"
+        unrun = [cell.number for cell in self.cells if not cell.ran]
+        which = f" but {numbered(unrun)}, which did not run then either," if unrun else ""
+        return f"every cell{which} replayed as saved"
 
 
 def export(
@@ -126,13 +134,14 @@ def _made(
     session: Session, options: Options, place: Path, tell: Tell
 ) -> tuple[manifest.Manifest, Staged, tuple[proof.CellProof, ...]]:
     """All of it, before it is written."""
-    python, top = options.python or python_of(session.notebook), copies.top_of(session.path)
+    python, top = options.python or python_of(session.notebook), starts.top_of(session.path)
     secrets = known.here(session.folder)
     known.with_patterns(secrets, session.path.read_bytes())
-    copy = copies.copied(session.path, top, place / "first" / proof.PLACE, tell)
+    start = starts.of(session.path)
+    copy = copies.put(copies.copied(session.path, top, place / "first" / proof.PLACE, tell), top, start)
     found, collected = _discovered(session, copy, place / "first" / "home", python, tell)
     session = replace(session, packages=collected.packages)
-    staged = staging.staged(session, top, collected, options.include, options.exclude)
+    staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
     lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
         staged.add(path, content, _role(path))

@@ -40,6 +40,7 @@ class CellProof:
     why: str = ""
     said: tuple[str, ...] = ()
     seconds: float = 0.0
+    ran: bool = True
 
     def text(self) -> str:
         return f"[{self.number}] {self.title}: {self.why}"
@@ -80,7 +81,7 @@ def prove(
 def judge(saved: Any, out: alone.Out, where: Mapping[str, str]) -> CellProof:
     """How a cell came out. A refused call is never as saved, even where the saved outputs show the same refusal."""
     why, said = _judged(saved, out, where)
-    return CellProof(out.number, out.title, why, tuple(said), out.seconds)
+    return CellProof(out.number, out.title, why, tuple(said), out.seconds, out.ran)
 
 
 def _judged(saved: Any, out: alone.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:

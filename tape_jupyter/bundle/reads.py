@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tape_jupyter import audits
+from tape_jupyter.flow.first import BESIDE
 
 HASHED = 256 << 20
 """Bytes of the largest file that is hashed: larger ones are never carried."""
@@ -102,7 +103,7 @@ class Reading:
         if event == "open":
             self._opened(*args)
         elif event == "sqlite3.connect":
-            self._take(_database(args[0]))
+            self._connected(_database(args[0]))
         elif event in ("os.rename", "os.remove"):
             self._moved(event, args)
         elif event in _GLOBS:
@@ -123,6 +124,12 @@ class Reading:
             self._take(full)
         if writes and full not in self._read:
             self._made.add(full)
+
+    def _connected(self, path: str) -> None:
+        """A database that is not there is made by whoever connects to it, with what SQLite keeps beside it."""
+        self._take(path)
+        if path not in self._read and not os.path.exists(path):  # noqa: PTH110
+            self._made |= {path, *(f"{path}{end}" for end in BESIDE)}
 
     def _moved(self, event: str, args: tuple[Any, ...]) -> None:
         """What is moved somewhere was made there; what it was made of counts where it was."""

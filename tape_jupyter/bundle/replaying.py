@@ -59,13 +59,15 @@ class BundleCell:
     said: tuple[str, ...] = ()
     known: bool = False
     """Whether the bundle says itself that this cell differs (it was exported with --allow-differences)."""
+    never_ran: bool = False
+    """It was not run here, and neither when the notebook was saved: a cell before it raised."""
     source: str = field(default="", repr=False)
     expected: tuple[Any, ...] = field(default=(), repr=False)
     replayed: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def good(self) -> bool:
-        return self.status == "same"
+        return self.status == "same" or self.never_ran
 
     def lines(self) -> list[str]:
         """What a terminal shows below it."""
@@ -74,14 +76,18 @@ class BundleCell:
 
     def told(self) -> CellRun:
         """As the progress of any headless run tells it."""
-        return CellRun(self.number, self.status, safe(self.title), self.seconds, tuple(self.lines()))
+        raised, lines = bool(outputs.failure_of(self.replayed)[0]), tuple(self.lines())
+        return CellRun(
+            self.number, self.status, safe(self.title), self.seconds, lines, raised=raised, expected=self.never_ran
+        )
 
     def record(self) -> dict[str, Any]:
         """For --json."""
         return {
             "number": self.number, "status": self.status, "title": self.title, "seconds": self.seconds,
             "calls": self.calls, "expected": self.digest, "replayed": self.replayed_digest, "said": list(self.said),
-            "known": self.known, "differences": [each.record() for each in self.differences],
+            "known": self.known, "never_ran": self.never_ran,
+            "differences": [each.record() for each in self.differences],
         }  # fmt: skip
 
 
@@ -118,16 +124,16 @@ class BundleRun:
         return {way: ways.count(way) for way in dict.fromkeys(sorted(ways))}
 
     def closing(self) -> str:
-        """One line."""
+        """How many cells came out how, and which were not run."""
         words = {"differs": "differ", "failed": "raised"}
         bad = ", ".join(
             f"{count} {way if way == 'differs' and count == 1 else words.get(way, way)}"
             for way, count in self.counts().items()
             if way != "same"
         )
-        return f"{sum(each.good for each in self.cells)} of {len(self.cells)} cells as the bundle says" + (
-            f"; {bad}" if bad else ""
-        )
+        same = sum(each.status == "same" for each in self.cells)
+        line = f"{same} of {len(self.cells)} cells as the bundle says" + (f"; {bad}" if bad else "")
+        return "\n".join(filter(None, [line, headless.behind([each.told() for each in self.cells])]))
 
     def record(self) -> dict[str, Any]:
         """For --json."""
@@ -299,10 +305,10 @@ class _Judge:
         self._told(self.cells[-1])
 
     def _judged(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
-        ran = out.ran or alone.never_run(saved, self._notebook)  # what was never run has nothing to give
+        never_ran = not out.ran and alone.never_run(saved, self._notebook)
         shown = headless.counted(saved.source, out.outputs)
-        given = expected.digest(shown, self._where) if ran else ""
-        status, said = _status(out, wanted, given) if ran else ("not run", ())
+        given = expected.digest(shown, self._where) if out.ran else ""
+        status, said = _status(out, wanted, given) if out.ran else ("not run", ())
         differences = (
             comparing.compare(expected.shown(saved), shown, self._where)
             if status in ("differs", "failed", "missed")
@@ -312,7 +318,7 @@ class _Judge:
             said = ("the saved outputs are not those that the bundle's digest is of; the replay gave the saved ones",)
         return BundleCell(
             out.number, status, out.title, out.seconds, wanted.calls, wanted.outputs, given, tuple(differences), said,
-            out.number in self._known, saved.source, tuple(saved.outputs), tuple(out.outputs),
+            out.number in self._known, never_ran, saved.source, tuple(saved.outputs), tuple(out.outputs),
         )  # fmt: skip
 
 

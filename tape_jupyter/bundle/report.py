@@ -119,7 +119,7 @@ def _xml(text: str) -> str:
 def html(run: BundleRun) -> Iterator[str]:
     """The page, in pieces."""
     policy = f"default-src 'none'; style-src {allowed(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
-    title = f"{run.notebook.rpartition('/')[2]}: {run.closing()}"
+    title = f"{run.notebook.rpartition('/')[2]}: {_closing(run)}"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{MADE}\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -144,10 +144,14 @@ class _Room:
         return fits
 
 
+def _closing(run: BundleRun) -> str:
+    return run.closing().replace("\n", "; ")
+
+
 def _head(run: BundleRun) -> Iterator[str]:
     verdict = "good" if run.good else "bad"
     yield f'<header>\n<p class="over">Replay of {_text(run.place)}</p>\n'
-    yield f'<h1 class="{verdict}">{_text(run.closing())}</h1>\n<dl>\n'
+    yield f'<h1 class="{verdict}">{_text(_closing(run))}</h1>\n<dl>\n'
     yield _row("Notebook", run.notebook)
     yield _row("Bundle", f"sha256 {run.digest}")
     yield _row("Take", run.take) if run.take else ""

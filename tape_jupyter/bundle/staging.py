@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from tape_jupyter.bundle import names
 from tape_jupyter.bundle.collecting import Collected
@@ -23,7 +24,7 @@ HOOK = "a file of this name would run by itself"
 
 @dataclass(slots=True)
 class Staged:
-    """`notebook` is its path in the bundle; `carried` and `lacking` are paths below the widest folder (copies.top_of):
+    """`notebook` is its path in the bundle; `carried` and `lacking` are paths below the widest folder (starts.top_of):
     what is in here of it, and what is too large to be (a replay needs it beside).
     """
 
@@ -50,9 +51,15 @@ class Staged:
 
 
 def staged(
-    session: Session, top: Path, collected: Collected, include: Iterable[str] = (), exclude: Iterable[str] = ()
+    session: Session,
+    top: Path,
+    collected: Collected,
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    before: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Staged:
-    """The session as it lies on the disk and what its cells read and imported, under `session/`.
+    """The session as it lies on the disk and what its cells read and imported, under `session/`. `before`: content of
+    files that the recording changed, as it found them; that is what a replay needs.
 
     Raises BundleError where a file changed since it was read, TapeUsageError for globs that cannot be used.
     """
@@ -68,8 +75,9 @@ def staged(
         if why:
             made.left.append(LeftOut(path, *sized(top / path), why))
             continue
-        _require_unchanged(top / path, read.get(path))
-        made.add(f"{SESSION}/{_below(collected.root, path)}", top / path, role)
+        content = before.get(path, top / path)
+        _require_unchanged(top / path, content, read.get(path))
+        made.add(f"{SESSION}/{_below(collected.root, path)}", content, role)
         made.carried.add(path)
     for each in collected.left_out:
         made.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
@@ -100,8 +108,10 @@ def _below(root: str, path: str) -> str:
     return str(inside.relative_to(root)) if inside.is_relative_to(root) else inside.name
 
 
-def sized(path: Path) -> tuple[int, str]:
-    """Bytes and sha256 (hex) of a file. Raises BundleError where it cannot be read."""
+def sized(path: Path | bytes) -> tuple[int, str]:
+    """Bytes and sha256 (hex) of a file, or of a content. Raises BundleError where it cannot be read."""
+    if isinstance(path, bytes):
+        return len(path), hashlib.sha256(path).hexdigest()
     try:
         with path.open("rb") as file:
             told = hashlib.file_digest(file, "sha256").hexdigest()
@@ -110,7 +120,7 @@ def sized(path: Path) -> tuple[int, str]:
         raise BundleError(f"{path.name} cannot be read: {error.strerror or error}") from error
 
 
-def _require_unchanged(path: Path, read: Read | None) -> None:
-    """What a cell read in the copy is what lies here now."""
-    if read is not None and (read.size, read.sha256) != sized(path):
+def _require_unchanged(path: Path, content: Path | bytes, read: Read | None) -> None:
+    """What a cell read in the copy is what goes in."""
+    if read is not None and (read.size, read.sha256) != sized(content):
         raise BundleError(f"{path.name} was changed while it was being exported; export again")

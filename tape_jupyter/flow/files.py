@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.audits import Listener
+from tape_jupyter.flow.first import Firsts, database
 from tape_jupyter.flow.folders import DIRECTORY, Folder, may_write
 from tape_jupyter.flow.history import Change
 from tape_jupyter.flow.modules import is_installed
@@ -125,8 +126,10 @@ class FileWatch:
     def __init__(self, mine: Callable[[], bool] = lambda: True) -> None:
         self._mine = mine
         self.touched = Touched()
-        self.hear = Listener(self._seen).hear
+        self.hear = Listener(self._heard).hear
         """An event of the audit hook's. Raises nothing."""
+        self.firsts = Firsts(is_watched)
+        """What the files that this session changed were before."""
         self._kept = 0
         self._folders: dict[str, Folder] = {}
         self._started: set[str] = set()
@@ -139,6 +142,7 @@ class FileWatch:
         self.touched = Touched()
         self._started.clear()
         if self not in _watching:
+            self.firsts.begin()
             _watching.append(self)
 
     def written(self, path: str) -> None:
@@ -150,6 +154,7 @@ class FileWatch:
             _watching.remove(self)
             for where in sorted(self._started):
                 self._compare(self._folders[where])
+            self.firsts.end()
         return self.touched
 
     def _starts(self, command: str) -> None:
@@ -173,11 +178,15 @@ class FileWatch:
             if before is folder.UNKNOWN:
                 self.touched.unknown.add(path)
             else:
+                if before != DIRECTORY:
+                    self.firsts.changed_by_others(path, before)
                 self.touched.before[path] = before
 
+    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._mine():
+            self._seen(event, args)
+
     def _seen(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._mine():
-            return
         if event == "open":
             self._opened(*args)
         elif event in ("os.listdir", "os.scandir", "glob.glob"):
@@ -194,6 +203,8 @@ class FileWatch:
             self._note(path, read=True, write=moves)
             self._note(other, write=True)
         elif event == "sqlite3.connect":
+            if path := database(args[0]):
+                self.firsts.connected(path)
             self._note(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
             self._starts(_command(event, args))
@@ -244,6 +255,7 @@ class FileWatch:
             self.touched.written.add(full)
 
     def _keep(self, path: str) -> None:
+        self.firsts.note(path)
         content, known = _content(path)
         if known and self._kept + len(content or b"") <= KEPT_ALL:
             self._kept += len(content or b"")

@@ -23,6 +23,7 @@ from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.executed import Ran, Watch
 from tape_jupyter.flow.files import FileWatch
 from tape_jupyter.flow.fingerprints import SECONDS, Print
+from tape_jupyter.flow.first import Firsts
 from tape_jupyter.flow.history import EVERYTHING, FILES, OUTPUTS, TOO_LARGE, Entry, History, Step
 from tape_jupyter.flow.keeping import Keeper
 from tape_jupyter.flow.modules import MACHINERY
@@ -107,6 +108,11 @@ class Tracker:
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_execute", self.post_execute)
         self.shell.events.unregister("post_run_cell", self.post_run_cell)
+
+    @property
+    def firsts(self) -> Firsts:
+        """What the files that this session changed were before."""
+        return self._files.firsts
 
     def holds(self, run: str) -> None:
         """The cell that runs now is taped as this run."""

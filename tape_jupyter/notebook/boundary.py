@@ -5,14 +5,13 @@ The only rule of its own is fail closed: in replay, what is not played is refuse
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from tape_jupyter import forks, hosts, providers
+from tape_jupyter import copied_folder, forks, hosts, providers
 from tape_jupyter.calls import Capture, FunctionCall, Gate, Hold, HostClass, Play, Reply, Request, Value, Where
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
@@ -28,23 +27,14 @@ from tape_jupyter.notebook.lending import Lending, settings
 from tape_jupyter.notebook.misses import miss, title
 from tape_jupyter.notebook.partial import Held, lacks
 from tape_jupyter.notebook.taped import Cell, Stepping
+from tape_jupyter.notebook.telemetry import Telemetry
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
 from tape_jupyter.selection import site_of
 
-_REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
 _ASKING = (b'"tool', b"unctionCall", b"unction_call")
-_TAKEN = (("content-type", "application/json"), ("content-length", "2"))
-
-
-def unsent(request: Request) -> Play:
-    """What answers telemetry in replay: nothing is sent, and the library that meant to does not complain of it."""
-    if opens_dialogue(request):
-        return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
-    return Play(Reply(200, _TAKEN, (b"{}",), (0.0,), reason="OK"))
-
 
 Settled = Recorded | GoLive | Frozen | Stub | Refuse
 
@@ -78,6 +68,10 @@ class Boundary:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self._pid = os.getpid()
+        self.telemetry = Telemetry()
+        self._copied = copied_folder.of(os.environ)
+        if self._copied is not None:
+            self._copied.guard()
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -144,6 +138,8 @@ class Boundary:
         if os.getpid() != self._pid:
             return self._forked(cell, call)
         self.desk.calling()
+        if self._copied is not None:
+            call = self._copied.as_recorded(call)
         try:
             return self._http(cell, origin, call) if isinstance(call, Request) else self._function(cell, origin, call)
         except Exception as error:
@@ -169,7 +165,7 @@ class Boundary:
         if not self.desk.sealed and not lacking:
             return None
         if hosts.class_of(call) == "telemetry":
-            return unsent(call)
+            return self.telemetry.unsent(call)
         if not self.desk.sealed:
             if tokens.is_grant(call):
                 return tokens.granted(self.desk.secrets, lacking)
@@ -179,7 +175,7 @@ class Boundary:
     def _forked(self, cell: Cell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
-            return unsent(call) if cell.replaying else Passing()
+            return self.telemetry.unsent(call, cell) if cell.replaying else Passing()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return Passing()
@@ -193,7 +189,10 @@ class Boundary:
     def _http(self, cell: Cell, origin: Origin | None, request: Request) -> Play | Capture | Crossing:
         kind = hosts.class_of(request)
         if kind == "telemetry":
-            return unsent(request) if cell.replaying or self.desk.lending.lacks(request) else Passing()
+            telemetry = self.telemetry
+            if cell.replaying or self.desk.lending.lacks(request):
+                return telemetry.unsent(request, cell)
+            return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
         if self._goes_live(cell, request):
             self._require_key(cell, request)

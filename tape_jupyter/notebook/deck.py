@@ -25,6 +25,7 @@ from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
 from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned, unplayed
 from tape_jupyter.notebook.boundary import Boundary
+from tape_jupyter.notebook.changed_files import ChangedFiles
 from tape_jupyter.notebook.found import FOUND
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.lending import Lending, cassettes_of
@@ -66,6 +67,7 @@ class Deck:
         self._fresh: dict[Path, str] = {}  # what runs live under a session's word goes to one take of each cassette
         self.tags = Tags()
         self.tools = Tools()
+        self._files = ChangedFiles()
         self._known_tools: dict[str, None] = {}  # of this session's requests: taped from each cell's start
         self._cells: list[Cell] = []
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
@@ -96,6 +98,8 @@ class Deck:
             raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
         self.session_options, self._fresh = options or {}, {}
         self.session_mode, self._owed = mode, True
+        if self.tracker is not None:
+            self.tracker.firsts.wanted = mode != "replay"
         if mode != "off":
             self._hook()
             self._set_guard()
@@ -322,6 +326,9 @@ class Deck:
         return report_of(cell, error)
 
     def _end_run(self, cell: Cell, error: BaseException | None, interrupted: bool) -> None:
+        if self.tracker is not None and not cell.ask.block:
+            self._files.tell(cell, self.tracker.firsts, self.secrets, self.start_run)
+        self._boundary.telemetry.tell(cell, self.secrets, self.start_run)
         pinned.keep(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return

@@ -103,7 +103,11 @@ class Taped:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
         scope: Scope | None = within_reach(self.body, bound)
-        if scope is not None and scope.function is not None and (scope.function.__module__ or "").startswith("tape_jupyter."):
+        if (
+            scope is not None
+            and scope.function is not None
+            and (scope.function.__module__ or "").startswith("tape_jupyter.")
+        ):
             scope = None  # what our own bodies do is on the tape already
         return FunctionCall(name, self._asked(bound), self.kind, self.discreet, scope)
 
