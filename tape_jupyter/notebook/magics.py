@@ -141,7 +141,7 @@ class TapeMagics(Magics):
         rerun_words.run(self.cells, takes.cassette_of(self._path("")), line, say)
 
     def _export(self, line: str) -> None:
-        """In a headless run there is nothing to export yet, and a replay has no side effects."""
+        """In a headless run there is nothing to export yet, and a replay writes no bundle."""
         if self.cells.deck.forced:
             shown("%tape export: not in a headless run; when it is saved: tape export NB")
             return
