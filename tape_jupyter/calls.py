@@ -177,9 +177,9 @@ class Hold(Protocol):
 class Where:
     """Who made a call: which cell execution, and by which lineage of tasks and threads.
 
-    `lineage` is the path of spawn numbers from the cell ("" the cell itself, "2" its third task or submitted work
-    item, "2.0" that one's first, "TMonitor0" the first thread of a library's own class): the same program gives the
-    same paths whatever order threads run in.
+    `lineage` is the path of spawned tasks, threads and work items from the cell: "" the cell itself, "ask-2" the third
+    that runs a function `ask`, "ask-2.0" that one's first child that has no name. The same program gives the same paths
+    whatever order threads run in. (Recordings of earlier versions have numbers alone.)
     """
 
     cell: str = ""

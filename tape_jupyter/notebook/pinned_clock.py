@@ -36,6 +36,7 @@ def pin(cell: Cell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     """Hold the cell's clock to what `run` recorded, or begin to note it. Raises CassetteError on a bad record."""
     off = set(cell.ask.options.get("no_pin", ()))
     replays, holds = run is not None, "clock" not in off
+    cell.origin.counted = run is not None and not run.get("strands")
     readings = _readings(cell, run) if run is not None and holds else None
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.ask.options.get("live")
