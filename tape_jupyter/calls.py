@@ -101,8 +101,11 @@ class Gate(Protocol):
 
     Seconds are counted from the call's start on the tape's clock (Reply.waits, Value.seconds). A tap passes the gate
     before it hands on the head (its first wait), and before each chunk; `last` marks what completes the call. Both
-    raise TapeRefusal where the cell has ended meanwhile.
+    raise TapeRefusal where the cell has ended meanwhile. `each`: the head and the first chunk pass one after the other,
+    and so does the closing of a reply, where a task has to wait for that; else what comes together passes once.
     """
+
+    each: bool
 
     def wait(self, seconds: float, *, last: bool = False) -> None:
         """Block this thread until then."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked, plain_digest
-from tape_jupyter.notebook.taped import Cell, Row
+from tape_jupyter.notebook.taped import Cell, Row, current_task
 from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
 
@@ -78,6 +79,7 @@ class Taking:
         self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
+        self._order = cell.clock.order if cell.clock is not None else None
         if isinstance(self._asking, Asked):
             self._name()
         cell.going[self] = None
@@ -115,6 +117,18 @@ class Taking:
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
+
+    def turn(self) -> Awaitable[bool] | None:
+        """What a door that can await awaits before it hands on what came last (pins/order.py); None: nothing."""
+        if self._order is None or self.cell.closed:
+            return None
+        return self._order.awaited_turn(self.where.lineage)
+
+    def handed(self, *, ends: bool = False) -> None:
+        """What came is handed to the program now. Where it `ends` the call, other threads come to rest first."""
+        if self._order is not None and not self.cell.closed:
+            together = ends and not self._order.turn()
+            self._order.note(self, self.where.lineage, together=together)
 
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""
@@ -184,9 +198,12 @@ class HttpCapture(Taking, Passing):
         self._kept: tuple[int, End] | None = None
         self._pending: tuple[End, BaseException | None] | None = None
         self._done = self._torn = False
+        self._thread = threading.get_ident() if current_task() is None else 0
         self._watch: TerminalWatch | None = None
         self.moment = cell.tools.moment()
         cell.running[self] = None
+        if self._order is not None:
+            self._order.away.add(self._thread)
 
     def sent(self) -> None:
         """The network answers meanwhile: what is known by now is made ready in time that nobody waits for."""
@@ -195,12 +212,19 @@ class HttpCapture(Taking, Passing):
                 self._beginning = self.cell.cassette.begin_call(self.cell.run, self.request, self.asked, self.secrets)
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
+        self._back()
         self._head = (status, headers, version, reason)
         names = {name.lower(): value for name, value in headers}
         length = names.get("content-length", "")
         self._watch = TerminalWatch(
             names.get("content-type", ""), names.get("content-encoding", ""), int(length) if length.isdigit() else None
         )
+        self.handed()
+
+    def _back(self) -> None:
+        """Its thread has something to act on."""
+        if self._order is not None:
+            self._order.away.discard(self._thread)
 
     def chunk(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -209,6 +233,7 @@ class HttpCapture(Taking, Passing):
         if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
             self._keep("complete")
             self._say_if_late()
+        self.handed(ends=ends)
 
     def finish(self) -> None:
         self._end("complete")
@@ -224,12 +249,15 @@ class HttpCapture(Taking, Passing):
             self._end("closed")
 
     def fail(self, error: BaseException) -> None:
+        self._back()
         if isinstance(error, KeyboardInterrupt):
             self._end("cut short")
         elif self._of_the_cells_end(error):
             self._put_off("error", error)
         else:
             self._end("error", error)
+            if not isinstance(error, asyncio.CancelledError):
+                self.handed(ends=True)
 
     def cell_ended(self, *, interrupted: bool) -> None:
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""

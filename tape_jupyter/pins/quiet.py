@@ -50,6 +50,20 @@ class Quiet:
                 return False
         return first is not None
 
+    def rests(self, threads: Callable[[], Iterable[threading.Thread]], looks: int = 3) -> bool:
+        """Whether these threads wait, for whatever: a file, a socket, a lock. True where the system does not tell."""
+        if self._calls is None:
+            return True
+        first = _waiting(threads())
+        for _ in range(looks - 1):
+            if first is None:
+                return False
+            if first:
+                time.sleep(self._gap)
+            if _waiting(threads()) != first:
+                return False
+        return first is not None
+
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
         try:
@@ -106,6 +120,19 @@ class Quiet:
         """Whether an event loop listens to nothing but what it listened to from the start (its self-pipe)."""
         files = selector.get_map()
         return files is not None and len(files) <= self._files(ident or 0)
+
+
+def _waiting(threads: Iterable[threading.Thread]) -> list[tuple[Any, ...]] | None:
+    """What each has burnt so far; None where one runs."""
+    seen = []
+    for thread in threads:
+        try:
+            if _read(thread.native_id, "syscall").startswith("running"):
+                return None
+            seen.append((thread.ident, _read(thread.native_id, "schedstat").split(maxsplit=1)[0]))
+        except OSError:  # it has ended
+            continue
+    return seen
 
 
 _PACKAGE = str(Path(__file__).parents[1])
