@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.pins.order import Handovers, Sequence
-from tape_jupyter.pins.quiet import Quiet
+from tape_jupyter.pins.quiet import Quiet, others_time
 from tape_jupyter.pins.readings import Notes, Readings
 from tape_jupyter.pins.schedule import Due, Order, Schedule
 
@@ -47,6 +47,8 @@ TICK = 1000
 """Nanoseconds that an unrecorded reading moves the tape's time."""
 
 _IDLE = 1.0
+_STARTING = 0
+"""Stands for a thread that is being started."""
 _GAPS = (0.0002, 0.02)
 
 
@@ -101,7 +103,7 @@ class TapeClock:
         self._lock = threading.Condition(self._mutex)
         self._pump: threading.Thread | None = None
         self._quiet = Quiet(self._running, lambda ident: self.files.get(ident, 1))
-        self.order = Handovers(self._at_rest, lambda loop: watch(loop, self)) if orders else None
+        self.order = Handovers(self._active, lambda loop: watch(loop, self)) if orders else None
         self.sequence = sequence
         self._started = time.monotonic()
         self._children = _children() if sleeps else frozenset()
@@ -180,7 +182,8 @@ class TapeClock:
     def ring(self, seconds: float, cancelled: threading.Event, strand: str) -> bool:
         """A `threading.Timer` waits until it is due or cancelled; whether it is due. It may leave the event set."""
         number = self.sequence.timer(strand) if self.sequence is not None else None
-        due = self._due(self.now() + int(seconds * 1e9), time.monotonic() + seconds, None, number)
+        limit = time.monotonic() + seconds + (GRACE if number is not None else 0.0)
+        due = self._due(self.now() + int(seconds * 1e9), limit, None, number)
         rang: list[bool] = []
 
         def wake() -> None:
@@ -239,7 +242,8 @@ class TapeClock:
 
     def _due(self, when: int, limit: float, order: Order | None, number: int | None) -> Due:
         together = number is not None and self.sequence is not None and self.sequence.is_together(number)
-        return Due(when, limit, _nothing, order, number=number, together=together)
+        since = others_time() / 1e9 if together else 0.0
+        return Due(when, limit, _nothing, order, number=number, together=together, since=since)
 
     def put(
         self,
@@ -300,11 +304,13 @@ class TapeClock:
         """An event loop of a cell that is being recorded has nothing to run: whether what was held goes on there."""
         return self.order is not None and not self.closed and self.order.idle(selector)
 
-    def _at_rest(self) -> bool:
-        """Whether every other thread of the cell waits for something, if only for a reply."""
+    def _active(self, looks: int) -> set[int]:
+        """The other threads of the cell that do not wait for something, if only for a reply."""
         assert self.order is not None
-        away = {threading.get_ident(), *self.order.away}
-        return self._quiet.rests(lambda: [each for each in self._running() or () if each.ident not in away])
+        running, away = self._running(), {threading.get_ident(), *self.order.away}
+        if running is None:
+            return {_STARTING}
+        return self._quiet.active([each for each in running if each.ident not in away], looks)
 
     def idle(self, selector: Any) -> bool:
         """An event loop of this thread has nothing to run: whether something was released to it."""
@@ -331,13 +337,18 @@ class TapeClock:
             quiet = self.jumps and self._quiet()
             with self._lock:
                 same = version == self._schedule.version
-                due = self._schedule.release(quiet=quiet and same, real=time.monotonic()) if not self.closed else None
+                due = self._release(quiet=quiet and same)
                 if due is None and same:
                     self._lock.wait(gap)
                     gap = min(gap * 1.5, _GAPS[1])
             if due is not None:
                 gap = _GAPS[0]
                 due.wake()
+
+    def _release(self, *, quiet: bool) -> Due | None:
+        if self.closed:
+            return None
+        return self._schedule.release(quiet=quiet, real=time.monotonic(), computed=others_time() / 1e9)
 
     def _awaited(self) -> int | None:
         """The heap's version once something is on it; None when the pump is no longer needed."""

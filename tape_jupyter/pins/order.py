@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.pins.quiet import others_time
 from tape_jupyter.pins.schedule import HOLD
 
 LIMIT = 20_000
@@ -32,6 +33,12 @@ LIMIT = 20_000
 
 BEYOND = 1 << 60
 """The number of what the recording never handed over: it goes when nothing that has a number waits."""
+
+RECENT, LOOKS = 0.1, 3
+"""Seconds after a hand-over in which who acts on it is looked for more closely, and how often."""
+
+PATIENCE = 1.0
+"""Seconds that a thread is held at most: on a busy machine the others may be long in getting a processor."""
 
 SAID = 3
 """Pairs that are named."""
@@ -75,12 +82,12 @@ class _Loop:
 
 
 class Handovers:
-    """While recording. `at_rest()`: every other thread of the cell waits; `watch(loop)`: have `idle` called by a loop
-    that has nothing to run, false where that cannot be.
+    """While recording. `active(looks)`: the other threads of the cell that wait for nothing, seen in so many looks;
+    `watch(loop)`: have `idle` called by a loop that has nothing to run, false where that cannot be.
     """
 
-    def __init__(self, at_rest: Callable[[], bool], watch: Callable[[Any], bool]) -> None:
-        self._at_rest, self._watch = at_rest, watch
+    def __init__(self, active: Callable[[int], set[int]], watch: Callable[[Any], bool]) -> None:
+        self._active, self._watch = active, watch
         self._runs: list[_Run] = []
         self._strands: set[str] = set()
         self._timers: Counter[str] = Counter()
@@ -88,6 +95,7 @@ class Handovers:
         self._last = -1.0
         self._loops: dict[int, _Loop | None] = {}
         self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._computing: set[int] = set()
         self.away: set[int] = set()
         """Threads that wait for the head of a reply: they act on nothing."""
 
@@ -113,15 +121,24 @@ class Handovers:
             state.busy.add(strand)
 
     def turn(self) -> bool:
-        """Hold this thread until the others act on nothing any more; false where that took too long."""
-        now = time.monotonic()
-        if now - self._last > HOLD or events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
+        """Hold this thread until the others act on nothing any more; false where that took too long.
+
+        A thread that was waited for in vain is not waited for again until it was seen to wait itself.
+        """
+        if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
             return True
         with self._turn:
-            while not self._at_rest():
-                if time.monotonic() - now > HOLD:
+            looks = LOOKS if time.monotonic() - self._last < RECENT else LOOKS - 1
+            began, spent = time.monotonic(), others_time()
+            while active := self._active(looks):
+                self._computing &= active
+                if active == self._computing:
+                    return False
+                if others_time() - spent > HOLD * 1e9 or time.monotonic() - began > PATIENCE:
+                    self._computing |= active
                     return False
                 time.sleep(0.0002)
+            self._computing.clear()
         return True
 
     def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:

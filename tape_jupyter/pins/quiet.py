@@ -44,25 +44,26 @@ class Quiet:
         for _ in range(looks - 1):
             if first is None:
                 return False
-            burnt = _others_time()
+            burnt = others_time()
             time.sleep(self._gap)
-            if self._look() != first or _others_time() - burnt > _BURNT:
+            if self._look() != first or others_time() - burnt > _BURNT:
                 return False
         return first is not None
 
-    def rests(self, threads: Callable[[], Iterable[threading.Thread]], looks: int = 3) -> bool:
-        """Whether these threads wait, for whatever: a file, a socket, a lock. True where the system does not tell."""
+    def active(self, threads: Iterable[threading.Thread], looks: int) -> set[int]:
+        """Those that do not wait for anything: a file, a socket, a lock. None where the system does not tell."""
         if self._calls is None:
-            return True
-        first = _waiting(threads())
+            return set()
+        threads = [thread for thread in threads if thread.is_alive()]
+        first = _burnt(threads)
+        active = {ident for ident, burnt in first.items() if burnt is None}
         for _ in range(looks - 1):
-            if first is None:
-                return False
-            if first:
-                time.sleep(self._gap)
-            if _waiting(threads()) != first:
-                return False
-        return first is not None
+            if active or not threads:
+                break
+            time.sleep(self._gap)
+            now = _burnt(threads)
+            active = {ident for ident, burnt in now.items() if burnt is None or burnt != first.get(ident)}
+        return active
 
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
@@ -122,14 +123,13 @@ class Quiet:
         return files is not None and len(files) <= self._files(ident or 0)
 
 
-def _waiting(threads: Iterable[threading.Thread]) -> list[tuple[Any, ...]] | None:
-    """What each has burnt so far; None where one runs."""
-    seen = []
+def _burnt(threads: Iterable[threading.Thread]) -> dict[int, str | None]:
+    """What each has burnt so far; None for one that runs."""
+    seen: dict[int, str | None] = {}
     for thread in threads:
         try:
-            if _read(thread.native_id, "syscall").startswith("running"):
-                return None
-            seen.append((thread.ident, _read(thread.native_id, "schedstat").split(maxsplit=1)[0]))
+            runs = _read(thread.native_id, "syscall").startswith("running")
+            seen[thread.ident or 0] = None if runs else _read(thread.native_id, "schedstat").split(maxsplit=1)[0]
         except OSError:  # it has ended
             continue
     return seen
@@ -158,6 +158,6 @@ def _is_told() -> bool:
         return False
 
 
-def _others_time() -> int:
+def others_time() -> int:
     """Nanoseconds burnt by every thread of the process but this one."""
     return time.process_time_ns() - time.thread_time_ns()

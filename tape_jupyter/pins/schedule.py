@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 
 HOLD = 0.025
-"""Seconds that a hand-over waits at most, while recording, for a strand that still acts on an earlier one."""
+"""Seconds of computing that a hand-over waits for, while recording, where a strand still acts on an earlier one."""
 
 Order = tuple[float, float, int]
 """Where a reply stood among the recorded ones; smaller left earlier."""
@@ -25,7 +25,8 @@ class Due:
     """Something that waits for its time. `when`: tape nanoseconds; `limit`: the real second after which it waits no
     longer, whatever the others do; `dead()`: nobody waits for it any more; `late(seconds)` instead of `wake()` where
     the cell ends before. `number`: of its hand-over; `together`: it went while others still acted on what was before it
-    (order.py), so that it waits for those as long as it did. `quiet`: how it was released.
+    (order.py), so that it waits for those as long as it did, `since` they had computed so long. `quiet`: how it was
+    released.
     """
 
     when: int
@@ -37,6 +38,7 @@ class Due:
     gone: bool = False
     number: int | None = None
     together: bool = False
+    since: float = 0.0
     quiet: bool = True
 
 
@@ -83,19 +85,20 @@ class Schedule:
             return timer or reply
         return timer if self._timers[0][:2] < self._replies[0][:2] else reply
 
-    def release(self, *, quiet: bool, real: float) -> Due | None:
+    def release(self, *, quiet: bool, real: float, computed: float = 0.0) -> Due | None:
         """Take out what goes next, and move the tape's time to it; None where it is too early.
 
         `quiet`: nothing of the cell can run any further, so that time may jump. Else what is due waits for its limit.
+        `computed`: seconds that the others have computed so far.
         """
         first = self.first()
         if first is None:
             return None
-        soon = first.together and real - self._released >= HOLD
+        soon = first.together and computed - max(self._released, first.since) >= HOLD
         if not (quiet or soon or first.limit <= real):
             return None
         self.version += 1
-        self._released = real
+        self._released = computed
         self.advance(first.when)
         due = first if first.order is None else _first_of(self._in_order)
         due.gone, due.quiet = True, quiet
