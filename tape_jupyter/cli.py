@@ -103,6 +103,7 @@ def record(
 @tape.command(
     epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json\n"
     "  tape replay churn.ipynb --shuffle 1 --tries 100    is there an order of replies that breaks it?\n"
+    "  tape replay churn.ipynb --pace recorded            with the waits of the recording\n"
     "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded\n"
     "  tape replay churn.tape.zip                         a bundle, with the packages of its lock\n"
     "  tape replay churn.tape.zip --yes --junit tape.xml  in a CI"
@@ -114,8 +115,8 @@ def record(
 @stub
 @on_divergence
 @click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
-@click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @pace
+@click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")
 @click.option("--yes", is_flag=True, help="Of a bundle: run its code without being asked.")
 @click.option("--here", is_flag=True, help="Of a bundle: with this interpreter's packages, not those of its lock.")

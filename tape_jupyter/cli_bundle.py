@@ -117,7 +117,7 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
 @click.option("--allow-index", is_flag=True, help="With --lab: install from another index that its lock names.")
 @as_json
 @handled
-def open_(
+def open_(  # noqa: PLR0913 - an option each
     place: str, *, lab: bool, name: str | None, take: str | None, pace: str | None, yes: bool, here: bool,
     allow_index: bool, as_json: bool,
 ) -> int:  # fmt: skip

@@ -233,8 +233,8 @@ def run_notebook(
 
     In replay nothing leaves the machine and nothing is written. `mode="record"` runs it live, records every call and
     saves the outputs in the notebook. `take` plays (or records into) a take, `timeout` is in seconds for each cell,
-    `pace` is as for `tape.replaying`, `env` is added to the kernel's environment, `told` hears of each cell as it is done. Raises TapeUsageError for what
-    is no notebook, or a kernel that cannot tape.
+    `pace` is as for `tape.replaying`, `env` is added to the kernel's environment, `told` hears of each cell as it is
+    done. Raises TapeUsageError for what is no notebook, or a kernel that cannot tape.
     """
     place = Path(path)
     words = {"--take": take, "--pace": check_pace(pace)}

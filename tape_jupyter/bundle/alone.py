@@ -47,8 +47,8 @@ class Job:
     """What is run: a notebook where it lies, by the kernel of `python`, with `home` for a home.
 
     `take` is played instead of the recording, at this `pace`; `variables` are added to the kernel's environment;
-    `timeout` is for each cell, in seconds; `cut`: without network (Linux, where `can_cut()`). `before` is Python that the kernel runs
-    silently before the first cell, `after` an expression whose value, a str, is wanted after the last.
+    `timeout` is for each cell, in seconds; `cut`: without network (Linux, where `can_cut()`). `before` is Python that
+    the kernel runs silently before the first cell, `after` an expression whose value, a str, is wanted after the last.
     """
 
     notebook: str

@@ -282,6 +282,7 @@ class Rerunner:
             tell,
             over,
             why,
+            ask.pace,
         )
         self.freshening, self.fresh = fresh.begin(history), fresh
 
