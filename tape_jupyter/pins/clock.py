@@ -242,7 +242,7 @@ class TapeClock:
 
     def _due(self, when: int, limit: float, order: Order | None, number: int | None) -> Due:
         together = number is not None and self.sequence is not None and self.sequence.is_together(number)
-        since = others_time() / 1e9 if together else 0.0
+        since = others_time() / 1e9
         return Due(when, limit, _nothing, order, number=number, together=together, since=since)
 
     def put(
@@ -304,13 +304,18 @@ class TapeClock:
         """An event loop of a cell that is being recorded has nothing to run: whether what was held goes on there."""
         return self.order is not None and not self.closed and self.order.idle(selector)
 
-    def _active(self, looks: int) -> set[int]:
-        """The other threads of the cell that do not wait for something, if only for a reply."""
+    def _active(self, looks: int, ignored: set[int], first: int | None = None) -> int | None:
+        """Another thread of the cell that does not wait for something, if only for a reply; None where all do.
+
+        `first`: the one that is looked at before the others, once.
+        """
         assert self.order is not None
-        running, away = self._running(), {threading.get_ident(), *self.order.away}
+        running, ignored = self._running(), {threading.get_ident(), *self.order.away, *ignored}
         if running is None:
-            return {_STARTING}
-        return self._quiet.active([each for each in running if each.ident not in away], looks)
+            return _STARTING
+        others = [each for each in running if each.ident not in ignored]
+        again = self._quiet.active([each for each in others if each.ident == first], 1)
+        return self._quiet.active(others, looks) if again is None else again
 
     def idle(self, selector: Any) -> bool:
         """An event loop of this thread has nothing to run: whether something was released to it."""
@@ -348,7 +353,12 @@ class TapeClock:
     def _release(self, *, quiet: bool) -> Due | None:
         if self.closed:
             return None
-        return self._schedule.release(quiet=quiet, real=time.monotonic(), computed=others_time() / 1e9)
+        return self._schedule.release(
+            quiet=quiet,
+            real=time.monotonic(),
+            computed=others_time() / 1e9,
+            runs_on=getattr(self._quiet, "runs_on", False),
+        )
 
     def _awaited(self) -> int | None:
         """The heap's version once something is on it; None when the pump is no longer needed."""

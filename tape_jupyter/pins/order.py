@@ -40,6 +40,8 @@ RECENT, LOOKS = 0.1, 3
 PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a processor."""
 
+_GAPS = (0.0002, 0.001)
+
 SAID = 3
 """Pairs that are named."""
 
@@ -82,11 +84,11 @@ class _Loop:
 
 
 class Handovers:
-    """While recording. `active(looks)`: the other threads of the cell that wait for nothing, seen in so many looks;
+    """While recording. `active(looks, ignored, first)`: another thread of the cell that waits for nothing;
     `watch(loop)`: have `idle` called by a loop that has nothing to run, false where that cannot be.
     """
 
-    def __init__(self, active: Callable[[int], set[int]], watch: Callable[[Any], bool]) -> None:
+    def __init__(self, active: Callable[[int, set[int], int | None], int | None], watch: Callable[[Any], bool]) -> None:
         self._active, self._watch = active, watch
         self._runs: list[_Run] = []
         self._strands: set[str] = set()
@@ -128,18 +130,18 @@ class Handovers:
         if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
             return True
         with self._turn:
-            looks = LOOKS if time.monotonic() - self._last < RECENT else LOOKS - 1
-            began, spent = time.monotonic(), others_time()
-            while active := self._active(looks):
-                self._computing &= active
-                if active == self._computing:
-                    return False
+            began, spent, gap = time.monotonic(), others_time(), _GAPS[0]
+            looks = LOOKS if began - self._last < RECENT else LOOKS - 1
+            active: int | None = None
+            while (active := self._active(looks, self._computing, active)) is not None:
                 if others_time() - spent > HOLD * 1e9 or time.monotonic() - began > PATIENCE:
-                    self._computing |= active
+                    self._computing.add(active)
                     return False
-                time.sleep(0.0002)
-            self._computing.clear()
-        return True
+                time.sleep(gap)
+                gap = min(gap * 1.5, _GAPS[1])
+            if self._computing:
+                self._computing &= {self._active(1, set(), None)}
+            return not self._computing
 
     def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need not."""

@@ -16,6 +16,9 @@ from itertools import count
 HOLD = 0.025
 """Seconds of computing that a hand-over waits for, while recording, where a strand still acts on an earlier one."""
 
+LONG = 0.25
+"""Seconds of computing after which nobody waits any longer for who computes."""
+
 Order = tuple[float, float, int]
 """Where a reply stood among the recorded ones; smaller left earlier."""
 
@@ -85,17 +88,19 @@ class Schedule:
             return timer or reply
         return timer if self._timers[0][:2] < self._replies[0][:2] else reply
 
-    def release(self, *, quiet: bool, real: float, computed: float = 0.0) -> Due | None:
+    def release(self, *, quiet: bool, real: float, computed: float = 0.0, runs_on: bool = False) -> Due | None:
         """Take out what goes next, and move the tape's time to it; None where it is too early.
 
         `quiet`: nothing of the cell can run any further, so that time may jump. Else what is due waits for its limit.
-        `computed`: seconds that the others have computed so far.
+        `computed`: seconds that the others have computed so far; while one of them `runs_on`, which may be one that
+        gets no processor, a limit counts once they have computed for long.
         """
         first = self.first()
         if first is None:
             return None
         soon = first.together and computed - max(self._released, first.since) >= HOLD
-        if not (quiet or soon or first.limit <= real):
+        late = first.limit <= real and not (runs_on and computed - first.since < LONG)
+        if not (quiet or soon or late):
             return None
         self.version += 1
         self._released = computed
