@@ -79,6 +79,7 @@ class Taking:
         self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
+        self.out_of_turn = False
         self._order = cell.clock.order if cell.clock is not None else None
         if isinstance(self._asking, Asked):
             self._name()
@@ -127,8 +128,9 @@ class Taking:
     def handed(self, *, ends: bool = False) -> None:
         """What came is handed to the program now. Where it `ends` the call, other threads come to rest first."""
         if self._order is not None and not self.cell.closed:
-            together = ends and not self._order.turn()
+            together = (ends and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
+            self.out_of_turn = False
 
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""

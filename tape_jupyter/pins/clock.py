@@ -300,6 +300,11 @@ class TapeClock:
 
     # ------------------------------------------------------------ when time moves
 
+    def spins(self, selector: Any) -> None:
+        """An event loop of a cell that is being recorded goes round without a rest."""
+        if self.order is not None and not self.closed:
+            self.order.spins(selector)
+
     def rest(self, selector: Any) -> bool:
         """An event loop of a cell that is being recorded has nothing to run: whether what was held goes on there."""
         return self.order is not None and not self.closed and self.order.idle(selector)

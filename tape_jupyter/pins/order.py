@@ -22,17 +22,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.pins.quiet import others_time
-from tape_jupyter.pins.schedule import HOLD
+from tape_jupyter.pins.schedule import BEYOND, HOLD, NEVER
 
 LIMIT = 20_000
 """Hand-overs kept of one cell."""
-
-BEYOND = 1 << 60
-"""The number of what the recording never handed over: it goes when nothing that has a number waits."""
 
 RECENT, LOOKS = 0.1, 3
 """Seconds after a hand-over in which who acts on it is looked for more closely, and how often."""
@@ -41,6 +39,9 @@ PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a processor."""
 
 _GAPS = (0.0002, 0.001)
+
+SPINS = 100
+"""Rounds of an event loop after which it counts as one that is never idle."""
 
 SAID = 3
 """Pairs that are named."""
@@ -68,13 +69,15 @@ class _Loop:
 
     loop: Any
     busy: set[str] = field(default_factory=set)
-    held: deque[Callable[[], bool]] = field(default_factory=deque)
-    """Each says whether anybody still wanted it."""
+    held: deque[Callable[[bool], bool]] = field(default_factory=deque)
+    spins: int = 0
+    since: float = 0.0
+    """How often it went round without being idle, since when (the thread's own time), while something is held."""
 
-    def let_go(self) -> bool:
+    def let_go(self, *, rested: bool = True) -> bool:
         """Let the next go on that anybody wants; false where nobody waits."""
         while self.held:
-            if self.held.popleft()():
+            if self.held.popleft()(rested):
                 return True
         return False
 
@@ -147,15 +150,8 @@ class Handovers:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need not."""
         if not self.is_busy(strand):
             return None
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-        guard = loop.call_later(HOLD, _settle, future, False)
-
-        def go() -> bool:
-            guard.cancel()
-            return _settle(future, True)
-
-        self.hold(go)
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.hold(partial(_settle, future))
         return future
 
     def is_busy(self, strand: str) -> bool:
@@ -164,11 +160,25 @@ class Handovers:
         state = None if loop is None else self._state(loop)
         return state is not None and bool(state.held or state.busy - {strand})
 
-    def hold(self, go: Callable[[], bool]) -> None:
-        """Have `go` called when the loop that runs here is idle; it says whether anybody still wanted it."""
+    def hold(self, go: Callable[[bool], bool]) -> None:
+        """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never is; it gives whether
+        anybody still wanted it.
+        """
         state = self._state(asyncio.get_running_loop())
         if state is not None:
+            if not state.held:
+                state.spins, state.since = 0, time.thread_time()
             state.held.append(go)
+
+    def spins(self, selector: Any) -> None:
+        """A loop goes round with something to run: what has waited for long enough goes on."""
+        state = self._loops.get(id(selector))
+        if state is None or not state.held:
+            return
+        state.spins += 1
+        if state.spins >= SPINS and time.thread_time() - state.since > HOLD:
+            state.let_go(rested=False)
+            state.spins, state.since = 0, time.thread_time()
 
     def idle(self, selector: Any) -> bool:
         """A loop has nothing to run: whether something that was held goes on there now."""
@@ -266,7 +276,7 @@ class Sequence:
             ordinal = self._set[strand]
             self._set[strand] += 1
         known = self._numbers.get(timer_name(strand, ordinal))
-        return known[0] if known else BEYOND if ordinal < self._timers.get(strand, 0) else None
+        return known[0] if known else NEVER if ordinal < self._timers.get(strand, 0) else None
 
     def follows(self, number: int) -> bool:
         """Whether it comes with what was handed over last: nobody else stands between them."""

@@ -16,6 +16,12 @@ from itertools import count
 HOLD = 0.025
 """Seconds of computing that a hand-over waits for, while recording, where a strand still acts on an earlier one."""
 
+BEYOND = 1 << 60
+"""The number of a reply that the recording never handed over: it goes when nothing that has a number waits."""
+
+NEVER = BEYOND + 1
+"""The number of a timer that never went off in the recording: time does not jump for it."""
+
 LONG = 0.25
 """Seconds of computing after which nobody waits any longer for who computes."""
 
@@ -100,7 +106,8 @@ class Schedule:
             return None
         soon = first.together and computed - max(self._released, first.since) >= HOLD
         late = first.limit <= real and not (runs_on and computed - first.since < LONG)
-        if not (quiet or soon or late):
+        jumps = quiet and (first.number is None or first.number < NEVER)
+        if not (jumps or soon or late):
             return None
         self.version += 1
         self._released = computed

@@ -9,7 +9,7 @@ A live reply has its turn instead: what comes to a task waits for what an earlie
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from tape_jupyter.calls import Capture, Gate, Play, Reply, Value
 
@@ -47,8 +47,8 @@ async def await_closed(gate: Gate | None, reply: Reply) -> None:
 async def await_turn(capture: Capture) -> None:
     """Wait until what came to this task may be told and handed on."""
     turn = getattr(capture, "turn", None)
-    if turn is not None and (held := turn()) is not None:
-        await held
+    if turn is not None and (held := turn()) is not None and not await held:
+        cast("Any", capture).out_of_turn = True
 
 
 def tell_closed(capture: Capture) -> None:

@@ -139,14 +139,16 @@ def name_of(function: Any, args: tuple[Any, ...] = ()) -> str:
             function, args = args[0], args[1:]
         else:
             break
-    return _name_of_code(getattr(getattr(function, "__func__", function), "__code__", None))
+    return _own_name(function)
 
 
 _WRAPPED = 5
 
 
-def _name_of_code(code: Any) -> str:
-    return str(getattr(code, "co_name", "")).strip("<>")
+def _own_name(runs: Any) -> str:
+    """Of a function or a coroutine. Not its code's: a taped function has ours."""
+    name = getattr(runs, "__name__", "")
+    return name.strip("<>") if isinstance(name, str) else ""
 
 
 def _name(thread: threading.Thread) -> str:
@@ -219,7 +221,7 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         origin = ORIGIN.get()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)
-        name = _name_of_code(getattr(coro, "cr_code", None))
+        name = _own_name(coro)
         context: Context | None = kwargs.get("context")
         if context is not None:
             if _is_for_task(context, origin):

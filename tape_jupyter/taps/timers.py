@@ -83,7 +83,11 @@ class _Door:
         self.clocks = [clock for clock in self.clocks if not clock.closed]
         if not self.clocks:
             vars(self._selector).pop("select", None)
-        if not self.clocks or (timeout is not None and timeout <= 0):
+        if timeout is not None and timeout <= 0:
+            for clock in self.clocks:
+                clock.spins(self._selector)
+            return self._select(timeout)
+        if not self.clocks:
             return self._select(timeout)
         for clock in self.clocks:
             if clock.rest(self._selector):
@@ -158,10 +162,10 @@ class _Told:
             self.order.note(self.name, self.strand)
             self.callback(*self.args)
 
-    def later(self) -> bool:
+    def later(self, rested: bool) -> bool:
         if self.timer.cancelled() or self.loop.is_closed():
             return False
-        self.order.note(self.name, self.strand)
+        self.order.note(self.name, self.strand, together=not rested)
         self.loop.call_soon(self.callback, *self.args, context=self.timer._context)  # noqa: SLF001 - its own
         return True
 
