@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +24,8 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
 from tape_jupyter.matching import Asked, plain_digest
-from tape_jupyter.notebook.taped import Cell, Row, current_task
+from tape_jupyter.notebook.taped import Cell, Row
+from tape_jupyter.pins.order import is_body
 from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
 
@@ -80,7 +80,7 @@ class Taking:
         self._json: Any = None
         self.tags = cell.tags.of_call()
         self.out_of_turn = False
-        self._order = cell.clock.order if cell.clock is not None else None
+        self._order = cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         if isinstance(self._asking, Asked):
             self._name()
         cell.going[self] = None
@@ -200,12 +200,9 @@ class HttpCapture(Taking, Passing):
         self._kept: tuple[int, End] | None = None
         self._pending: tuple[End, BaseException | None] | None = None
         self._done = self._torn = False
-        self._thread = threading.get_ident() if current_task() is None else 0
         self._watch: TerminalWatch | None = None
         self.moment = cell.tools.moment()
         cell.running[self] = None
-        if self._order is not None:
-            self._order.away.add(self._thread)
 
     def sent(self) -> None:
         """The network answers meanwhile: what is known by now is made ready in time that nobody waits for."""
@@ -214,7 +211,6 @@ class HttpCapture(Taking, Passing):
                 self._beginning = self.cell.cassette.begin_call(self.cell.run, self.request, self.asked, self.secrets)
 
     def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
-        self._back()
         self._head = (status, headers, version, reason)
         names = {name.lower(): value for name, value in headers}
         length = names.get("content-length", "")
@@ -222,11 +218,6 @@ class HttpCapture(Taking, Passing):
             names.get("content-type", ""), names.get("content-encoding", ""), int(length) if length.isdigit() else None
         )
         self.handed()
-
-    def _back(self) -> None:
-        """Its thread has something to act on."""
-        if self._order is not None:
-            self._order.away.discard(self._thread)
 
     def chunk(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -251,7 +242,6 @@ class HttpCapture(Taking, Passing):
             self._end("closed")
 
     def fail(self, error: BaseException) -> None:
-        self._back()
         if isinstance(error, KeyboardInterrupt):
             self._end("cut short")
         elif self._of_the_cells_end(error):

@@ -314,8 +314,7 @@ class TapeClock:
 
         `first`: the one that is looked at before the others, once.
         """
-        assert self.order is not None
-        running, ignored = self._running(), {threading.get_ident(), *self.order.away, *ignored}
+        running, ignored = self._running(), {threading.get_ident(), *ignored}
         if running is None:
             return _STARTING
         others = [each for each in running if each.ident not in ignored]

@@ -86,6 +86,29 @@ class _Loop:
             pass
 
 
+class _Queue:
+    """A lock that is given in the order in which it was asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        own = threading.Lock()
+        own.acquire()
+        with self._lock:
+            self._waiting.append(own)
+            first = self._waiting[0] is own
+        if not first:
+            own.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._waiting.popleft()
+            if self._waiting:
+                self._waiting[0].release()
+
+
 class Handovers:
     """While recording. `active(looks, ignored, first)`: another thread of the cell that waits for nothing;
     `watch(loop)`: have `idle` called by a loop that has nothing to run, false where that cannot be.
@@ -99,10 +122,8 @@ class Handovers:
         self._count = 0
         self._last = -1.0
         self._loops: dict[int, _Loop | None] = {}
-        self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._lock, self._turn = threading.Lock(), _Queue()
         self._computing: set[int] = set()
-        self.away: set[int] = set()
-        """Threads that wait for the head of a reply: they act on nothing."""
 
     def timer(self, strand: str) -> str:
         """The name of a timer or sleep that this strand sets now."""
@@ -116,7 +137,7 @@ class Handovers:
         loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
         with self._lock:
             self._count += 1
-            self._strands.add(strand.partition("/")[0])  # what a tool's body does is its caller's
+            self._strands.add(strand)
             if self._runs and self._runs[-1].what is what:
                 self._runs[-1].count += 1
             elif self._count <= LIMIT:
@@ -208,6 +229,11 @@ class Handovers:
                 return {}
             told = {"order": " ".join(_written(run) for run in self._runs)}
             return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told
+
+
+def is_body(strand: str) -> bool:
+    """Whether it is a tool's body, which does not run in replay: what comes to it has no place in the order."""
+    return "/" in strand
 
 
 def _written(run: _Run) -> str:

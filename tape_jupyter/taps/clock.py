@@ -156,7 +156,7 @@ def _told(name: str, original: Callable[..., str]) -> Any:
 def _sleeps(original: Callable[[float], None]) -> Any:
     def sleep(seconds: float) -> None:
         clock = readers.clock_here()
-        if clock is None or not (clock.sleeps or clock.order is not None):
+        if clock is None or not (clock.sleeps or readers.notes_order(clock)):
             return original(seconds)
         if not (_is_users(readers.module_of(1)) and _is_wait(seconds)):
             return original(seconds)

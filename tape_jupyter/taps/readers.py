@@ -52,6 +52,11 @@ def strand_here() -> str:
     return "" if origin is None else origin.lineage
 
 
+def notes_order(clock: Any) -> bool:
+    """Whether it is recorded when a timer of this code goes off; not of a tool's body, which does not run in replay."""
+    return clock.order is not None and "/" not in strand_here()
+
+
 def _clock_of(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
     clock = getattr(origin.cell, "clock", None)

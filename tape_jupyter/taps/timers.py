@@ -103,7 +103,7 @@ class _Door:
 def _clock() -> Any | None:
     """The clock of the cell whose code sets a timer by calling the caller of this; None where it is not the tape's."""
     clock = readers.clock_here()
-    if clock is None or not (clock.sleeps or clock.order is not None):
+    if clock is None or not (clock.sleeps or readers.notes_order(clock)):
         return None
     module = readers.module_of(2)
     return None if readers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS) else clock
@@ -174,7 +174,7 @@ def _run_timer(original: Callable[[threading.Timer], None]) -> Callable[[threadi
     @functools.wraps(original)
     def run(timer: threading.Timer) -> None:
         clock = readers.clock_here()
-        if clock is None or not (clock.sleeps or clock.order is not None):
+        if clock is None or not (clock.sleeps or readers.notes_order(clock)):
             return original(timer)
         strand = readers.strand_here()
         if clock.order is None:
