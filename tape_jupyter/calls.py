@@ -104,8 +104,11 @@ class Gate(Protocol):
 
     Seconds are counted from the call's start on the tape's clock (Reply.waits, Value.seconds). A tap passes the gate
     before it hands on the head (its first wait), and before each chunk; `last` marks what completes the call. Both
-    raise TapeRefusal where the cell has ended meanwhile.
+    raise TapeRefusal where the cell has ended meanwhile. `each`: the head and the first chunk pass one after the other,
+    and so does the closing of a reply, where a task has to wait for that; else what comes together passes once.
     """
+
+    each: bool
 
     def wait(self, seconds: float, *, last: bool = False) -> None:
         """Block this thread until then."""
@@ -201,9 +204,9 @@ class Hold(Protocol):
 class Where:
     """Who made a call: which cell execution, and by which lineage of tasks and threads.
 
-    `lineage` is the path of spawn numbers from the cell ("" the cell itself, "2" its third task or submitted work
-    item, "2.0" that one's first, "TMonitor0" the first thread of a library's own class): the same program gives the
-    same paths whatever order threads run in.
+    `lineage` is the path of spawned tasks, threads and work items from the cell: "" the cell itself, "ask-2" the third
+    that runs a function `ask`, "ask-2.0" that one's first child that has no name. The same program gives the same paths
+    whatever order threads run in. (Recordings of earlier versions have numbers alone.)
     """
 
     cell: str = ""

@@ -430,6 +430,7 @@ class Deck:
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),
             "pins": cell.pins,
+            "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }
         return {key: value for key, value in told.items() if value not in ("", None, [], {})}

@@ -134,6 +134,7 @@ class FunctionCapture(Taking, Passing):
         self._commit(self.call, replace(value, moved=self._body.moved()), {}, row)
         if not self._in_time:
             self._say_if_late()
+            self.handed(ends=True)
 
     def _add(self, late: Value) -> None:
         if self.entry is None or self.cell.cassette is None:

@@ -26,7 +26,7 @@ from tape_jupyter.origin import CALLED_AS
 from tape_jupyter.taps import yielding
 from tape_jupyter.taps.endings import await_cancel, was_cancelled
 from tape_jupyter.taps.finding import is_method
-from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.gating import await_head, await_turn, pass_head
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
@@ -146,6 +146,7 @@ class Taped:
         args, kwargs = self.sent(call.decision, args, kwargs)
         with running(call.decision, call.name):
             result = await self.body(*args, **kwargs)
+            await await_turn(call.decision)
         return call.tell(result, call.decision)
 
     def source(self, *args: Any, **kwargs: Any) -> Any:
@@ -187,6 +188,7 @@ class Call:
         """A plain function gave a coroutine: the call ends when that does."""
         with running(capture, self.name):
             result = _lasting(await coroutine)
+            await await_turn(capture)
         capture.value(freezing.Awaited(self._reference(result)))
         return result
 
