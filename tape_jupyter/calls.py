@@ -43,13 +43,15 @@ class Request:
 class FunctionCall:
     """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name).
 
-    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells).
+    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells). `own` is
+    a method's own object, None where it has none.
     """
 
     name: str
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
     discreet: Literal["no", "maybe", "yes"] = "no"
+    own: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,14 @@ class Head:
     diverged: str = ""
     asked: Any = None
     said: Any = None
+    apart: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
         optional = {
             "exact": self.exact,
             "lineage": self.where.lineage,
+            "apart": self.apart,
             "kind": self.kind,
             "name": self.name,
             "parent": self.where.parent,
@@ -82,7 +84,7 @@ class Head:
 def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
     """The head keys without known secrets: errors quote keys, tags and names are people's own words."""
     return {
-        key: value if key in ("call", "run", "match") else secrets.scrub_structure(value)[0]
+        key: value if key in ("call", "run", "match", "apart") else secrets.scrub_structure(value)[0]
         for key, value in replace(head, exact="").record().items()  # a digest of what is masked would help to guess it
     }
 
@@ -129,7 +131,8 @@ def request_section(
     `digest`: with the sha256 of its body.
     """
     if isinstance(call, FunctionCall):
-        return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}}
+        own = {} if call.own is None else {"self": frozen_or_type(call.own)}
+        return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}, **own}
     kinds = call.header("content-type"), call.header("content-encoding")
     body = bodies.fold(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
@@ -232,7 +235,9 @@ def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
     """The call that a (resolved) `request:` describes. Function arguments stay frozen."""
     for kind in ("tool", "retrieval"):
         if kind in section:
-            return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)
+            arguments = _mapping(section.get("arguments", {}), "arguments")
+            own = section.get("self")
+            return FunctionCall(str(section[kind]), arguments, kind, own=None if own is None else _mapping(own, "self"))
     method, url = _asked(section)
     return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
 

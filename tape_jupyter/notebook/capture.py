@@ -23,7 +23,7 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
-from tape_jupyter.matching import Asked, plain_digest
+from tape_jupyter.matching import Asked
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
@@ -131,8 +131,8 @@ class Taking:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
             self._append(self.cell.cassette, call, reply, kit, row)
-            if self.secrets.patterns:
-                self.cell.tell_apart(self.id, self.match, plain_digest(call))
+            if self.asked.plain:
+                self.cell.tell_apart(self.id, self.match + self.asked.apart, self.asked.plain, self.asked.untold)
         with self.cell.lock:
             self.cell.rows.append(row)
             self.cell.going.pop(self, None)
@@ -146,6 +146,7 @@ class Taking:
             self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
             row.error,
             self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
+            self.asked.apart,
         )  # fmt: skip
         try:
             if self.over is not None:

@@ -13,17 +13,57 @@ from tape_jupyter.calls import FunctionCall, Value, Where
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing import CannotFreeze, Steps, freeze, freeze_error
 from tape_jupyter.freezing.effects import Frozen, changes, frozen_or_type
+from tape_jupyter.masked_values import MaskedValues
+from tape_jupyter.matching import Asked, asked_function
 from tape_jupyter.notebook import answers
 from tape_jupyter.notebook.capture import Passing, Taking
 from tape_jupyter.notebook.moved import Body
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.states import STATE, state_by_value, type_name
 
 
-def as_asked(call: FunctionCall) -> FunctionCall:
-    """The call with its arguments frozen as they are now: the body may change them."""
-    arguments = {name: Frozen(frozen_or_type(value)) for name, value in call.arguments.items()}
-    return FunctionCall(call.name, arguments, call.kind, call.discreet)
+def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]:
+    """The call with its arguments frozen as they are now (the body may change them), and what it is found by.
+
+    An argument that cannot be frozen stands as its type, with its state as far as that can be told (states.py).
+    """
+    arguments: dict[str, Any] = {}
+    states: list[str] = []
+    handles: list[int] = []
+    by_type: dict[str, None] = {}
+    masked = MaskedValues(f"{call.kind} {call.name}", secrets)
+    for name, value in call.arguments.items():
+        structure = frozen_or_type(value)
+        if type(value) is not Frozen and type(structure) is dict and "<opaque>" in structure:
+            state = state_by_value(value, masked, name)
+            structure = {**structure, **state.record()}
+            states.append(f"{name}={state.digest}")
+            by_type |= dict.fromkeys(state.less)
+            handles += state.handles
+        arguments[name] = Frozen(structure)
+    own = _own_state(call, secrets)
+    if own is not None:
+        states.append(f"self={own[STATE]}")
+    frozen = FunctionCall(call.name, arguments, call.kind, call.discreet, None if own is None else Frozen(own))
+    told = asked_function(frozen, secrets, states)
+    told = told._replace(
+        by_type=tuple(by_type),
+        masked=(*masked.weak, *told.masked),
+        given=(*masked.given, *told.given),
+        by_value=told.by_value or len(states) > (own is not None),
+    )
+    if told.untold:
+        told = told._replace(plain=repr((told.plain, handles, masked.weak)))
+    return frozen, told
+
+
+def _own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
+    """A method's own object by its fields; None where it has none that hold a value."""
+    if call.own is None or isinstance(call.own, type):
+        return None
+    state = state_by_value(call.own, MaskedValues(f"{call.kind} {call.name} self", secrets), "self")
+    return {"<opaque>": type_name(call.own), **state.record()} if state.fields else None
 
 
 class FunctionCapture(Taking, Passing):
@@ -34,9 +74,9 @@ class FunctionCapture(Taking, Passing):
     """
 
     def __init__(
-        self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall, arguments: Mapping[str, Any]
+        self, cell: Cell, secrets: Secrets, asked: Asked, where: Where, call: FunctionCall, arguments: Mapping[str, Any]
     ) -> None:
-        super().__init__(cell, secrets, match, call.kind, where)
+        super().__init__(cell, secrets, asked, call.kind, where)
         self.call, self._arguments = call, arguments
         self._pending: asyncio.CancelledError | None = None
         self._steps: Steps | None = None

@@ -135,7 +135,7 @@ class Divergence:
     """What was asked now (no secret is in `asked`) and the recorded call that is nearest, None where there is none.
 
     `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's match key, `repeats`
-    the recording that its cell repeats, `lineage` its task or thread.
+    the recording that its cell repeats, `lineage` its task or thread, `apart` as in matching.Asked.
     """
 
     match: str
@@ -147,6 +147,7 @@ class Divergence:
     fields: tuple[tuple[str, str, str], ...]
     repeats: str = ""
     lineage: str = ""
+    apart: str = ""
 
     @property
     def id(self) -> str:
@@ -242,7 +243,8 @@ class Cell:
     `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
-    match key and by what they asked before it was masked, where people's patterns are.
+    what they are found by and by what they asked before anything was masked, where the tape holds less than all of
+    that; `untold` names what it does not hold.
     """
 
     ask: CellAsk
@@ -273,6 +275,7 @@ class Cell:
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
     plain: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    untold: dict[str, tuple[str, ...]] = field(default_factory=dict)
     running: dict[Running, None] = field(default_factory=dict)
     going: dict[Any, None] = field(default_factory=dict)
     changed: Callable[[], None] = lambda: None
@@ -313,15 +316,23 @@ class Cell:
             count = self.names[name]
         return name if count == 1 else f"{name}-{count}"
 
-    def tell_apart(self, call: str, match: str, plain: str) -> None:
-        """Remember a recorded call by what it asked before anything was masked: a digest that is never written."""
+    def tell_apart(self, call: str, match: str, plain: str, untold: tuple[str, ...]) -> None:
+        """Remember a recorded call by what it asked before anything was masked: a digest that is never written.
+
+        `untold` names what of it is not on the tape.
+        """
         with self.lock:
             self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
+            self.untold[match] = untold
 
     def alike(self) -> list[str]:
-        """Ids of the calls that others of this cell equal but for what people's patterns mask."""
-        each = (same.values() for same in self.plain.values() if len(same) > 1)
-        return [call for calls in each for several in calls for call in several]
+        """Ids of the calls that others of this cell equal but for what is not on the tape."""
+        return [call for _, calls in self.told_by_order() for call in calls]
+
+    def told_by_order(self) -> list[tuple[str, list[str]]]:
+        """Calls that the tape cannot tell apart: what it does not hold of them, and their ids."""
+        several = [(self.untold[match], same) for match, same in self.plain.items() if len(same) > 1]
+        return [(", ".join(less), [call for calls in same.values() for call in calls]) for less, same in several]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""

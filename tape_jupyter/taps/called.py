@@ -90,7 +90,8 @@ class Taped:
             arguments = self.arguments(args, kwargs)
         except TypeError:
             return None
-        return FunctionCall(CALLED_AS.get().get(id(self), self.name), arguments, self.kind, self.discreet)
+        own = next(iter((*self.given[0], *args)), None) if self.drop_first else None
+        return FunctionCall(CALLED_AS.get().get(id(self), self.name), arguments, self.kind, self.discreet, own)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
