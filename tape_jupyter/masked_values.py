@@ -68,8 +68,8 @@ class MaskedValues:
     """The masked values of one call at its `place` (its address, its name), as they are met.
 
     `parts` are what those that can take part count as, `weak` the places of those that cannot, with their values,
-    `given` the places where the program has a marker itself: a replay gave it that. `keyed` says that a digest of a
-    value is among the parts.
+    `given` the places where the program has a marker itself: a replay gave it that, `keyed` those of which a digest
+    is among the parts. `asking` says who asks, by place: two in one program are told apart by their order.
     """
 
     def __init__(self, place: str, secrets: Secrets) -> None:
@@ -77,7 +77,8 @@ class MaskedValues:
         self.parts: list[str] = []
         self.weak: dict[str, str] = {}
         self.given: dict[str, None] = {}
-        self.keyed = False
+        self.asking: dict[str, str] = {}
+        self.keyed: dict[str, None] = {}
 
     def add(self, name: str, value: str) -> str:
         """A value that is held back, at this place of the call; gives what it counts as."""
@@ -85,7 +86,7 @@ class MaskedValues:
         told = credential or keyed_digest(f"{self.place} {name}", value)
         if told:
             self.parts.append(f"{name}={told}")
-            self.keyed = self.keyed or not credential
+            self.keyed |= {} if credential else {name: None}
         elif _MARKER.search(value):
             self.given[name] = None
         elif value:

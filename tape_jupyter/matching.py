@@ -31,6 +31,14 @@ VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signatu
 _AZURE = frozenset({"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"})
 _SIGNED = (("x-amz-signature", "x-amz-"), ("x-goog-signature", "x-goog-"))  # links that carry their own credentials
 TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
+WHO_QUERY = frozenset({"key", "api_key", "apikey", "access_token", "auth_token", "id_token"})
+WHO_HEADERS = frozenset(
+    {"authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "x-auth-token", "x-access-token"}
+    | {"private-token", "x-user", "x-user-id", "x-user-email", "x-tenant", "x-tenant-id", "x-org-id", "x-account-id"}
+    | {"x-customer-id", "openai-organization", "openai-project", "accept", "accept-language", "prefer"}
+)
+"""What says who asks, or in which form: it does not count, since it varies by who runs a program. Where one program
+asks as two, that is said."""
 VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
 _BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
@@ -86,10 +94,10 @@ class Asked(NamedTuple):
     `match` and `exact` are its digests, `json` its parsed body where that was needed, `clean` the Secrets.version that
     had nothing to hold back in its body (0: not known).
 
-    `apart` tells calls with the same match key apart, "" where they are the same; `by_value`: it is made of this
-    program's own values, not only of a credential's name or a method's object. What takes no part in it is named:
-    `by_type` what counts by its type or in samples, `masked` weak values that were masked, `given` what a replay gave
-    the program a marker for. `plain` tells calls apart that these two do not; it is never written.
+    `apart` tells calls with the same match key apart, "" where they are the same; `by_value` names what it is made of,
+    a credential's name and a method's object aside. What takes no part in it is named: `by_type` what counts by its
+    type or in samples, `masked` weak values that were masked, `given` what a replay gave the program a marker for.
+    `plain` is what tells calls apart that are the same else, by name; it is never written.
     """
 
     match: str
@@ -100,8 +108,8 @@ class Asked(NamedTuple):
     by_type: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    by_value: bool = False
-    plain: str = ""
+    by_value: tuple[str, ...] = ()
+    plain: tuple[tuple[str, Any], ...] = ()
 
     @property
     def hidden(self) -> bool:
@@ -126,14 +134,14 @@ def asked(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (),
 
 
 def _with_masked(told: Asked, masked: MaskedValues) -> Asked:
-    if not (masked.parts or masked.weak or masked.given):
+    if not (masked.parts or masked.weak or masked.given or masked.asking):
         return told
     return told._replace(
         apart=_apart(masked.parts),
         masked=tuple(masked.weak),
         given=tuple(masked.given),
-        by_value=masked.keyed,
-        plain=repr(masked.weak) if masked.weak else "",
+        by_value=tuple(masked.keyed),
+        plain=(*masked.weak.items(), *masked.asking.items()),
     )
 
 
@@ -157,9 +165,11 @@ def _mask_query(url: str, masked: MaskedValues) -> bool:
             found = True
             if counts:
                 masked.add(f"?{name}=", value)
+            elif name.lower() in WHO_QUERY:
+                masked.asking[f"?{name}="] = value
         elif counts and name.lower() == "signature":  # which the match key is without
             masked.parts.append(f"?{name}={value}")
-            masked.keyed = True
+            masked.keyed[f"?{name}="] = None
     return found
 
 
@@ -181,6 +191,16 @@ def _by_type(structure: Any) -> Any:
     """An argument as it counts for the match key: one that cannot be written by its type."""
     opaque = type(structure) is dict and "<opaque>" in structure
     return {"<opaque>": structure["<opaque>"]} if opaque else structure
+
+
+def asked_as(request: Request) -> tuple[tuple[str, str], ...]:
+    """The headers of a request that say who asks, or in which form. A signature is another one each time."""
+    found = WHO_HEADERS.intersection(request.named)
+    told = ((name, request.named[name]) for name in sorted(found))
+    return tuple((name, value) for name, value in told if not value.startswith(_SIGNATURES))
+
+
+_SIGNATURES = ("AWS4-", "AWS ", "Digest ", "OAuth ", "Signature ", "Hawk ", "SharedKey ", "NTLM ", "Negotiate ")
 
 
 def exact_digest(request: Request) -> str:

@@ -58,13 +58,12 @@ _HELD_BACK = re.compile(r"(?:.*_)?(?:password|passwd|passphrase|secret|token|api
 @dataclass(frozen=True, slots=True)
 class State:
     """`digest` is of all that counts, `fields` are for people and for comparing, `less` names what counts by type or in
-    part, `handles` are the addresses of those (good while they live, never written).
+    part, with the addresses of those objects (good while they live, never written).
     """
 
     digest: str
     fields: dict[str, Any]
-    less: tuple[str, ...]
-    handles: tuple[int, ...]
+    less: dict[str, tuple[int, ...]]
 
     def record(self) -> dict[str, Any]:
         """What a cassette says of it, beside its type."""
@@ -81,7 +80,7 @@ def state_by_value(value: Any, masked: MaskedValues, name: str) -> State:
     except (Exception, RecursionError):  # another thread changes it meanwhile
         part = walk.handle(value, name)
         fields = {}
-    return State(_hash(type_name(value), part.digest)[:16], fields, tuple(walk.less), tuple(walk.handles))
+    return State(_hash(type_name(value), part.digest)[:16], fields, walk.less)
 
 
 def type_name(value: Any) -> str:
@@ -106,8 +105,7 @@ class _Walk:
 
     def __init__(self, masked: MaskedValues) -> None:
         self.masked = masked
-        self.less: dict[str, None] = {}
-        self.handles: list[int] = []
+        self.less: dict[str, tuple[int, ...]] = {}
         self._open: dict[int, int] = {}
         self._done: dict[int, tuple[Any, _Part]] = {}  # keeps the value: a freed address may be given out again
         self._nodes, self._bytes, self._texts = NODES, BYTES, TEXT
@@ -155,13 +153,14 @@ class _Walk:
         """What holds no value: it counts by its type."""
         if self._library:
             raise _Handle
-        self.less[f"{at} ({type_name(value)})"] = None
-        self.handles.append(id(value))
+        self._note(f"{at} ({type_name(value)})", value)
         return _part("handle", type_name(value))
 
+    def _note(self, name: str, value: Any) -> None:
+        self.less[name] = (*self.less.get(name, ()), id(value))
+
     def _cut(self, value: Any, at: str) -> _Part:
-        self.less[f"{at} (too large to be looked at whole)"] = None
-        self.handles.append(id(value))
+        self._note(f"{at} (too large to be looked at whole)", value)
         return _part("cut", type_name(value))
 
     def _atom(self, value: Any, at: str) -> _Part:

@@ -334,11 +334,12 @@ class Boundary:
 
     def _told_by_order(self, cell: Cell, call: Request | FunctionCall, entry: Entry, matched: Asked) -> None:
         """Of calls that differ only in what is not on the tape, nothing there says which is which."""
-        what = ", ".join(matched.by_type) or f"what was masked ({', '.join(matched.masked) or 'redact'})"
-        told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
+        what = ", ".join(matched.by_type) or f"what was masked ({', '.join(matched.masked) or 'who asks'})"
         if cell.ask.options.get("strict"):
+            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
             raise cell.refuse(UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order"))
-        cell.warn(f"{title(call)}: {told}: they were told apart by their order")
+        calls = near_matches.told_by_order_with(entry)
+        cell.warn(f"{title(call)}: calls {calls} of run {entry.run} differ only in {what}: told apart by their order")
 
     def _told_by_less(self, cell: Cell, call: Request | FunctionCall, entry: Entry, near: Choice) -> None:
         """The recorded call is the same as far as it can be compared."""

@@ -30,8 +30,8 @@ def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]
     """
     arguments: dict[str, Any] = {}
     states: list[str] = []
-    handles: list[int] = []
-    by_type: dict[str, None] = {}
+    by_state: list[str] = []
+    by_type: dict[str, tuple[int, ...]] = {}
     masked = MaskedValues(f"{call.kind} {call.name}", secrets)
     for name, value in call.arguments.items():
         structure = frozen_or_type(value)
@@ -39,8 +39,8 @@ def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]
             state = state_by_value(value, masked, name)
             structure = {**structure, **state.record()}
             states.append(f"{name}={state.digest}")
-            by_type |= dict.fromkeys(state.less)
-            handles += state.handles
+            by_state.append(f"{name} ({structure['<opaque>']})")
+            by_type |= state.less
         arguments[name] = Frozen(structure)
     own = _own_state(call, secrets)
     if own is not None:
@@ -51,10 +51,9 @@ def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]
         by_type=tuple(by_type),
         masked=(*masked.weak, *told.masked),
         given=(*masked.given, *told.given),
-        by_value=told.by_value or len(states) > (own is not None),
+        by_value=(*by_state, *masked.keyed, *told.by_value),
+        plain=(*told.plain, *masked.weak.items(), *by_type.items()),
     )
-    if told.untold:
-        told = told._replace(plain=repr((told.plain, handles, masked.weak)))
     return frozen, told
 
 

@@ -41,7 +41,8 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Sec
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
     lines += [refused.why] if refused.why else []
-    lines += _nearest_lines(cell, call, secrets)
+    if isinstance(call, FunctionCall) or not refused.why:
+        lines += _nearest_lines(cell, call, secrets)
     lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
     if cell.execution.selection.live:
         lines.append(f"Or let it go live as well: --live {boundary(call)}.")

@@ -73,9 +73,16 @@ def by_order(less: str, calls: Sequence[str]) -> str:
     return f"{len(calls)} calls differ only in {less}: replay tells them apart by their order (calls {names})"
 
 
+def told_by_order_with(entry: Entry) -> str:
+    """The ids of the recorded calls that only their order tells from this one, and its own."""
+    alike = entry.book.ended.get(entry.run, {}).get("alike", ())
+    same = [each for each in entry.book.by_match.get(entry.match, ()) if each.run == entry.run]
+    return ", ".join([each.id for each in same if each.id in alike and each.apart == entry.apart][:6])
+
+
 def _of_less(call: Request | FunctionCall, asked: Asked, recorded: Sequence[Recorded]) -> Choice:
     """The recording does not hold what tells the call apart: it is older, or that was masked as something weak."""
-    less = _names(call, asked)
+    less = _names(asked)
     if not asked.by_value:
         return Choice("", ", ".join(asked.by_type))
     if isinstance(call, Request) and len(recorded) == 1:
@@ -86,46 +93,39 @@ def _of_less(call: Request | FunctionCall, asked: Asked, recorded: Sequence[Reco
 
 def _near_request(call: Request, asked: Asked, groups: Mapping[str, Sequence[Recorded]]) -> Choice:
     """A value that was masked is another one now: somebody else's key, or another question."""
-    less = _names(call, asked)
+    less = _names(asked)
     if len(groups) == 1:
         (apart, recorded), *_ = groups.items()
         said = f"{title(call)} was matched without {less}, which is another value than in {_place(recorded)}"
         return Choice(apart, less, said if asked.by_value else "")
     calls = [each[0].id for each in groups.values()]
     if asked.by_value:
-        why = f"Calls {', '.join(calls[:4])} differ in {less}, which is masked, and here it is none of theirs."
+        why = f"Calls {', '.join(calls[:4])} differ in {less}, which is masked; what is asked now is none of these."
         return Choice(asked.apart, why=why)
     return Choice(None, less, f"{title(call)}: {by_order(less, calls)}")
 
 
 def _near_function(call: FunctionCall, asked: Asked, groups: Mapping[str, Sequence[Recorded]]) -> Choice:
-    ours, theirs = (
-        _leaves_of(call),
-        {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]},
-    )
+    ours = _leaves_of(call)
+    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
     telling = {path for path in _paths(theirs.values()) if len({repr(each.get(path)) for each in theirs.values()}) > 1}
-    fits = [apart for apart, each in theirs.items() if all(_same(each, ours, path) for path in telling)]
+    fits = [apart for apart, each in theirs.items() if all(_same(ours, each, path) for path in telling)]
+    if len(fits) != 1:
+        fits = [apart for apart, each in theirs.items() if all(_may_be_same(ours, each, path) for path in telling)]
     if len(fits) != 1 or len(groups) > _MOST:
         told = ", ".join(sorted(telling)[:4]) or "what is masked"
         return Choice(asked.apart, why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}.")
     other = theirs[fits[0]]
     differing = [path for path in _paths((ours, other)) if not _same(ours, other, path)]
-    steady = [path for path in differing if not _is_unsteady(path, ours.get(path), other.get(path))]
-    if steady:
+    if not all(_is_of_own(path) or _may_be_same(ours, other, path) for path in differing):
         return Choice(asked.apart)
     less = ", ".join(differing[:4]) or "what is masked in it"
-    said = f"{title(call)} was matched without {less}, which differs from {_place(groups[fits[0]])}"
-    return Choice(fits[0], less, said)
+    return Choice(fits[0], less, f"{title(call)} was matched without {less}, unlike in {_place(groups[fits[0]])}")
 
 
-def _names(call: Request | FunctionCall, asked: Asked) -> str:
+def _names(asked: Asked) -> str:
     """What of the call did not count whole, in words."""
-    if isinstance(call, FunctionCall):
-        opaque = [f"{name} ({each['<opaque>']})" for name, each in _opaque(call).items() if name != "self"]
-        masked = (name for name in (*asked.masked, *asked.given) if name.partition(".")[0] not in _opaque(call))
-        told = [*opaque, *masked]
-        return ", ".join(told) or "what is masked in its arguments"
-    return ", ".join((*asked.masked, *asked.given)) or "what is masked in it (its query, its body)"
+    return ", ".join((*asked.by_value, *asked.masked, *asked.given)) or "who asks"
 
 
 def _place(recorded: Sequence[Recorded]) -> str:
@@ -181,10 +181,16 @@ def _same(one: Leaves, other: Leaves, path: str) -> bool:
     return repr(one.get(path, "absent")) == repr(other.get(path, "absent"))  # 1 and True are not the same
 
 
-def _is_unsteady(path: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field may differ though the same was asked: by what it is, or by what it says."""
-    if path.partition(".")[0].partition("[")[0] == "self":
+def _is_of_own(path: str) -> bool:
+    """Whether it is a field of a method's own object, which says who is asked, not what."""
+    return path.partition(".")[0] == "self"
+
+
+def _may_be_same(one: Leaves, other: Leaves, path: str) -> bool:
+    """Whether the same may have been asked though a field differs: by what it is, or by what it says."""
+    if _same(one, other, path):
         return True
+    ours, theirs = one.get(path), other.get(path)
     if any(isinstance(each, dict) and not _UNSTEADY.isdisjoint(each) for each in (ours, theirs)):
         return True
     now, then = _moment(ours), _moment(theirs)

@@ -243,8 +243,7 @@ class Cell:
     `ends` what its end mark says, and `drawn` whether a pin gave anything (pinned.py). `going` are its calls that are
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
-    what they are found by and by what they asked before anything was masked, where the tape holds less than all of
-    that; `untold` names what it does not hold.
+    what they are found by and by what they asked that is not on the tape.
     """
 
     ask: CellAsk
@@ -274,8 +273,7 @@ class Cell:
     notes: list[str] = field(default_factory=list)
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    plain: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    untold: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
     running: dict[Running, None] = field(default_factory=dict)
     going: dict[Any, None] = field(default_factory=dict)
     changed: Callable[[], None] = lambda: None
@@ -316,23 +314,19 @@ class Cell:
             count = self.names[name]
         return name if count == 1 else f"{name}-{count}"
 
-    def tell_apart(self, call: str, match: str, plain: str, untold: tuple[str, ...]) -> None:
-        """Remember a recorded call by what it asked before anything was masked: a digest that is never written.
-
-        `untold` names what of it is not on the tape.
-        """
+    def tell_apart(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
+        """Remember a recorded call by what is not on the tape of what it asked, by name; that is never written."""
         with self.lock:
             self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
-            self.untold[match] = untold
 
     def alike(self) -> list[str]:
         """Ids of the calls that others of this cell equal but for what is not on the tape."""
         return [call for _, calls in self.told_by_order() for call in calls]
 
     def told_by_order(self) -> list[tuple[str, list[str]]]:
-        """Calls that the tape cannot tell apart: what it does not hold of them, and their ids."""
-        several = [(self.untold[match], same) for match, same in self.plain.items() if len(same) > 1]
-        return [(", ".join(less), [call for calls in same.values() for call in calls]) for less, same in several]
+        """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
+        several = [same for same in self.plain.values() if len(same) > 1]
+        return [(", ".join(_differing(same)), [call for calls in same.values() for call in calls]) for same in several]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
@@ -364,3 +358,10 @@ class Cell:
         if self.closed:
             self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
         return refusal
+
+
+def _differing(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
+    """The names whose values are not the same in all."""
+    told = [dict(each) for each in several]
+    names = dict.fromkeys(name for each in told for name in each)
+    return [name for name in names if len({repr(each.get(name)) for each in told}) > 1]
