@@ -87,7 +87,8 @@ class Value:
 
     `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `effects`
     are the arguments that it changed in place, as they were then, frozen (freezing/effects.py). `moved` says how far
-    its body moved random generators that others use too (notebook/moved.py).
+    its body moved random generators that others use too (notebook/moved.py). `changed` are the types of arguments that
+    could not be written and whose state it changed: a replay may leave those as they are.
     """
 
     value: Any = None
@@ -96,6 +97,7 @@ class Value:
     unkept: str = ""
     effects: Mapping[str, Any] = field(default_factory=dict)
     moved: Mapping[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
 
 class Gate(Protocol):

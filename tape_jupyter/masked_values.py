@@ -93,6 +93,13 @@ class MaskedValues:
             self.weak[name] = value
         return told
 
+    def include(self, other: MaskedValues) -> None:
+        """Add what was met in a part of the call."""
+        self.parts += other.parts
+        self.weak |= other.weak
+        self.given |= other.given
+        self.keyed |= other.keyed
+
     def compare(self, before: Any, after: Any, path: str = "") -> None:
         """Add what was masked between a structure and its scrubbed copy. Keys that were masked count by their order."""
         if before is after:

@@ -160,7 +160,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
     section: dict[str, Any] = {}
     if isinstance(reply, Value):
         section = {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
-        more = {"effects": dict(reply.effects), "moved": dict(reply.moved)}
+        more = {"effects": dict(reply.effects), "moved": dict(reply.moved), "changed": list(reply.changed)}
         return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
         section = _head_record(reply, secrets)
@@ -278,7 +278,11 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     ):
         effects = _mapping(section.get("effects", {}), "effects")
         moved = _mapping(section.get("moved", {}), "moved")
-        return Value(section.get("value"), _error(section), 0.0, str(section.get("unkept", "")), effects, moved), False
+        changed = section.get("changed", [])
+        if not isinstance(changed, list):
+            raise CassetteError("`changed` lists types, each on its line")
+        unkept, types = str(section.get("unkept", "")), tuple(map(str, changed))
+        return Value(section.get("value"), _error(section), 0.0, unkept, effects, moved, types), False
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]

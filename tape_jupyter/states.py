@@ -50,6 +50,7 @@ _LOCKS = (
 )  # fmt: skip
 _WEAK: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 _BUILT_ON: tuple[Any, ...] = (str, int, float, bytes)
+_NAMED = (type, types.FunctionType, types.MethodType)
 _ATOMS = frozenset({type(None), bool, int, float, str})
 _BOXES = (list, tuple, dict, set, frozenset, collections.deque)
 _HELD_BACK = re.compile(r"(?:.*_)?(?:password|passwd|passphrase|secret|token|api_?key|credentials?)", re.IGNORECASE)
@@ -114,7 +115,8 @@ class _Walk:
 
     def fields(self, value: Any, name: str) -> dict[str, Any]:
         """The attributes of an object, or the items of a container, each as it is shown."""
-        if not isinstance(value, _BOXES) and not _is_fields_own(value):
+        kind = type(value)  # `isinstance` would ask the object for its `__class__`
+        if not issubclass(kind, _BOXES) and (_is_library(kind) or issubclass(kind, _NAMED)):
             return {}
         shown = self.look(value, name, 0).shown
         if isinstance(shown, dict) and "<object>" in shown:
@@ -194,9 +196,9 @@ class _Walk:
     # ------------------------------------------------------------ by kind
 
     def _object(self, value: Any, kind: type, at: str, depth: int) -> _Part:  # noqa: C901, PLR0911 - one kind a line
-        if isinstance(value, enum.Enum):
-            return _part("enum", f"{type_name(value)}.{value._name_}")
-        if isinstance(value, _BOXES):
+        if issubclass(kind, enum.Enum):
+            return _part("enum", f"{type_name(value)}.{own_dict(value).get('_name_')}")
+        if issubclass(kind, _BOXES):
             return self._box(value, kind, at, depth)
         if (way := _LOOKS.get(kind)) is not None:
             return way(self, value, at, depth)
@@ -205,25 +207,27 @@ class _Walk:
             return _Part(canonical(["frozen", structure]), structure)
         if (module := root_module(kind)) and (table := tables.look(module, value)) is not None:
             return self._table(value, table, at, depth)
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return _part("class", f"{value.__module__}.{value.__qualname__}")
-        if isinstance(value, _LOCKS):
+        if issubclass(kind, _LOCKS):
             return self._lock(value)
-        if isinstance(value, logging.Logger):
-            return _part("logger", str(value.name))
-        if isinstance(value, io.StringIO | io.BytesIO):
-            return self.look(value.getvalue(), at, depth) if not value.closed else _part("closed", type_name(value))
-        if isinstance(value, io.IOBase):
+        if issubclass(kind, logging.Logger):
+            return _part("logger", str(own_dict(value).get("name")))
+        if issubclass(kind, io.StringIO):
+            return self.look(io.StringIO.getvalue(value), at, depth)
+        if issubclass(kind, io.BytesIO):
+            return self.look(io.BytesIO.getvalue(value), at, depth)
+        if issubclass(kind, io.IOBase):
             return self._file(value, at)
         if StandIn in kind.__mro__:
             return self.handle(value, at)
         return self._instance(value, kind, at, depth)
 
     def _box(self, value: Any, kind: type, at: str, depth: int) -> _Part:
-        base: Any = next(each for each in _BOXES if isinstance(value, each))
-        if isinstance(value, dict):
+        base: Any = next(each for each in _BOXES if issubclass(kind, each))
+        if issubclass(kind, dict):
             content = self.items(dict.items(value), at, depth)
-        elif isinstance(value, set | frozenset):
+        elif issubclass(kind, set | frozenset):
             members = [self.look(each, f"{at}[]", depth + 1) for each in base.__iter__(value)]
             content = _joined("set", sorted(members, key=lambda part: part.digest))
         else:
@@ -258,9 +262,9 @@ class _Walk:
 
     def _instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
         held = _held(value)
-        if isinstance(value, BaseException):
+        if issubclass(kind, BaseException):
             held["args"] = BaseException.__dict__["args"].__get__(value)
-        elif (base := next((each for each in _BUILT_ON if isinstance(value, each)), None)) is not None:
+        elif (base := next((each for each in _BUILT_ON if issubclass(kind, each)), None)) is not None:
             held["<value>"] = base(memoryview(value)) if base is bytes else base.__getnewargs__(value)[0]
         elif _is_library(kind):
             return self._of_library(value, held, at, depth)
@@ -274,19 +278,19 @@ class _Walk:
             return self.handle(value, at)
         if self._library:
             return _Part(_hash("object", type_name(value), self._named(held, at, depth).digest), "")
+        masked, self.masked = self.masked, MaskedValues(self.masked.place, self.masked.secrets)
         done, self._done, self._library = self._done, {}, LIBRARY_NODES
-        parts, weak = len(self.masked.parts), dict(self.masked.weak)
         try:
             digest = _hash("object", type_name(value), self._named(held, at, depth).digest)
         except _Handle:
             digest = ""
-            del self.masked.parts[parts:]
-            self.masked.weak = weak
         finally:
+            inner, self.masked = self.masked, masked
             self._done, self._library = done, 0
-        return (
-            _Part(digest, {"<library>": type_name(value), "digest": digest[:16]}) if digest else self.handle(value, at)
-        )
+        if not digest:
+            return self.handle(value, at)
+        masked.include(inner)
+        return _Part(digest, {"<library>": type_name(value), "digest": digest[:16]})
 
     def _lock(self, value: Any) -> _Part:
         """A lock has no value of its own; in an object of a library it tells that others work with that."""
@@ -395,10 +399,6 @@ _LOOKS: dict[type, _Way] = {
     queue.PriorityQueue: _Walk.waiting,
     **dict.fromkeys(_WEAK, lambda _walk, _value, _at, _depth: _part("weak", "")),
 }
-
-
-def _is_fields_own(value: Any) -> bool:
-    return not _is_library(type(value)) and not isinstance(value, type | types.FunctionType | types.MethodType)
 
 
 def _is_library(kind: type) -> bool:

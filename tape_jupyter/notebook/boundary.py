@@ -76,6 +76,8 @@ class Boundary:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self._pid = os.getpid()
+        self._changed: set[str] = set()
+        """Types of arguments that recorded calls changed, and that a replay may have left as they are."""
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -238,6 +240,7 @@ class Boundary:
             value = self._value(cell, entry, call)
             if isinstance(value, Value):
                 moved.follow(cell, value.moved)
+                self._changed.update(value.changed)
             return Play(value, self._gate(cell, entry, value))
         self._open_run(cell, call)
         capture = FunctionCapture(cell, self.desk.secrets, matched, self._where(cell, origin), call, arguments)
@@ -257,7 +260,7 @@ class Boundary:
     ) -> Play | Capture | Crossing:
         """What is decided of the call, done; in a stepped cell it waits for a person. Raises UnmatchedCall."""
         lineage = origin.lineage if origin is not None else ""
-        near = near_matches.chosen(cell, call, matched) if matched.hidden and _chosen(cell) else None
+        near = near_matches.chosen(cell, call, matched, self._changed) if matched.hidden and _chosen(cell) else None
         decided = self._decided(cell, lineage, matched, call, kind, near)
         if cell.stepping is None:
             return answered(self._accepted(cell, matched, lineage, call, decided, near))

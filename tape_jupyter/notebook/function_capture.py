@@ -20,7 +20,7 @@ from tape_jupyter.notebook.capture import Passing, Taking
 from tape_jupyter.notebook.moved import Body
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.secrets import Secrets
-from tape_jupyter.states import STATE, state_by_value, type_name
+from tape_jupyter.states import FIELDS, STATE, state_by_value, type_name
 
 
 def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]:
@@ -167,9 +167,20 @@ class FunctionCapture(Taking, Passing):
             )
         return effects
 
+    def _changed(self) -> tuple[str, ...]:
+        """Types of arguments that cannot be written and that are not as they were asked."""
+        found: dict[str, None] = {}
+        for name, asked in self.call.arguments.items():
+            before = asked.structure if isinstance(asked, Frozen) else None
+            if isinstance(before, dict) and "<opaque>" in before and before.get(FIELDS):
+                masked = MaskedValues(f"{self.call.kind} {self.call.name}", self.secrets)
+                if state_by_value(self._arguments[name], masked, name).digest != before.get(STATE):
+                    found[before["<opaque>"]] = None
+        return tuple(found)
+
     def _keep(self, value: Value, error: str = "") -> None:
         row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)
-        self._commit(self.call, replace(value, moved=self._body.moved()), {}, row)
+        self._commit(self.call, replace(value, moved=self._body.moved(), changed=self._changed()), {}, row)
         if not self._in_time:
             self._say_if_late()
 

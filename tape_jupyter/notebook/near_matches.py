@@ -4,8 +4,9 @@ A call whose match key says less than all (matching.Asked.hidden) is the recorde
 Where there is none, a recorded call still answers if nothing that can be compared speaks against it:
 
     it was recorded before states were told, or the program has a marker in the place of what was masked
-    what differs has no value that is the same in another run (a client, code, a moment, a random id), or lies in a
-        method's own object, and what tells the recorded calls from each other points to one of them
+    what differs has no value that is the same in another run (a client, code, a moment, a random id), and what tells
+        the recorded calls from each other points to one of them
+    only an object differs that recorded calls changed, or a method's own: a replay may not do all that was done to it
 
 That is said, and `--strict` refuses it. Any other call is not on the tape.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -53,9 +54,16 @@ class Choice:
     why: str = ""
 
 
-def chosen(cell: Cell, call: Request | FunctionCall, asked: Asked) -> Choice:
-    """Which of the recorded calls with its match key the call is."""
+def chosen(cell: Cell, call: Request | FunctionCall, asked: Asked, changed: Collection[str]) -> Choice:
+    """Which of the recorded calls with its match key the call is. `changed` are types of objects that recorded calls
+    changed, and that are perhaps not as they were then.
+    """
     groups = cell.player.groups(cell.execution, asked.match)
+    loose = _loose(call, changed) if isinstance(call, FunctionCall) else frozenset()
+    if loose:  # a recorded call that was served already is none that the object could be meant for
+        served = cell.execution.served
+        left = {apart: [each for each in calls if (each.run, each.id) not in served] for apart, calls in groups.items()}
+        groups = {apart: calls for apart, calls in left.items() if calls}
     if not groups:
         return Choice(asked.apart)
     if asked.apart in groups:
@@ -64,7 +72,15 @@ def chosen(cell: Cell, call: Request | FunctionCall, asked: Asked) -> Choice:
         return _of_less(call, asked, groups[""])
     if isinstance(call, Request):
         return _near_request(call, asked, groups)
-    return _near_function(call, asked, groups)
+    return _near_changed(call, asked, groups, loose) if loose else _near_function(call, asked, groups)
+
+
+def _loose(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
+    """The arguments that may not be as they were when the call was recorded: a replay runs no body. A method's own
+    object (`self`) says who is asked, not what.
+    """
+    opaque = _opaque(call)
+    return frozenset(name for name, each in opaque.items() if name == "self" or each["<opaque>"] in changed)
 
 
 def by_order(less: str, calls: Sequence[str]) -> str:
@@ -116,11 +132,37 @@ def _near_function(call: FunctionCall, asked: Asked, groups: Mapping[str, Sequen
         told = ", ".join(sorted(telling)[:4]) or "what is masked"
         return Choice(asked.apart, why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}.")
     other = theirs[fits[0]]
-    differing = [path for path in _paths((ours, other)) if not _same(ours, other, path)]
-    if not all(_is_of_own(path) or _may_be_same(ours, other, path) for path in differing):
+    if not _may_be_asked(ours, other):
         return Choice(asked.apart)
-    less = ", ".join(differing[:4]) or "what is masked in it"
+    less = ", ".join(_differing(ours, other)[:4]) or "what is masked in it"
     return Choice(fits[0], less, f"{title(call)} was matched without {less}, unlike in {_place(groups[fits[0]])}")
+
+
+def _near_changed(
+    call: FunctionCall, asked: Asked, groups: Mapping[str, Sequence[Recorded]], loose: frozenset[str]
+) -> Choice:
+    """An object is perhaps not as it was when the call was recorded: the recorded call whose object is most like it, of
+    these the first.
+    """
+    ours = _leaves_of(call)
+    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
+    fits = [apart for apart, each in theirs.items() if _may_be_asked(ours, each, loose)]
+    if not fits:
+        return Choice(asked.apart)
+    best = min(fits, key=lambda apart: len(_differing(ours, theirs[apart])))
+    less = ", ".join(_differing(ours, theirs[best])[:4]) or "what is masked in it"
+    said = f"{title(call)} was matched without {less}, which is not as it was in {_place(groups[best])}"
+    return Choice(best, less, f"{said}: told apart by their order" if len(groups) > 1 else said)
+
+
+def _may_be_asked(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
+    """Whether nothing speaks against it that the same was asked; `loose` arguments do not."""
+    steady = (path for path in _paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose)
+    return all(_may_be_same(ours, theirs, path) for path in steady)
+
+
+def _differing(ours: Leaves, theirs: Leaves) -> list[str]:
+    return [path for path in _paths((ours, theirs)) if not _same(ours, theirs, path)]
 
 
 def _names(asked: Asked) -> str:
@@ -179,11 +221,6 @@ def _paths(several: Iterable[Leaves]) -> list[str]:
 
 def _same(one: Leaves, other: Leaves, path: str) -> bool:
     return repr(one.get(path, "absent")) == repr(other.get(path, "absent"))  # 1 and True are not the same
-
-
-def _is_of_own(path: str) -> bool:
-    """Whether it is a field of a method's own object, which says who is asked, not what."""
-    return path.partition(".")[0] == "self"
 
 
 def _may_be_same(one: Leaves, other: Leaves, path: str) -> bool:
