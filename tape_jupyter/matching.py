@@ -129,8 +129,8 @@ def asked(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (),
     text, value, clean = _counted_body(request, secrets, ignore, masked)
     match = _digest(_address(request, secrets), text)
     in_query = "?" in request.url and _mask_query(request.url, masked)
-    exact = "" if in_query else exact  # a digest of what is masked would help to guess it
-    return _with_masked(Asked(match, exact, value, version if clean else 0), masked)
+    told = _with_masked(Asked(match, exact, value, version if clean else 0), masked)
+    return told._replace(exact="") if in_query or told.hidden else told  # a digest of it would help to guess it
 
 
 def _with_masked(told: Asked, masked: MaskedValues) -> Asked:

@@ -98,7 +98,7 @@ def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
     return {**clean, **kept} if isinstance(clean, dict) else record
 
 
-_OURS = ("run", "source", "session", "parent", "alike")
+_OURS = ("run", "source", "session", "parent", "alike", "alike in")
 
 
 def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import enum
 import functools
 import hashlib
 import io
+import itertools
 import logging
 import queue
 import re
@@ -59,7 +60,7 @@ _HELD_BACK = re.compile(r"(?:.*_)?(?:password|passwd|passphrase|secret|token|api
 @dataclass(frozen=True, slots=True)
 class State:
     """`digest` is of all that counts, `fields` are for people and for comparing, `less` names what counts by type or in
-    part, with the addresses of those objects (good while they live, never written).
+    part, with a number for each of those objects that is good in this process (never written).
     """
 
     digest: str
@@ -159,7 +160,7 @@ class _Walk:
         return _part("handle", type_name(value))
 
     def _note(self, name: str, value: Any) -> None:
-        self.less[name] = (*self.less.get(name, ()), id(value))
+        self.less[name] = (*self.less.get(name, ()), _which(value))
 
     def _cut(self, value: Any, at: str) -> _Part:
         self._note(f"{at} (too large to be looked at whole)", value)
@@ -418,6 +419,27 @@ def _held(value: Any) -> dict[str, Any]:
                     with suppress(AttributeError):  # a slot that was never set
                         held[name] = slot.__get__(value)
     return held | own_dict(value)
+
+
+_numbers = itertools.count(1)
+_living: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""By address: objects that were met, and their numbers."""
+
+
+def _which(value: Any) -> int:
+    """A number of an object, the same as long as it lives. What is read once only is another thing each time."""
+    kind, address = type(value), id(value)
+    if hasattr(kind, "__next__") or hasattr(kind, "__anext__"):
+        return next(_numbers)
+    known = _living.get(address)
+    if known is not None and known[0]() is value:
+        return known[1]
+    try:
+        living = weakref.ref(value, lambda _: _living.pop(address, None))
+    except TypeError:
+        return -address  # what cannot be watched is known by its address
+    _living[address] = (living, next(_numbers))
+    return _living[address][1]
 
 
 def _hash(*texts: str) -> str:

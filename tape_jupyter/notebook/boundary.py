@@ -337,7 +337,8 @@ class Boundary:
 
     def _told_by_order(self, cell: Cell, call: Request | FunctionCall, entry: Entry, matched: Asked) -> None:
         """Of calls that differ only in what is not on the tape, nothing there says which is which."""
-        what = ", ".join(matched.by_type) or f"what was masked ({', '.join(matched.masked) or 'who asks'})"
+        names = matched.untold or entry.book.ended.get(entry.run, {}).get("alike in") or ("redact",)
+        what = ", ".join(matched.by_type) or f"what was masked or does not count ({', '.join(names)})"
         if cell.ask.options.get("strict"):
             told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
             raise cell.refuse(UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order"))

@@ -323,6 +323,7 @@ class Deck:
             told["cold"] = cell.cold
         if alike := cell.alike():
             told["alike"] = alike
+            told["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
             for less, calls in cell.told_by_order():
                 cell.warn(by_order(less, calls))
         told.update(cell.ends)

@@ -326,7 +326,8 @@ class Cell:
     def told_by_order(self) -> list[tuple[str, list[str]]]:
         """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
         several = [same for same in self.plain.values() if len(same) > 1]
-        return [(", ".join(_differing(same)), [call for calls in same.values() for call in calls]) for same in several]
+        named = [(", ".join(_differing(same)), [call for calls in same.values() for call in calls]) for same in several]
+        return [(names, calls) for names, calls in named if names]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
@@ -361,7 +362,9 @@ class Cell:
 
 
 def _differing(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
-    """The names whose values are not the same in all."""
-    told = [dict(each) for each in several]
-    names = dict.fromkeys(name for each in told for name in each)
-    return [name for name in names if len({repr(each.get(name)) for each in told}) > 1]
+    """The names that have several values. To ask once more with a key, after once without, is no other call."""
+    values: dict[str, set[str]] = {}
+    for each in several:
+        for name, value in each:
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, told in values.items() if len(told) > 1]
