@@ -43,14 +43,16 @@ class Request:
 class FunctionCall:
     """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name).
 
-    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells).
-    `scope` is what its body can reach (effects.scope.Scope); it is no part of what is asked.
+    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells). `own` is
+    a method's own object, None where it has none. `scope` is what its body can reach (effects.scope.Scope); it is no
+    part of what is asked.
     """
 
     name: str
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
     discreet: Literal["no", "maybe", "yes"] = "no"
+    own: Any = None
     scope: Any = field(default=None, compare=False, repr=False)
 
 
@@ -87,7 +89,9 @@ class Value:
 
     `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `did` is
     what its body did besides (notebook/effects.py). `moved` says how far it moved random generators that others use
-    too (notebook/moved.py). `effects`, of older recordings: the arguments it changed in place (freezing/effects.py).
+    too (notebook/moved.py). `changed` are the types of arguments that could not be written and whose state it changed:
+    a replay may leave those as they are. `effects`, of older recordings: the arguments it changed in place
+    (freezing/effects.py).
     """
 
     value: Any = None
@@ -97,6 +101,7 @@ class Value:
     effects: Mapping[str, Any] = field(default_factory=dict)
     moved: Mapping[str, Any] = field(default_factory=dict)
     did: Mapping[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
 
 class Gate(Protocol):

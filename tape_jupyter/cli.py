@@ -177,6 +177,8 @@ def replay(  # noqa: PLR0913 - an option each
             "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
             "--on-divergence"
         )
+    if strict and shuffle is None:
+        options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
     if shuffle is not None:
         done = shuffling.search(notebook, shuffle, tries, _tell_try(quiet=as_json), timeout)
         tried = [each.record() for each in done]

@@ -231,10 +231,10 @@ def run_notebook(
 ) -> Run:
     """Run a notebook in a fresh kernel, each code cell in turn until one raises; compare its outputs with those saved.
 
-    In replay nothing leaves the machine and the notebook's folder stays as it is. `mode="record"` runs it live,
-    records every call and saves the outputs in the notebook. `take` plays (or records into) a take, `timeout` is in seconds for each cell,
-    `pace` is as for `tape.replaying`, `env` is added to the kernel's environment, `told` hears of each cell as it is
-    done. Raises TapeUsageError for what is no notebook, or a kernel that cannot tape.
+    In replay nothing leaves the machine and the notebook's folder stays as it is. `mode="record"` runs it live, records
+    every call and saves the outputs in the notebook. `take` plays (or records into) a take, `timeout` is in seconds for
+    each cell, `pace` is as for `tape.replaying`, `env` is added to the kernel's environment, `told` hears of each cell
+    as it is done. Raises TapeUsageError for what is no notebook, or a kernel that cannot tape.
     """
     place = Path(path)
     words = {"--take": take, "--pace": check_pace(pace)}

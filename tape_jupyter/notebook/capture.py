@@ -23,7 +23,7 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
-from tape_jupyter.matching import Asked, plain_digest
+from tape_jupyter.matching import Asked, asked_as
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.pins.order import is_body
 from tape_jupyter.records import Head, moment
@@ -156,8 +156,11 @@ class Taking:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
             self._append(self.cell.cassette, call, reply, kit, row)
-            if self.secrets.patterns:
-                self.cell.tell_apart(self.id, self.match, plain_digest(call))
+            plain = self.asked.plain
+            if isinstance(call, Request):
+                plain = (*plain, *asked_as(call))
+            if plain:
+                self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
         with self.cell.lock:
             self.cell.rows.append(row)
             self.cell.going.pop(self, None)
@@ -171,6 +174,7 @@ class Taking:
             self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
             row.error,
             self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
+            self.asked.apart,
         )  # fmt: skip
         try:
             if self.over is not None:

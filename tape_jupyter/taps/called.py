@@ -102,14 +102,13 @@ class Taped:
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
-        scope: Scope | None = within_reach(self.body, bound)
-        if (
-            scope is not None
-            and scope.function is not None
-            and (scope.function.__module__ or "").startswith("tape_jupyter.")
-        ):
-            scope = None  # what our own bodies do is on the tape already
-        return FunctionCall(name, self._asked(bound), self.kind, self.discreet, scope)
+        own = next(iter((*self.given[0], *args)), None) if self.drop_first else None
+        scope = within_reach(self.body, bound)
+        module = getattr(scope.function, "__module__", None) or ""
+        observed = (
+            None if module.startswith("tape_jupyter.") else scope
+        )  # what our own bodies do is on the tape already
+        return FunctionCall(name, self._asked(bound), self.kind, self.discreet, own, None if ours else scope)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
