@@ -32,8 +32,8 @@ from tape_jupyter.pins.schedule import BEYOND, HOLD, NEVER
 LIMIT = 20_000
 """Hand-overs kept of one cell."""
 
-RECENT, LOOKS = 0.1, 3
-"""Seconds after a hand-over in which who acts on it is looked for more closely, and how often."""
+LOOKS = 3
+"""How often a thread is looked at that seems to wait."""
 
 PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a processor."""
@@ -120,7 +120,6 @@ class Handovers:
         self._strands: set[str] = set()
         self._timers: Counter[str] = Counter()
         self._count = 0
-        self._last = -1.0
         self._loops: dict[int, _Loop | None] = {}
         self._lock, self._turn = threading.Lock(), _Queue()
         self._computing: set[int] = set()
@@ -142,7 +141,6 @@ class Handovers:
                 self._runs[-1].count += 1
             elif self._count <= LIMIT:
                 self._runs.append(_Run(what, 1, together))
-            self._last = time.monotonic()
         if loop is not None and (state := self._state(loop)) is not None:
             state.busy.add(strand)
 
@@ -154,15 +152,16 @@ class Handovers:
         if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
             return True
         with self._turn:
-            began, spent, gap = time.monotonic(), others_time(), _GAPS[0]
-            looks = LOOKS if began - self._last < RECENT else LOOKS - 1
-            active: int | None = None
-            while (active := self._active(looks, self._computing, active)) is not None:
+            active = self._active(LOOKS, self._computing, None)
+            if active is not None:
+                began, spent, gap = time.monotonic(), others_time(), _GAPS[0]
+            while active is not None:
                 if others_time() - spent > HOLD * 1e9 or time.monotonic() - began > PATIENCE:
                     self._computing.add(active)
                     return False
                 time.sleep(gap)
                 gap = min(gap * 1.5, _GAPS[1])
+                active = self._active(LOOKS, self._computing, active)
             if self._computing:
                 self._computing &= {self._active(1, set(), None)}
             return not self._computing
