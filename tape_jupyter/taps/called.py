@@ -105,9 +105,7 @@ class Taped:
         own = next(iter((*self.given[0], *args)), None) if self.drop_first else None
         scope = within_reach(self.body, bound)
         module = getattr(scope.function, "__module__", None) or ""
-        observed = (
-            None if module.startswith("tape_jupyter.") else scope
-        )  # what our own bodies do is on the tape already
+        ours = module.startswith("tape_jupyter.")  # what our own bodies do is on the tape already
         return FunctionCall(name, self._asked(bound), self.kind, self.discreet, own, None if ours else scope)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
