@@ -256,7 +256,8 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
 ) -> Block:
     """Play the cassette at `path`: no network, no key, no tool body runs.
 
-    `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand; `cut_short` plays replies that an
+    `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand and
+    calls that match by less than all; `cut_short` plays replies that an
     interrupt cut; `no_pin` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions) or 'recorded';
     without it in order where calls overlapped. `shuffle`: a seed that draws the order of replies. `take` plays that
     take; `live` names boundaries (as `freeze` of `recording`) that go live: what ran live goes to `take`, or to a new

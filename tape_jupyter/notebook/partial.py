@@ -104,6 +104,7 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     """
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
+        own |= {"strict": True} if session.get("strict") else {}
         kept = {name: told for name, told in ask.options.items() if name == "take" or name not in OPTIONS}
         return replace(ask, mode="replay", options={**kept, **own}, sessions_take="take" in own)
     own.pop("live", None)
