@@ -116,7 +116,7 @@ def record(
 @freeze
 @stub
 @on_divergence
-@click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
+@click.option("--strict", is_flag=True, help="Refuse replies edited by hand, and calls that match by less than all.")
 @pace
 @click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")

@@ -1,6 +1,7 @@
 """Engine room: the decision: given a call, play a recorded one, go live, or refuse. Pure: no I/O, nothing patched.
 
-A near match is never served. Identical calls are told apart by cell, then by lineage of task or thread, then by
+A near match is never served here (notebook/near_matches.py says which recorded call one is that matches by less than
+all, by `apart`). Identical calls are told apart by cell, then by lineage of task or thread, then by
 order; each recorded call is served at most once in one execution of a cell. A selection (--live, --freeze, --stub)
 excepts boundaries from the cell's mode.
 """

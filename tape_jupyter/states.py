@@ -23,7 +23,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -43,8 +43,8 @@ BYTES, TEXT = 4 << 20, 1 << 20
 SAMPLES, SAMPLE = 64, 4_096
 STATE, FIELDS, LESS = "state", "fields", "less"
 """Keys of a record beside `<opaque>`."""
-SHOWN = 400
-"""Characters of a field that is shown; of a longer one its digest is."""
+SHOWN, MOST_SHOWN = 400, 50
+"""Characters of a field that is shown, and items of a container in it; of a longer one its digest is."""
 _LOCKS = (
     type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Event, threading.Semaphore,
     threading.Barrier, threading.local,
@@ -111,6 +111,8 @@ class _Walk:
         self._open: dict[int, int] = {}
         self._done: dict[int, tuple[Any, _Part]] = {}  # keeps the value: a freed address may be given out again
         self._nodes, self._bytes, self._texts = NODES, BYTES, TEXT
+        self._quiet = 0
+        """How many containers are open of which nothing is shown."""
         self._library = 0
         """How many objects may still be looked at in the object of a library that is open; 0: none is."""
 
@@ -229,8 +231,8 @@ class _Walk:
         if issubclass(kind, dict):
             content = self.items(dict.items(value), at, depth)
         elif issubclass(kind, set | frozenset):
-            members = [self.look(each, f"{at}[]", depth + 1) for each in base.__iter__(value)]
-            content = _joined("set", sorted(members, key=lambda part: part.digest))
+            members = self._each([(each, f"{at}[]") for each in base.__iter__(value)], depth)
+            content = self._joined("set", sorted(members, key=lambda part: part.digest))
         else:
             content = self._sequence(list(base.__iter__(value)), at, depth)
         held = {} if kind in _BOXES else _held(value)
@@ -242,24 +244,46 @@ class _Walk:
     def _sequence(self, items: list[Any], at: str, depth: int) -> _Part:
         if len(items) > 8 and set(map(type, items)) <= _ATOMS - {str}:
             return _digested("list", len(items), canonical(items))
-        return _joined("list", [self.look(each, f"{at}[{n}]", depth + 1) for n, each in enumerate(items)])
+        return self._joined("list", self._each([(each, f"{at}[{n}]") for n, each in enumerate(items)], depth))
+
+    def _each(self, items: list[tuple[Any, str]], depth: int) -> list[_Part]:
+        """Each of several values; of many none is shown."""
+        many = len(items) > MOST_SHOWN
+        self._quiet += many
+        parts = [self.look(each, at, depth + 1) for each, at in items]
+        self._quiet -= many
+        return parts
 
     def items(self, items: Iterable[tuple[Any, Any]], at: str, depth: int) -> _Part:
         pairs = list(items)
         if all(type(key) is str for key, _ in pairs):
             return self._named(dict(pairs), at, depth)
-        looked = [
-            (self.look(key, f"{at} key", depth + 1), self.look(each, f"{at}[{n}]", depth + 1))
-            for n, (key, each) in enumerate(pairs)
-        ]
-        return _joined("items", [_joined("", pair) for pair in sorted(looked, key=lambda pair: pair[0].digest)])
+        keys = self._each([(key, f"{at} key") for key, _ in pairs], depth)
+        values = self._each([(each, f"{at}[{n}]") for n, (_, each) in enumerate(pairs)], depth)
+        looked = sorted(zip(keys, values, strict=True), key=lambda pair: pair[0].digest)
+        return self._joined("items", [self._joined("", pair) for pair in looked])
 
     def _named(self, fields: dict[str, Any], at: str, depth: int) -> _Part:
         """Named values, in the order of their names."""
-        looked = {name: self.look(fields[name], f"{at}.{name}", depth + 1) for name in sorted(fields)}
+        names = sorted(fields)
+        looked = dict(zip(names, self._each([(fields[name], f"{at}.{name}") for name in names], depth), strict=True))
         digest = _hash("dict", *(each for name, part in looked.items() for each in (name, part.digest)))
-        shown = {f"\\{name}" if name[:1] in "<\\" else name: part.shown for name, part in looked.items()}
-        return _Part(digest, _short(shown, digest, "dict"))
+        shown = {_spelled(name): part.shown for name, part in looked.items()}
+        if depth:
+            return _Part(digest, self._short(shown, digest, "dict", len(shown)))
+        few = list(looked.items())[:MOST_SHOWN]
+        return _Part(digest, {_spelled(name): self._short(part.shown, part.digest, "field") for name, part in few})
+
+    def _joined(self, what: str, parts: Sequence[_Part]) -> _Part:
+        digest = _hash(what, *(part.digest for part in parts))
+        shown = [part.shown for part in parts[:MOST_SHOWN]]
+        return _Part(digest, self._short(shown, digest, f"{what}, {len(parts)}", len(parts)))
+
+    def _short(self, shown: Any, digest: str, what: str, size: int = 0) -> Any:
+        """What is shown of a container, if that is short."""
+        if not self._quiet and size <= MOST_SHOWN and len(canonical(shown)) <= SHOWN:
+            return shown
+        return {"<digest>": _hash(digest)[:16], "of": what}
 
     def _instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
         held = _held(value)
@@ -373,7 +397,7 @@ class _Walk:
 
     def partial(self, value: functools.partial[Any], at: str, depth: int) -> _Part:
         parts = [self.look(each, at, depth + 1) for each in (value.func, value.args, value.keywords)]
-        return _Part(_hash("partial", *(part.digest for part in parts)), _joined("partial", parts).shown)
+        return _Part(_hash("partial", *(part.digest for part in parts)), self._joined("partial", parts).shown)
 
     def waiting(self, value: Any, at: str, depth: int) -> _Part:
         return self.look(list(value.queue), at, depth) if hasattr(value, "queue") else self.handle(value, at)
@@ -442,6 +466,11 @@ def _which(value: Any) -> int:
     return _living[address][1]
 
 
+def _spelled(name: str) -> str:
+    """A name as it is shown: none is taken for a mark."""
+    return f"\\{name}" if name[:1] in ("<", "\\") else name
+
+
 def _hash(*texts: str) -> str:
     fresh = hashlib.blake2b(digest_size=16)
     for text in texts:
@@ -459,18 +488,6 @@ def _part(what: str, told: Any) -> _Part:
 def _digested(what: str, size: Any, text: str) -> _Part:
     digest = _hash(what, str(size), text)
     return _Part(digest, {"<digest>": digest[:16], "of": f"{what}, {size}"})
-
-
-def _joined(what: str, parts: Iterable[_Part]) -> _Part:
-    parts = list(parts)
-    digest = _hash(what, *(part.digest for part in parts))
-    return _Part(digest, _short([part.shown for part in parts[:50]], digest, f"{what}, {len(parts)}", len(parts)))
-
-
-def _short(shown: Any, digest: str, what: str, size: int = 0) -> Any:
-    """What is shown of a container, if that is short."""
-    told = {"<digest>": digest[:16], "of": what}
-    return shown if size <= 50 and len(canonical(shown)) <= 4 * SHOWN else told
 
 
 def _code(code: types.CodeType) -> str:

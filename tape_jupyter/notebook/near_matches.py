@@ -149,7 +149,7 @@ def _near_changed(
     fits = [apart for apart, each in theirs.items() if _may_be_asked(ours, each, loose)]
     if not fits:
         return Choice(asked.apart)
-    best = min(fits, key=lambda apart: len(_differing(ours, theirs[apart])))
+    best = min(fits, key=lambda apart: _unlike(ours, theirs[apart]))
     less = ", ".join(_differing(ours, theirs[best])[:4]) or "what is masked in it"
     said = f"{title(call)} was matched without {less}, which is not as it was in {_place(groups[best])}"
     return Choice(best, less, f"{said}: told apart by their order" if len(groups) > 1 else said)
@@ -159,6 +159,12 @@ def _may_be_asked(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozense
     """Whether nothing speaks against it that the same was asked; `loose` arguments do not."""
     steady = (path for path in _paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose)
     return all(_may_be_same(ours, theirs, path) for path in steady)
+
+
+def _unlike(ours: Leaves, theirs: Leaves) -> tuple[int, int]:
+    """How many fields differ: those that are steady first, then all."""
+    differing = _differing(ours, theirs)
+    return sum(not _may_be_same(ours, theirs, path) for path in differing), len(differing)
 
 
 def _differing(ours: Leaves, theirs: Leaves) -> list[str]:

@@ -103,6 +103,7 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     """
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
+        own |= {"strict": True} if session.get("strict") else {}
         kept = {name: told for name, told in ask.options.items() if name == "take" or name not in OPTIONS}
         paced = {"pace": session["pace"]} if session.get("pace") else {}
         return replace(ask, mode="replay", options={**kept, **own, **paced}, sessions_take="take" in own)
