@@ -211,7 +211,7 @@ def test_one_connection_plays_and_strict_names_it(path):
 
 def test_generators_are_told_apart_by_their_order_even_at_one_address(path):
     _, block = recorded(path, lambda: [total(n for n in [1]), total(n for n in [5])])
-    assert "differ only in numbers (builtins.generator)" in block.report.warnings[0]
+    assert any("differ only in numbers (builtins.generator)" in each for each in block.report.warnings)
 
 
 def test_a_recording_made_before_states_were_told_plays_and_says_what_it_lacks(path):
@@ -260,7 +260,7 @@ def test_weak_values_leave_no_digest_and_are_told_apart_by_their_order(numbered,
     asked = ["Summer2024x", "Winter2025x"]
     _, block = recorded(path, lambda: [kv(numbered, "password", value) for value in asked])
     assert "2 calls differ only in ?password=" in block.report.warnings[0]
-    assert "apart:" not in path.read_text() and "exact:" not in path.read_text()
+    assert "\napart:" not in path.read_text() and "\nexact:" not in path.read_text()
     with pytest.raises(tape.UnmatchedCall, match="--strict does not go by their order"):
         replayed(path, lambda: kv(numbered, "password", asked[1]), strict=True)
 

@@ -15,8 +15,9 @@ from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError
 from tape_jupyter.notebook.partial import sessions_own
 from tape_jupyter.notebook.taped import CellAsk
 from tests.taped_cells import ask
+from tests.tool_runs import Witness
 
-RAN = []
+RAN = Witness()
 RATE = [1]
 
 

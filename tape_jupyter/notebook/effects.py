@@ -18,6 +18,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tape_jupyter import freezing
@@ -102,6 +103,11 @@ class Observed:
         for each in did["lost"]:
             self._cell.warn(f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again", cold=True)
         return {name: told for name, told in did.items() if told}
+
+    def let_go(self) -> None:
+        """Nothing more is to be observed: what the body could reach is no longer kept."""
+        self._changes = Changes()
+        self._call = replace(self._call, scope=None)
 
     def written(self, value: Any, did: dict[str, Any]) -> Any:
         """The result as structure; `did` notes which parts of it are objects of the program's. Raises CannotFreeze."""

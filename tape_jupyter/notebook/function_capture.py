@@ -190,6 +190,14 @@ class FunctionCapture(Taking, Passing):
         if not self._in_time:
             self._say_if_late()
             self.handed(ends=True)
+        if self._steps is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The program's own objects: a context that outlives the call keeps this, and would keep them."""
+        self.observed.let_go()
+        self._arguments = {}
+        self.call = replace(self.call, scope=None)
 
     def _add(self, late: Value) -> None:
         if self.entry is None or self.cell.cassette is None:
