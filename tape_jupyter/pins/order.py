@@ -2,10 +2,11 @@
 sleep that ended.
 
 What the program does next happens at this hand-over, not when bytes arrive: so the recording numbers hand-overs, and
-replay repeats their order. Two that fall together would leave it to the machine who goes on first. So while recording,
-what comes to one strand while another still acts on what it got waits until that one waits itself: an event loop runs
-what is ready first, a thread is held until the others wait, have computed for `HOLD` seconds, or `PATIENCE` is
-over. Nothing else is held. Where that was too short, the record says so (`together`), and a replay says which two cannot be told apart.
+replay repeats their order. Two that fall together would leave it to the machine who goes on first. So while
+recording, what comes to one strand while another still acts on what it got waits until that one waits itself: an
+event loop runs what is ready first, a thread is held until the others wait, have computed for `HOLD` seconds, or
+`PATIENCE` is over. Nothing else is held. Where that was too short, the record says so (`together`), and a replay says
+which two cannot be told apart.
 
 On the end mark of a run: `order: 3fa1b2c4*3 9d0e1f22*2 @ask-1#0 +3fa1b2c4` tells, in order, calls with the number of
 their parts that were handed on, timers by their strand and their number in it, and with + what came together with what
