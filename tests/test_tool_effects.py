@@ -139,6 +139,29 @@ def test_variables_are_bound_anew_and_an_alias_sees_what_becomes_of_a_list():
     assert same(program) == (2, True, ["milk", "eggs"], [True, True])
 
 
+def test_a_helper_behind_a_cache_is_within_reach():
+    log = []
+
+    @functools.lru_cache
+    def look(name):
+        log.append(name)
+        return len(name)
+
+    @tape.tool
+    def search(name):
+        bodies.append(name)
+        return look(name)
+
+    def program():
+        log.clear()
+        look.cache_clear()
+        return search("a"), search("a"), list(log)
+
+    live, again, _, report = replayed(program)
+    assert again == live == (1, 1, ["a"])
+    assert "what it answered runs again" in str(report.unheld)
+
+
 def test_a_closure_keeps_what_the_tool_counted():
     def program():
         count, seen = 0, set()

@@ -107,11 +107,11 @@ class Snapshot:
                 return
             kind = _kind(value)
             node = nodes[id(value)] = Node(value, above, step, kind)
-            if kind is None:
+            if kind is None or isinstance(kind, kinds.Whole):
                 waiting += [(inner, node, inner_step) for inner_step, inner in _linked(value)]
-            elif isinstance(kind, kinds.Whole):
+            if isinstance(kind, kinds.Whole):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
-            else:
+            elif kind is not None:
                 self._open(node, kind)
 
     def _open(self, node: Node, kind: Kind) -> None:
