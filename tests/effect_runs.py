@@ -9,11 +9,11 @@ compared. NAME is a notebook or a family (a module of tests/agent_notebooks).
 
     equal     nothing differs
     said      something differs, and the replay or `tape gaps` names each thing that does
-    failed    a cell of the replay raised what it did not raise in the recording
+    failed    a cell of the replay raised what it did not raise in the recording, or `tape replay` did not end well
     silent    something differs, and not a word
 
---floor runs each twice without us first: a notebook whose own runs differ cannot be measured, and must say so (`varies`);
-and the recorded run is compared with an untaped one. Exit 0 when every notebook is equal or said.
+--floor measures the notebooks instead: each runs twice without us, and is recorded. The three runs must be equal, or the
+notebook says that it differs by itself (`varies`). Exit 0 when every notebook is equal or said (with --floor: sound).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ KEYS = {
 _OWN = {".home", "__pycache__", ".ipynb_checkpoints", "nb.ipynb", "nb.tapes"}
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")
 
 
 @dataclass
@@ -74,7 +75,7 @@ class CellState:
 class Difference:
     cell: int
     kind: str
-    """output, variable, file or error"""
+    """output, variable, file, error, or headless: how `tape replay` ended"""
     name: str
     text: str
 
@@ -91,16 +92,13 @@ class Result:
     said: str = ""
     headless: int | None = None
     headless_said: str = ""
-    floor: list[Difference] = field(default_factory=list)
-    recording: list[Difference] = field(default_factory=list)
-    """What recording made otherwise than an untaped run."""
     seconds: float = 0.0
     broken: str = ""
     """Why the notebook could not be measured."""
 
     @property
     def good(self) -> bool:
-        return not self.broken and self.verdict in ("equal", "said") and not self.recording
+        return not self.broken and self.verdict in ("equal", "said", "sound")
 
     def line(self) -> str:
         first = self.broken or next((str(each) for each in [*self.unsaid, *self.differences]), "")
@@ -108,7 +106,7 @@ class Result:
 
     def record(self) -> dict[str, Any]:
         told = {**vars(self), "good": self.good}
-        return {**told, **{name: [str(each) for each in told[name]] for name in ("differences", "unsaid", "floor", "recording")}}
+        return {**told, **{name: [str(each) for each in told[name]] for name in ("differences", "unsaid")}}
 
 
 # ---------------------------------------------------------------- one run of a notebook
@@ -116,6 +114,11 @@ class Result:
 
 class _Kernel(Kernel):
     """A kernel of which every message of a cell is kept, in order: also updates of displays, and that they were cleared."""
+
+    def _start(self) -> None:
+        options = ["--HistoryManager.enabled=False", "--log-level=ERROR"]
+        self._manager.start_kernel(cwd=str(self.cwd), env=self._env, extra_arguments=options)
+        self._connect()
 
     def told(self, source: str) -> tuple[Ran, list[tuple[str, dict[str, Any]]]]:
         ran, messages, asked = Ran(), [], self.send(source)
@@ -172,7 +175,7 @@ def run(written: AgentNotebook, folder: Path, mode: str, env: Mapping[str, str])
 
 
 def sources(written: AgentNotebook, mode: str) -> list[str]:
-    first = "import os" if mode == "untaped" else LOAD
+    first = "" if mode == "untaped" else LOAD
     line = "# untaped" if mode == "untaped" else f"%%tape {mode}"
     return [first, *(source.replace(TAPED, line, 1) for source in written.cells)]
 
@@ -236,7 +239,7 @@ def _plain(data: Any, folder: Path) -> str:
     text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
     if len(text) > 5000:
         return f"{len(text)} characters {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    return _ADDRESS.sub("0x", _ANSI.sub("", text)).replace(str(folder), "<folder>")
+    return _CELL_FILE.sub("<cell>", _ADDRESS.sub("0x", _ANSI.sub("", text))).replace(str(folder), "<folder>")
 
 
 def _placed(state: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -279,7 +282,10 @@ def _words(output: Mapping[str, Any] | None) -> str:
     return "missing" if output is None else json.dumps({**output}, ensure_ascii=False)[:200]
 
 
-_SAYS = re.compile(r"did not happen|does not do this again|not held|cannot|could not|not taped|refused|left out|is not on the tape|!")
+_SAYS = re.compile(
+    r"did not happen|does not do this again|was not taped|were not taped|is not on the tape|not held|cannot be (kept|written|shown)"
+)
+"""What a line says that names a thing which a replay lacks."""
 
 
 def judged(result: Result, written: AgentNotebook) -> None:
@@ -291,8 +297,8 @@ def judged(result: Result, written: AgentNotebook) -> None:
     for each in result.differences:
         if not _named(each, lines, words, written):
             result.unsaid.append(each)
-    loud = any(each.kind == "error" for each in result.unsaid)
-    result.verdict = "failed" if loud else "silent" if result.unsaid else "said"
+    quiet = [each for each in result.unsaid if each.kind not in ("error", "headless")]
+    result.verdict = "silent" if quiet else "failed" if result.unsaid else "said"
 
 
 def _named(each: Difference, lines: Sequence[str], words: set[str], written: AgentNotebook) -> bool:
@@ -300,57 +306,94 @@ def _named(each: Difference, lines: Sequence[str], words: set[str], written: Age
         return any(each.name in line or Path(each.name).name in line for line in lines)
     if each.kind == "variable":
         return each.name in words
+    if each.kind == "headless":
+        return False
     source = ["", *written.cells][each.cell]
-    used = set(re.findall(r"[A-Za-z_]\w*", source)) - {"print", "for", "in", "if", "client", "messages", "reply", "tool", "json"}
+    used = set(re.findall(r"[A-Za-z_]\w*", source)) - {
+        "print",
+        "for",
+        "in",
+        "if",
+        "client",
+        "messages",
+        "reply",
+        "tool",
+        "json",
+    }
     return bool(used & words)
 
 
 def measure(written: AgentNotebook, place: Path, *, floor: bool = False, headless: bool = True) -> Result:
-    """Record, replay and compare one notebook below the folder `place`."""
+    """Record, replay and compare one notebook below the folder `place`; its own soundness with `floor`."""
     result, began = Result(written.name), time.monotonic()
     try:
-        _measured(result, written, place, floor=floor, headless=headless)
+        with ScriptedModel(written.script) as model:
+            where = {
+                "ANTHROPIC_BASE_URL": model.url, "OPENAI_BASE_URL": f"{model.url}/v1", "GOOGLE_GEMINI_BASE_URL": model.url,
+                "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            }  # fmt: skip
+            if floor:
+                _floor(result, written, place, where)
+                return result
+            live = lay(written, place / "recorded")
+            recorded = run(written, live, "record", {**where, **KEYS})
+        _unbroken(recorded, written)
+        _replayed(result, written, place, where, recorded)
+        if headless:
+            _headless(result, written, place, where)
+        judged(result, written)
     except Exception as why:
         result.broken = f"{type(why).__name__}: {why}"[:500]
-    result.seconds = round(time.monotonic() - began, 1)
+    finally:
+        result.seconds = round(time.monotonic() - began, 1)
     return result
 
 
-def _measured(result: Result, written: AgentNotebook, place: Path, *, floor: bool, headless: bool) -> None:
-    untaped: list[CellState] = []
-    with ScriptedModel(written.script) as model:
-        where = {
-            "ANTHROPIC_BASE_URL": model.url, "OPENAI_BASE_URL": f"{model.url}/v1", "GOOGLE_GEMINI_BASE_URL": model.url,
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        }  # fmt: skip
-        if floor:
-            untaped = run(written, lay(written, place / "once"), "untaped", {**where, **KEYS})
-            again = run(written, lay(written, place / "twice"), "untaped", {**where, **KEYS})
-            _unbroken(untaped, written)
-            result.floor = compared(untaped, again)
-            if result.floor and not written.varies:
-                result.broken = f"differs by itself: {result.floor[0]}"
-        live = lay(written, place / "recorded")
-        recorded = run(written, live, "record", {**where, **KEYS})
-        _unbroken(recorded, written)
-        if untaped and not written.varies:
-            result.recording = compared(untaped[1:], recorded[1:])
+def _floor(result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str]) -> None:
+    env = {**where, **KEYS}
+    once = run(written, lay(written, place / "once"), "untaped", env)
+    _unbroken(once, written)
+    twice = run(written, lay(written, place / "twice"), "untaped", env)
+    result.verdict, result.differences = "sound", compared(once, twice)
+    if not result.differences:
+        recorded = run(written, lay(written, place / "recorded"), "record", env)
+        result.differences = compared(once[1:], recorded[1:])
+        if result.differences:
+            result.verdict = "recording differs"
+    elif not written.varies:
+        result.verdict = "differs by itself"
+
+
+def _replayed(
+    result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str], recorded: Sequence[CellState]
+) -> None:
+    """In a fresh kernel, without key and model; the folder as it was before the recording."""
     replay = lay(written, place / "replayed")
-    shutil.copytree(live / "nb.tapes", replay / "nb.tapes")
+    shutil.copytree(place / "recorded" / "nb.tapes", replay / "nb.tapes")
     replayed = run(written, replay, "replay", where)
     result.differences = compared(recorded, replayed)
-    result.said = "\n".join([*(state.summary for state in replayed), *(state.error for state in replayed), gaps(live)])
-    if headless:
-        other = lay(written, place / "headless")
-        shutil.copytree(live / "nb.tapes", other / "nb.tapes")
-        shutil.copy(live / "nb.ipynb", other / "nb.ipynb")
-        begun = files(other)
-        done = _tape(other, where, "replay", "nb.ipynb")
-        result.headless, result.headless_said = done.returncode, _ANSI.sub("", done.stdout + done.stderr)[-3000:]
-        result.said += "\n" + result.headless_said
-        for name in sorted(name for name in {*begun, *files(other)} if begun.get(name) != files(other).get(name)):
-            result.differences.append(Difference(0, "file", name, f"{name}: `tape replay` changed the person's own folder"))
-    judged(result, written)
+    result.said = "\n".join([state.summary for state in replayed] + [state.error for state in replayed])
+    result.said += "\n" + gaps(place / "recorded")
+
+
+def _headless(result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str]) -> None:
+    """`tape replay NB`, of the notebook as it was saved. The person's folder stays as it was."""
+    folder = lay(written, place / "headless")
+    shutil.copytree(place / "recorded" / "nb.tapes", folder / "nb.tapes")
+    shutil.copy(place / "recorded" / "nb.ipynb", folder / "nb.ipynb")
+    before = files(folder)
+    done = _tape(folder, where, "replay", "nb.ipynb")
+    after = files(folder)
+    result.headless, result.headless_said = done.returncode, _ANSI.sub("", done.stdout + done.stderr)[-3000:]
+    result.said += "\n" + result.headless_said
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            words = f"{name}: `tape replay` changed it in the person's own folder"
+            result.differences.append(Difference(0, "file", name, words))
+    if done.returncode and not result.differences:
+        result.differences.append(
+            Difference(0, "headless", "", f"`tape replay` ended {done.returncode}: {result.headless_said[:300]}")
+        )
 
 
 def _unbroken(states: Sequence[CellState], written: AgentNotebook) -> None:
@@ -377,7 +420,9 @@ def _tape(folder: Path, env: Mapping[str, str], *words: str) -> subprocess.Compl
 
 def results(names: Sequence[str], place: Path, *, jobs: int, floor: bool, headless: bool) -> Iterator[Result]:
     with ThreadPoolExecutor(jobs) as pool:
-        asked = [pool.submit(measure, each, place / each.name, floor=floor, headless=headless) for each in chosen(names)]
+        asked = [
+            pool.submit(measure, each, place / each.name, floor=floor, headless=headless) for each in chosen(names)
+        ]
         for one in asked:
             yield one.result()
 
@@ -387,7 +432,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"of {len(NOTEBOOKS)} notebooks, or of their families; all by default")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="one JSON line a notebook")
-    parser.add_argument("--floor", action="store_true", help="run each twice untaped first")
+    parser.add_argument(
+        "--floor",
+        action="store_true",
+        help="measure the notebooks themselves: untaped runs and a recorded one must be equal",
+    )
     parser.add_argument("--no-headless", action="store_true", help="without `tape replay NB`")
     parser.add_argument("--keep", type=Path, help="the folder that the runs stay in")
     asked = parser.parse_args(words)
@@ -400,9 +449,11 @@ def main(words: Sequence[str] | None = None) -> int:
             counts[verdict] = counts.get(verdict, 0) + 1
             good &= one.good
             print(json.dumps(one.record()) if asked.json else one.line(), flush=True)
-            for each in one.recording[:1] if not asked.json else ():
-                print(f"{'':34} recording made otherwise: {each}"[:200], flush=True)
-    print(json.dumps(counts) if asked.json else ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    print(
+        json.dumps(counts)
+        if asked.json
+        else ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    )
     return 0 if good else 1
 
 

@@ -24,6 +24,7 @@ import os
 import re
 import sys
 import types
+from collections import ChainMap, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +36,18 @@ MOST = 20_000
 """Places of a state."""
 DEEPEST = 14
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), type(NotImplemented))
-_VALUES = {"datetime", "decimal", "fractions", "uuid", "pathlib", "pathlib._local", "zoneinfo", "ipaddress", "re"}
+_VALUES = {
+    "datetime",
+    "decimal",
+    "fractions",
+    "uuid",
+    "itertools",
+    "pathlib",
+    "pathlib._local",
+    "zoneinfo",
+    "ipaddress",
+    "re",
+}
 """Modules whose objects are values: told by their repr."""
 _SKIPPED = re.compile(r"_+|_i+|_i?\d+|_(oh|dh|ih|exit_code)|In|Out|exit|quit|open|get_ipython|__\w+__")
 _OURS = re.compile(r"KEY|TOKEN|SECRET|^TAPE_|^JPY_|^PYTEST|^PYDEVD|^_$|^COLUMNS$|^LINES$")
@@ -74,7 +86,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
 
 def root(difference: str) -> str:
     """The variable, or part of the process, that a difference is in."""
-    return re.split(r"[.\[(:]| is ", difference, maxsplit=1)[0]
+    return re.split(r"[.\[(:]| is ", difference, maxsplit=1)[0].strip()
 
 
 def _below(place: str, above: str) -> bool:
@@ -93,7 +105,10 @@ class _Walk:
         self._depth = 0
 
     def visit(self, place: str, value: Any) -> None:
-        if len(self.places) >= MOST or self._depth > DEEPEST:
+        if len(self.places) >= MOST:
+            self.places["(more)"] = f"more than {MOST} places"
+            return
+        if self._depth > DEEPEST:
             self.places[place] = f"{_name(type(value))}, not followed"
             return
         if isinstance(value, enum.Enum) or (isinstance(value, _PLAIN) and type(value) in _PLAIN):
@@ -102,7 +117,7 @@ class _Walk:
         if type(value).__module__ in _VALUES:
             self.places[place] = _short(repr(value))
             return
-        if not isinstance(value, (tuple, frozenset, types.ModuleType)) or type(value) not in (tuple, frozenset):
+        if type(value) not in (tuple, frozenset):
             if id(value) in self._seen:
                 self.places[place] = f"the same object as {self._seen[id(value)]}"
                 return
@@ -126,7 +141,9 @@ class _Walk:
         self.places["os.getcwd()"] = repr(os.getcwd())
         self.places["sys.path"] = repr(sys.path)
         root_logger = logging.getLogger()
-        self.places["logging.root"] = f"level {root_logger.level}, handlers {[_name(type(h)) for h in root_logger.handlers]}"
+        self.places["logging.root"] = (
+            f"level {root_logger.level}, handlers {[_name(type(h)) for h in root_logger.handlers]}"
+        )
 
     # ---------------------------------------------------------------- kinds
 
@@ -141,10 +158,10 @@ class _Walk:
             self._instance(place, value)
 
     def _mapping(self, place: str, value: Any) -> bool:
-        if not isinstance(value, (dict, types.MappingProxyType)) and _name(type(value)) != "collections.ChainMap":
+        if not isinstance(value, (dict, types.MappingProxyType, ChainMap)):
             return False
         items = list(dict.items(value)) if isinstance(value, dict) else list(value.items())
-        default = f", default {_callable_name(value.default_factory)}" if hasattr(value, "default_factory") else ""
+        default = f", default {_callable_name(value.default_factory)}" if isinstance(value, defaultdict) else ""
         self.places[place] = f"{_name(type(value))} of {len(items)}{default}"
         if isinstance(value, dict):
             self.places[f"{place} (keys)"] = _short(repr([_key(key) for key, _ in items]))
@@ -154,8 +171,6 @@ class _Walk:
         return True
 
     def _sequence(self, place: str, value: Any) -> bool:
-        from collections import deque
-
         if not isinstance(value, (list, tuple, deque)):
             return False
         limit = f", at most {value.maxlen}" if isinstance(value, deque) and value.maxlen is not None else ""
@@ -200,7 +215,9 @@ class _Walk:
     def _members(self, place: str, found: Mapping[str, Any]) -> None:
         for name in sorted(found):
             each = found[name]
-            if name.startswith("__") or isinstance(each, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            if name.startswith("__") or isinstance(
+                each, (property, types.GetSetDescriptorType, types.MemberDescriptorType)
+            ):
                 continue
             if isinstance(each, (staticmethod, classmethod)):
                 each = each.__func__
@@ -218,7 +235,7 @@ class _Walk:
             self.visit(f"{place}.__self__", value.__self__)
         elif isinstance(value, types.FunctionType):
             self._function(place, value)
-        elif hasattr(value, "cache_info") and hasattr(value, "__wrapped__"):
+        elif isinstance(value, functools._lru_cache_wrapper):
             self.places[place] = f"cached function, {value.cache_info()}"
             self.visit(f"{place}.__wrapped__", value.__wrapped__)
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
@@ -249,7 +266,9 @@ class _Walk:
             self.places[place] = _short(repr(value))
         elif isinstance(value, (io.StringIO, io.BytesIO)):
             closed = value.closed
-            self.places[place] = f"{_name(type(value))} closed" if closed else _short(f"{value.getvalue()!r} at {value.tell()}")
+            self.places[place] = (
+                f"{_name(type(value))} closed" if closed else _short(f"{value.getvalue()!r} at {value.tell()}")
+            )
         elif isinstance(value, io.IOBase):
             where = "closed" if value.closed else f"open at {value.tell() if value.seekable() else '?'}"
             self.places[place] = f"file {getattr(value, 'name', '')} {getattr(value, 'mode', '')}, {where}"
@@ -296,7 +315,12 @@ class _Walk:
     def _instance(self, place: str, value: Any) -> None:
         kind = type(value)
         self.places[place] = f"{_name(kind)} object"
-        if _own(kind) or hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__pydantic_fields__") or kind is types.SimpleNamespace:
+        if (
+            _own(kind)
+            or hasattr(kind, "__dataclass_fields__")
+            or hasattr(kind, "__pydantic_fields__")
+            or kind is types.SimpleNamespace
+        ):
             self._attributes(place, value)
 
     def _attributes(self, place: str, value: Any) -> None:
@@ -331,7 +355,9 @@ class _Walk:
     def _frame(self, place: str, value: Any) -> None:
         self.places[place] = f"DataFrame of {value.shape}"
         self.places[f"{place}.index"] = _short(repr(list(value.index)))
-        self.places[f"{place}.columns"] = _short(repr([(str(c), str(t)) for c, t in zip(value.columns, value.dtypes, strict=True)]))
+        self.places[f"{place}.columns"] = _short(
+            repr([(str(c), str(t)) for c, t in zip(value.columns, value.dtypes, strict=True)])
+        )
         for number in range(value.shape[1]):
             self.places[f"{place}[{_key(value.columns[number])}]"] = _short(repr(value.iloc[:, number].tolist()))
         self.visit(f"{place}.attrs", dict(value.attrs))
@@ -415,7 +441,11 @@ _LIBRARY = {
 def _own_modules() -> set[str]:
     """The notebook's own module, and those that lie in its folder."""
     here = Path.cwd()
-    own = {name for name, module in list(sys.modules.items()) if (file := getattr(module, "__file__", None)) and Path(file).parent == here}
+    own = {
+        name
+        for name, module in list(sys.modules.items())
+        if (file := getattr(module, "__file__", None)) and Path(file).parent == here
+    }
     return {"__main__", *own}
 
 
@@ -424,7 +454,9 @@ def _own(kind: type) -> bool:
 
 
 def _name(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _callable_name(value: Any) -> str:
@@ -444,7 +476,11 @@ def _instructions(code: types.CodeType) -> Iterator[Any]:
 
 def _key(key: Any) -> str:
     kind = type(key)
-    plain = isinstance(key, (*_PLAIN, tuple, frozenset, enum.Enum)) or kind.__module__ in _VALUES or hasattr(kind, "__dataclass_fields__")
+    plain = (
+        isinstance(key, (*_PLAIN, tuple, frozenset, enum.Enum))
+        or kind.__module__ in _VALUES
+        or hasattr(kind, "__dataclass_fields__")
+    )
     return _addressless(repr(key)) if plain or not _own(kind) else f"{_name(kind)} object"
 
 
@@ -459,4 +495,3 @@ def _addressless(text: str) -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
-

@@ -87,7 +87,9 @@ def _anthropic(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) 
         if isinstance(part, str):
             blocks.append({"type": "text", "text": part})
         else:
-            blocks.append({"type": "tool_use", "id": f"toolu_{mark}_{number}", "name": part.name, "input": dict(part.arguments)})
+            blocks.append(
+                {"type": "tool_use", "id": f"toolu_{mark}_{number}", "name": part.name, "input": dict(part.arguments)}
+            )
     stop = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
     usage = {"input_tokens": 10, "output_tokens": 5}
     head = {"id": f"msg_{mark}", "type": "message", "role": "assistant", "model": body.get("model", "m")}

@@ -20,7 +20,7 @@ ASYNC_LOOP = """
 async def ask(question):
     messages = [{"role": "user", "content": question}]
     while True:
-        reply = await client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=messages, tools=TOOLS)
+        reply = await client.messages.create(model="claude-sonnet-4-6", max_tokens=500, messages=messages, tools=TOOLS)
         messages.append({"role": "assistant", "content": [block.to_dict() for block in reply.content]})
         if reply.stop_reason != "tool_use":
             return reply.content[0].text
@@ -92,7 +92,7 @@ def resize(picture, width):
 messages = [{"role": "user", "content": QUESTION}]
 with ThreadPoolExecutor(4) as pool:
     while True:
-        reply = client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=messages, tools=TOOLS)
+        reply = client.messages.create(model="claude-sonnet-4-6", max_tokens=500, messages=messages, tools=TOOLS)
         messages.append({"role": "assistant", "content": [block.to_dict() for block in reply.content]})
         if reply.stop_reason != "tool_use":
             break
@@ -284,11 +284,17 @@ async def run_tool(name, arguments):
     return await post(**arguments)
 {ASYNC_LOOP}
 """,
-            taped("answers = await asyncio.gather(ask('You are the optimist.'), ask('You are the pessimist.'))\nprint(answers)"),
+            taped(
+                "answers = await asyncio.gather(ask('You are the optimist.'), ask('You are the pessimist.'))\nprint(answers)"
+            ),
             "print(sorted(board.items()), sorted(votes.items()))",
         ),
         {
-            "optimist": [[call("post", who="optimist", text="sun")], [call("post", who="optimist", text="more sun")], "Great."],
+            "optimist": [
+                [call("post", who="optimist", text="sun")],
+                [call("post", who="optimist", text="more sun")],
+                "Great.",
+            ],
             "pessimist": [[call("post", who="pessimist", text="rain")], "Awful."],
         },
     )

@@ -42,7 +42,12 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "print(open('diary.txt').read())",
         ),
-        [[call("write_diary", entry="it rained")], [call("write_diary", entry="the cat is home")], [call("read_diary")], "Noted."],
+        [
+            [call("write_diary", entry="it rained")],
+            [call("write_diary", entry="the cat is home")],
+            [call("read_diary")],
+            "Noted.",
+        ],
         files={"diary.txt": "monday: sun\n"},
     )
     yield AgentNotebook(
@@ -139,7 +144,11 @@ def run_tool(name, arguments):
             "print(db.execute('SELECT * FROM orders').fetchall())",
             "db.close()\nprint(sqlite3.connect('shop.db').execute('SELECT count(*) FROM orders').fetchone())",
         ),
-        [[call("order", item="lamp", amount=2), call("order", item="desk", amount=1)], [call("cancel", item="desk")], "Two lamps."],
+        [
+            [call("order", item="lamp", amount=2), call("order", item="desk", amount=1)],
+            [call("cancel", item="desk")],
+            "Two lamps.",
+        ],
     )
     yield AgentNotebook(
         "sqlite_opened_by_each_tool",
@@ -261,7 +270,11 @@ def run_tool(name, arguments):
             GEMINI_LOOP,
             "with open('knowledge.pkl', 'rb') as file:\n    back = pickle.load(file)\nback == vars(knowledge), back",
         ),
-        [[call("learn", thing="fire", quality="hot"), call("learn", thing="ice", quality="cold")], [call("save")], "Saved."],
+        [
+            [call("learn", thing="fire", quality="hot"), call("learn", thing="ice", quality="cold")],
+            [call("save")],
+            "Saved.",
+        ],
     )
     yield AgentNotebook(
         "report_with_pictures",
@@ -362,7 +375,13 @@ def run_tool(name, arguments):
         [
             ["Let me look.", call("view", path="calc.py")],
             [call("str_replace", path="calc.py", old="a - b", new="a + b")],
-            [call("create", path="tests/test_calc.py", text="from calc import add\n\ndef test(): assert add(1, 1) == 2\n")],
+            [
+                call(
+                    "create",
+                    path="tests/test_calc.py",
+                    text="from calc import add\n\ndef test(): assert add(1, 1) == 2\n",
+                )
+            ],
             "Fixed.",
         ],
         files={"project/calc.py": "def add(a, b):\n    return a - b\n"},

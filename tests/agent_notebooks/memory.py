@@ -98,7 +98,11 @@ def run_tool(name, arguments):
             "vars(cart)",
         ),
         [
-            [call("add", item="coffee", price=3.5), call("add", item="coffee", price=3.5), call("add", item="cake", price=4)],
+            [
+                call("add", item="coffee", price=3.5),
+                call("add", item="coffee", price=3.5),
+                call("add", item="cake", price=4),
+            ],
             [call("remove", item="coffee")],
             [call("total")],
             "That makes 7.50.",
@@ -457,7 +461,7 @@ class Chat:
         self.memory.append("user", question)
         while True:
             reply = self.client.messages.create(
-                model="claude-sonnet-4-5", max_tokens=200, messages=self.memory.turns, tools=TOOLS)
+                model="claude-sonnet-4-6", max_tokens=200, messages=self.memory.turns, tools=TOOLS)
             self.memory.append("assistant", [block.to_dict() for block in reply.content])
             if reply.stop_reason != "tool_use":
                 return reply.content[0].text

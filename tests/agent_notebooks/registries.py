@@ -191,7 +191,7 @@ def send(to, body):
     return len(sent)
 """,
             taped("""
-reply = client.messages.create(model="claude-sonnet-4-5", max_tokens=99, messages=[{"role": "user", "content": "Answer Ada."}])
+reply = client.messages.create(model="claude-sonnet-4-6", max_tokens=99, messages=[{"role": "user", "content": "Answer Ada."}])
 answer = reply.content[0].text
 now = mark_read(1)
 number = send("ada@example.com", answer)
@@ -412,7 +412,11 @@ def run_tool(name, arguments):
             RESPONSES_LOOP,
             "print(book.model_dump_json(indent=1))",
         ),
-        [[call("upsert", name="Ada", age=36, city="Oslo")], [call("upsert", name="Bob", age=0, city="Rome")], "Both are in."],
+        [
+            [call("upsert", name="Ada", age=36, city="Oslo")],
+            [call("upsert", name="Bob", age=0, city="Rome")],
+            "Both are in.",
+        ],
     )
     yield AgentNotebook(
         "gemini_automatic_functions",
@@ -466,7 +470,7 @@ def log_weight(kilograms: float) -> str:
 """,
             taped("""
 runner = client.beta.messages.tool_runner(
-    model="claude-sonnet-4-5", max_tokens=200, tools=[log_weight],
+    model="claude-sonnet-4-6", max_tokens=200, tools=[log_weight],
     messages=[{"role": "user", "content": "I weighed 71 on Monday and 70.5 today."}])
 for message in runner:
     print(message.stop_reason)

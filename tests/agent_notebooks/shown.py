@@ -141,7 +141,11 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "print(plotted, plt.get_fignums())",
         ),
-        [[call("plot", title="Sales", kind="bar")], [call("plot", title="Sales again", kind="line")], "Week four was best."],
+        [
+            [call("plot", title="Sales", kind="bar")],
+            [call("plot", title="Sales again", kind="line")],
+            "Week four was best.",
+        ],
     )
     yield AgentNotebook(
         "figure_of_the_notebook",

@@ -67,7 +67,11 @@ def run_tool(name, arguments):
             "print(frame, [len(each) for each in versions], versions[-1] is frame)",
             "frame.set_index('day').amount.sum()",
         ),
-        [[call("add_sale", day="2026-05-01", amount=10)], [call("add_sale", day="2026-05-02", amount=12)], "22 so far."],
+        [
+            [call("add_sale", day="2026-05-01", amount=10)],
+            [call("add_sale", day="2026-05-02", amount=12)],
+            "22 so far.",
+        ],
     )
     yield AgentNotebook(
         "frame_cleaned",

@@ -149,7 +149,11 @@ def run_tool(name, arguments):
             "print(os.environ.get('APP_PROFILE'), os.environ.get('APP_DEBUG'), os.path.basename(os.getcwd()), os.listdir('.'))",
             "import greet\nprint(greet.HELLO, changes)",
         ),
-        [[call("use_profile", name="staging"), call("add_path", path="plugins")], [call("work_in", path="tmp")], "Ready."],
+        [
+            [call("use_profile", name="staging"), call("add_path", path="plugins")],
+            [call("work_in", path="tmp")],
+            "Ready.",
+        ],
         files={"plugins/greet.py": "HELLO = 'hello from a plugin'\n"},
     )
     yield AgentNotebook(

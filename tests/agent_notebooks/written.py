@@ -42,7 +42,7 @@ client = anthropic.Anthropic()
 ANTHROPIC_LOOP = taped("""
 messages = [{"role": "user", "content": QUESTION}]
 while True:
-    reply = client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=messages, tools=TOOLS)
+    reply = client.messages.create(model="claude-sonnet-4-6", max_tokens=500, messages=messages, tools=TOOLS)
     messages.append({"role": "assistant", "content": [block.to_dict() for block in reply.content]})
     if reply.stop_reason != "tool_use":
         break
