@@ -78,6 +78,8 @@ class Difference:
     """output, variable, file, error, or headless: how `tape replay` ended"""
     name: str
     text: str
+    names: frozenset[str] = frozenset()
+    """Variables that hold the object which differs."""
 
     def __str__(self) -> str:
         return f"cell {self.cell}, {self.kind} {self.text}"
@@ -260,7 +262,8 @@ def compared(before: Sequence[CellState], after: Sequence[CellState]) -> list[Di
         elif one.outputs != other.outputs:
             here.append(Difference(number, "output", "", _output(one.outputs, other.outputs)))
         for text in namespace_state.differences(one.variables, other.variables):
-            here.append(Difference(number, "variable", namespace_state.root(text), text))
+            names = namespace_state.names(text, one.variables) | namespace_state.names(text, other.variables)
+            here.append(Difference(number, "variable", namespace_state.root(text), text, names))
         for name in sorted({*one.files, *other.files}):
             if one.files.get(name) != other.files.get(name):
                 here.append(Difference(number, "file", name, f"{name}: {one.files.get(name, 'missing')} != {other.files.get(name, 'missing')}"))  # fmt: skip
@@ -305,7 +308,7 @@ def _named(each: Difference, lines: Sequence[str], words: set[str], written: Age
     if each.kind == "file":
         return any(each.name in line or Path(each.name).name in line for line in lines)
     if each.kind == "variable":
-        return each.name in words
+        return bool(each.names & words)
     if each.kind == "headless":
         return False
     source = ["", *written.cells][each.cell]

@@ -89,6 +89,17 @@ def root(difference: str) -> str:
     return re.split(r"[.\[(:]| is ", difference, maxsplit=1)[0].strip()
 
 
+def names(difference: str, state: Mapping[str, str]) -> frozenset[str]:
+    """The variables that hold what a difference is in: that of its place, and those of the same object."""
+    place = difference.partition(": ")[0]
+    found = {root(difference)}
+    for other, words in state.items():
+        same = words.removeprefix("the same object as ")
+        if same != words and (place == other or place == same or _below(place, same)):
+            found |= {root(f"{other}: "), root(f"{same}: ")}
+    return frozenset(found)
+
+
 def _below(place: str, above: str) -> bool:
     return place.startswith(above) and place[len(above) : len(above) + 1] in (".", "[", "(")
 

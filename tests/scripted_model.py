@@ -47,15 +47,20 @@ class ScriptedModel(Provider):
             return _refused(404, "no such path")
         body = seen.json
         text = json.dumps([body.get(name) for name in ("messages", "input", "contents", "system", "instructions")])
-        turns = next((turns for words, turns in self._conversations.items() if words in text), None)
-        number = _turns_so_far(body)
-        if turns is None or number >= len(turns):
+        goes_on = _goes_on(body)
+        if goes_on is not None:
+            asked, before = goes_on
+        else:
+            asked, before = next((n for n, words in enumerate(self._conversations) if words in text), -1), 0
+        turns = list(self._conversations.values())[asked] if asked >= 0 else ()
+        number = before + _turns_so_far(body)
+        if number >= len(turns):
             return _refused(400, f"the script has no turn {number + 1} for this conversation")
         turn = turns[number]
         parts = [turn] if isinstance(turn, str) else list(turn)
-        mark = hashlib.sha256(seen.body).hexdigest()[:12]
-        streamed = bool(body.get("stream")) or "stream" in path.rpartition("/")[2]
+        mark = f"{asked}x{number}x{hashlib.sha256(seen.body).hexdigest()[:12]}"
         whole, events = wire(body, parts, mark)
+        streamed = bool(body.get("stream")) or "stream" in path.rpartition("/")[2]
         if streamed:
             return Scripted(200, {"content-type": "text/event-stream"}, events, delay=self.delay)
         return Scripted(200, {"content-type": "application/json"}, [json.dumps(whole).encode()], delay=self.delay)
@@ -64,6 +69,13 @@ class ScriptedModel(Provider):
 def _refused(status: int, why: str) -> Scripted:
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": why}}
     return Scripted(status, {"content-type": "application/json"}, [json.dumps(error).encode()])
+
+
+def _goes_on(body: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The conversation, and its turns so far, that a request goes on with by the id of the reply before."""
+    before = (body.get("thread") or {}).get("previous_message_id") or body.get("previous_response_id")
+    found = re.fullmatch(r"[a-z]+_(\d+)x(\d+)x\w+", before or "")
+    return (int(found[1]), int(found[2]) + 1) if found else None
 
 
 def _turns_so_far(body: Mapping[str, Any]) -> int:

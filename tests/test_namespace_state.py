@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from tests import namespace_state
-from tests.namespace_state import differences, root, told
+from tests.namespace_state import differences, names, root, told
 
 
 def state(source, **names):
@@ -279,6 +279,13 @@ def test_the_root_of_a_difference_is_a_variable():
     lines = ["todo[1]: 1 != 2", "cart.items: 1 != 2", "a (keys): 1 != 2", "n: 1 != 2", "f.<n>[0]: 1 != 2"]
     assert [root(line) for line in lines] == ["todo", "cart", "a", "n", "f"]
     assert root("os.environ['A']: 1 != 2") == "os"
+
+
+def test_a_difference_goes_by_the_name_of_every_variable_that_holds_the_object():
+    held = state("todo = ['milk', 'eggs']\nalias = todo\nlists = {'today': todo}\nother = []")
+    lost = state("todo = ['milk']\nalias = todo\nlists = {'today': todo}\nother = []")
+    (line,) = [each for each in differences(held, lost) if "eggs" in each]
+    assert root(line) == "alias" and names(line, held) == {"alias", "todo", "lists"}
 
 
 def test_what_is_written_by_a_kernel_is_what_is_told(tmp_path):
