@@ -153,7 +153,7 @@ def run(written: AgentNotebook, folder: Path, mode: str, env: Mapping[str, str])
     """Run a notebook's cells in a fresh kernel: `record`, `replay`, or `untaped`."""
     cells = sources(written, mode)
     path = notebook(folder / "nb.ipynb", *cells)
-    ran: list[Ran] = []
+    ran: list[tuple[Ran, Any]] = []
     states: list[CellState] = []
     own = {} if mode == "untaped" else {"TAPE_NOTEBOOK": str(path)}
     with tempfile.TemporaryDirectory() as aside, _Kernel(folder, {**env, **own}) as kernel:
@@ -162,7 +162,7 @@ def run(written: AgentNotebook, folder: Path, mode: str, env: Mapping[str, str])
         kernel.execute(code, silent=True, store_history=False, timeout=CELL_SECONDS)
         for source in cells:
             one, messages = kernel.told(source)
-            ran.append(one)
+            ran.append((one, messages))
             looked = kernel.execute(code, silent=True, store_history=False, timeout=CELL_SECONDS)
             assert looked.ok, looked.traceback or looked.evalue
             states.append(CellState(
@@ -182,16 +182,35 @@ def sources(written: AgentNotebook, mode: str) -> list[str]:
     return [first, *(source.replace(TAPED, line, 1) for source in written.cells)]
 
 
-def _save(path: Path, ran: Sequence[Ran]) -> None:
-    """The notebook file with its outputs, as a front end saves it."""
+def _save(path: Path, ran: Sequence[tuple[Ran, Sequence[tuple[str, dict[str, Any]]]]]) -> None:
+    """The notebook file with its outputs, as a front end saves it: what was cleared is gone, what was updated is new."""
     nb = nbformat.read(path, as_version=4)
-    for cell, one in zip(nb.cells, ran, strict=False):
+    displays: dict[str, list[Any]] = {}
+    for cell, (one, messages) in zip(nb.cells, ran, strict=False):
         cell["execution_count"] = one.count
-        for out in one.outputs:
+        page, clear = Ran(), False
+        for kind, content in messages:
+            if kind == "clear_output":
+                clear = True
+                if not content.get("wait"):
+                    page.outputs, clear = [], False
+                continue
+            if kind == "update_display_data":
+                for out in displays.get(content["transient"]["display_id"], ()):
+                    out["data"] = content["data"]
+                continue
+            if clear and kind in ("stream", "display_data", "execute_result", "error"):
+                page.outputs, clear = [], False
+            put(page, kind, dict(content))
+            if display := content.get("transient", {}).get("display_id"):
+                displays.setdefault(display, []).append(page.outputs[-1])
+        cell["outputs"] = page.outputs
+    for cell in nb.cells:
+        for number, out in enumerate(cell["outputs"]):
             kept = {name: value for name, value in out.items() if name != "transient"}
             if kept["output_type"] == "execute_result":
-                kept["execution_count"] = one.count
-            cell["outputs"].append(nbformat.from_dict(kept))
+                kept["execution_count"] = cell["execution_count"]
+            cell["outputs"][number] = nbformat.from_dict(kept)
     nbformat.write(nb, path)
 
 
