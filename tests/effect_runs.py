@@ -56,6 +56,7 @@ KEYS = {
 _OWN = {".home", "__pycache__", ".ipynb_checkpoints", "nb.ipynb", "nb.tapes"}
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_KEY = re.compile(r"sk-ant-api03-\w+|sk-proj-\w+|AIza\w+")
 _CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")
 
 
@@ -205,6 +206,8 @@ def _save(path: Path, ran: Sequence[tuple[Ran, Sequence[tuple[str, dict[str, Any
             if display := content.get("transient", {}).get("display_id"):
                 displays.setdefault(display, []).append(page.outputs[-1])
         cell["outputs"] = page.outputs
+        if any(out["output_type"] == "error" for out in page.outputs):
+            cell["metadata"]["tags"] = ["raises-exception"]  # as authors mark it, so that Run All goes on
     for cell in nb.cells:
         for number, out in enumerate(cell["outputs"]):
             kept = {name: value for name, value in out.items() if name != "transient"}
@@ -264,7 +267,7 @@ def _plain(data: Any, folder: Path) -> str:
 
 
 def _placed(state: Mapping[str, str], folder: Path) -> dict[str, str]:
-    return {place: words.replace(str(folder), "<folder>") for place, words in state.items()}
+    return {place: _KEY.sub("<key>", words).replace(str(folder), "<folder>") for place, words in state.items()}
 
 
 # ---------------------------------------------------------------- two runs
