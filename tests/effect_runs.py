@@ -22,6 +22,7 @@ import argparse
 import hashlib
 import json
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ from tests.agent_notebooks.written import TAPED, AgentNotebook
 from tests.notebook import Kernel, Ran, clean_env, is_summary, notebook, put
 from tests.scripted_model import ScriptedModel
 
-CELL_SECONDS = 240
+CELL_SECONDS = 120
 LOAD = "%load_ext tape_jupyter"
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-api03-Zq7rTq1v9WcX2bLkH5nM8pRsD3fGjA6yEuQ4tVwBxC0iOzKlNmJhYgTr",
@@ -127,7 +128,11 @@ class _Kernel(Kernel):
         ran, messages, asked = Ran(), [], self.send(source)
         deadline = time.monotonic() + CELL_SECONDS
         while True:
-            message = self._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
+            try:
+                message = self._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                ran.status, ran.ename, ran.evalue = "error", "NoEnd", f"the cell did not end in {CELL_SECONDS} s"
+                return ran, messages
             if message["parent_header"].get("msg_id") != asked:
                 continue
             kind, content = message["msg_type"], message["content"]
@@ -164,6 +169,9 @@ def run(written: AgentNotebook, folder: Path, mode: str, env: Mapping[str, str])
         for source in cells:
             one, messages = kernel.told(source)
             ran.append((one, messages))
+            if one.ename == "NoEnd":
+                states.append(CellState(source, error=f"NoEnd: {one.evalue}"))
+                break
             looked = kernel.execute(code, silent=True, store_history=False, timeout=CELL_SECONDS)
             assert looked.ok, looked.traceback or looked.evalue
             states.append(CellState(
