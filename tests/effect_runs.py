@@ -56,7 +56,7 @@ KEYS = {
 }
 _OWN = {".home", "__pycache__", ".ipynb_checkpoints", "nb.ipynb", "nb.tapes"}
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 _KEY = re.compile(r"sk-ant-api03-\w+|sk-proj-\w+|AIza\w+")
 _CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py")
 
