@@ -106,6 +106,7 @@ print(reply.content[0].text)
             "print(sorted(sizes.items()))",
         ),
         [[call("resize", picture=f"p{n}", width=100 * n) for n in range(1, 5)], "Resized."],
+        varies=True,
     )
     yield AgentNotebook(
         "async_generator_tool",
@@ -297,6 +298,7 @@ async def run_tool(name, arguments):
             ],
             "pessimist": [[call("post", who="pessimist", text="rain")], "Awful."],
         },
+        varies=True,
     )
     yield AgentNotebook(
         "streamed_chat_with_tools",

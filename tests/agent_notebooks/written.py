@@ -21,7 +21,7 @@ class AgentNotebook:
     script: Script
     files: Mapping[str, str] = field(default_factory=dict)
     varies: bool = False
-    """Whether two untaped runs differ by themselves: it reads a clock, or draws."""
+    """Whether two untaped runs may differ by themselves: it reads a clock, draws, or lets threads and tasks race."""
     raises: bool = False
     """Whether one of its cells ends in an error, as its author knows."""
 
