@@ -326,14 +326,13 @@ class _Walk:
     def _instance(self, place: str, value: Any) -> None:
         kind = type(value)
         self.places[place] = f"{_name(kind)} object"
-        fields = getattr(kind, "__pydantic_fields__", None)
-        if _own(kind) or kind is types.SimpleNamespace or (fields is None and hasattr(kind, "__dataclass_fields__")):
+        if _own(kind) or kind is types.SimpleNamespace:
             self._attributes(place, value)
-        elif fields is not None:  # of a library's model what it is given, not what it keeps for itself
-            held = object.__getattribute__(value, "__dict__")
-            for name in fields:
-                if name in held:
-                    self.visit(f"{place}.{name}", held[name])
+            return
+        for name in {**getattr(kind, "__dataclass_fields__", {}), **getattr(kind, "__pydantic_fields__", {})}:
+            if not name.startswith("_"):  # what a library keeps for itself is its own affair
+                with suppress(AttributeError):
+                    self.visit(f"{place}.{name}", object.__getattribute__(value, name))
 
     def _attributes(self, place: str, value: Any) -> None:
         """Fields of an instance, without calling what is its own."""

@@ -252,7 +252,6 @@ config = {"configurable": {"thread_id": "1"}}
             [call("learn", name="city", value="Oslo")],
             "Oslo it is.",
         ],
-        varies=True,
     )
     yield AgentNotebook(
         "langchain_callbacks",
@@ -339,7 +338,6 @@ agent = FunctionAgent(
             [call("give_back", book="Emma")],
             "Dune is out.",
         ],
-        varies=True,
     )
     yield AgentNotebook(
         "llama_index_context",
@@ -390,7 +388,6 @@ print(str(await handler))
             [call("add_point", amount=4)],
             "Seven points, Ada.",
         ],
-        varies=True,
     )
 
 
@@ -586,4 +583,5 @@ print(reply.content[0].text)
             "print(pots, progress)",
         ),
         [[call("cook", dish="soup", minutes=3)], "Soup is ready."],
+        varies=True,
     )
