@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.agent_notebooks.written import AgentNotebook, cells, taped
+from tests.working_agents.written import AgentNotebook, cells, taped
 from tests.scripted_model import call
 
 GRAPH = """

@@ -1,11 +1,11 @@
 """Agent notebooks whose tools do things, recorded and replayed: is everything as it was, or is it said what is not?
 
-    python tests/effect_runs.py [NAME...] [--jobs 2] [--json] [--floor] [--keep DIR]
+    python tests/agent_runs.py [NAME...] [--jobs 2] [--json] [--floor] [--keep DIR]
 
-Each notebook of tests/agent_notebooks is recorded in a real kernel against a model on loopback, then replayed in a fresh
+Each notebook of tests/working_agents is recorded in a real kernel against a model on loopback, then replayed in a fresh
 kernel, in a fresh copy of the folder that its author began with, without the model and without a key; and once more by
 `tape replay NB`. After every cell the outputs, the variables (tests/namespace_state.py) and the files of the folder are
-compared. NAME is a notebook or a family (a module of tests/agent_notebooks).
+compared. NAME is a notebook or a family (a module of tests/working_agents).
 
     equal     nothing differs
     said      something differs, and the replay or `tape gaps` names each thing that does
@@ -25,12 +25,14 @@ import os
 import queue
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,8 @@ if __name__ == "__main__":
 import nbformat
 
 from tests import namespace_state
-from tests.agent_notebooks import NOTEBOOKS, chosen
-from tests.agent_notebooks.written import TAPED, AgentNotebook
+from tests.working_agents import NOTEBOOKS, chosen
+from tests.working_agents.written import TAPED, AgentNotebook
 from tests.notebook import Kernel, Ran, clean_env, is_summary, notebook, put
 from tests.scripted_model import ScriptedModel
 
@@ -226,7 +228,9 @@ def _save(path: Path, ran: Sequence[tuple[Ran, Sequence[tuple[str, dict[str, Any
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Digests of what lies in a folder, by path; a folder is told as such."""
+    """Digests of what lies in a folder, by path; a folder is told as such. Of a database its tables and rows count: its
+    pages and its counters of changes differ with who wrote them.
+    """
     found = {}
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
@@ -238,9 +242,20 @@ def files(folder: Path) -> dict[str, str]:
             found[str(place)] = "folder"
         else:
             data = path.read_bytes()
+            if data.startswith(b"SQLite format 3\0"):
+                found[str(place)] = f"database {hashlib.sha256(_rows(path).encode()).hexdigest()[:12]}"
+                continue
             beginning = data[:60].decode("utf-8", "replace")
             found[str(place)] = f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]} {beginning!r}"
     return found
+
+
+def _rows(path: Path) -> str:
+    with tempfile.TemporaryDirectory() as aside:  # looking at it may write beside it
+        for each in path.parent.glob(f"{path.name}*"):
+            shutil.copy(each, aside)
+        with closing(sqlite3.connect(Path(aside) / path.name)) as database:
+            return "\n".join(database.iterdump())
 
 
 def shown(messages: Sequence[tuple[str, dict[str, Any]]], folder: Path) -> list[dict[str, Any]]:
@@ -473,7 +488,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-headless", action="store_true", help="without `tape replay NB`")
     parser.add_argument("--keep", type=Path, help="the folder that the runs stay in")
     asked = parser.parse_args(words)
-    with tempfile.TemporaryDirectory(prefix="effect-runs-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="agent-runs-") as scratch:
         place = asked.keep or Path(scratch)
         counts: dict[str, int] = {}
         good = True

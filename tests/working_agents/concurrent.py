@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.agent_notebooks.written import (
+from tests.working_agents.written import (
     ANTHROPIC,
     ANTHROPIC_LOOP,
     OPENAI,

@@ -1,13 +1,13 @@
-"""Sixty notebooks of agents whose tools do things, as people write them; a module a family.
+"""Notebooks of agents whose tools do things, as people write them; a module a family.
 
-tests/effect_runs.py records and replays them; tests/kernel/test_agent_notebooks.py runs a spread of them.
+tests/agent_runs.py records and replays them; tests/kernel/test_agent_notebooks.py runs a spread of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.agent_notebooks import (
+from tests.working_agents import (
     chance,
     concurrent,
     files,
@@ -18,7 +18,7 @@ from tests.agent_notebooks import (
     tables,
     troubles,
 )
-from tests.agent_notebooks.written import AgentNotebook
+from tests.working_agents.written import AgentNotebook
 
 FAMILIES = {
     module.__name__.rpartition(".")[2]: tuple(module.notebooks())
