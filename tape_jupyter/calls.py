@@ -43,14 +43,16 @@ class Request:
 class FunctionCall:
     """A call of a taped Python function: its name and its bound arguments (live objects, by parameter name).
 
-    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells).
-    `scope` is what its body can reach (effects.scope.Scope); it is no part of what is asked.
+    `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and answered tells). `own` is
+    a method's own object, None where it has none. `scope` is what its body can reach (effects.scope.Scope); it is no
+    part of what is asked.
     """
 
     name: str
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
     discreet: Literal["no", "maybe", "yes"] = "no"
+    own: Any = None
     scope: Any = field(default=None, compare=False, repr=False)
 
 
@@ -87,7 +89,9 @@ class Value:
 
     `unkept` says why neither could be kept; the call holds its place, so that its like are not taken for it. `did` is
     what its body did besides (notebook/effects.py). `moved` says how far it moved random generators that others use
-    too (notebook/moved.py). `effects`, of older recordings: the arguments it changed in place (freezing/effects.py).
+    too (notebook/moved.py). `changed` are the types of arguments that could not be written and whose state it changed:
+    a replay may leave those as they are. `effects`, of older recordings: the arguments it changed in place
+    (freezing/effects.py).
     """
 
     value: Any = None
@@ -97,6 +101,7 @@ class Value:
     effects: Mapping[str, Any] = field(default_factory=dict)
     moved: Mapping[str, Any] = field(default_factory=dict)
     did: Mapping[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
 
 class Gate(Protocol):
@@ -104,8 +109,11 @@ class Gate(Protocol):
 
     Seconds are counted from the call's start on the tape's clock (Reply.waits, Value.seconds). A tap passes the gate
     before it hands on the head (its first wait), and before each chunk; `last` marks what completes the call. Both
-    raise TapeRefusal where the cell has ended meanwhile.
+    raise TapeRefusal where the cell has ended meanwhile. `each`: the head and the first chunk pass one after the other,
+    and so does the closing of a reply, where a task has to wait for that; else what comes together passes once.
     """
+
+    each: bool
 
     def wait(self, seconds: float, *, last: bool = False) -> None:
         """Block this thread until then."""
@@ -201,9 +209,9 @@ class Hold(Protocol):
 class Where:
     """Who made a call: which cell execution, and by which lineage of tasks and threads.
 
-    `lineage` is the path of spawn numbers from the cell ("" the cell itself, "2" its third task or submitted work
-    item, "2.0" that one's first, "TMonitor0" the first thread of a library's own class): the same program gives the
-    same paths whatever order threads run in.
+    `lineage` is the path of spawned tasks, threads and work items from the cell: "" the cell itself, "ask-2" the third
+    that runs a function `ask`, "ask-2.0" that one's first child that has no name. The same program gives the same paths
+    whatever order threads run in. (Recordings of earlier versions have numbers alone.)
     """
 
     cell: str = ""

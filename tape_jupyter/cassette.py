@@ -108,7 +108,7 @@ class Cassette(Derived):
             head = records.Head(
                 name if number == 1 else f"{name}-{number}", again, entry.match, str(told.get("kind", "host")),
                 Where(again, entry.lineage), at, float(told.get("seconds", 0.0)), told.get("kit", {}),
-                str(told.get("name", "")),
+                str(told.get("name", "")), apart=entry.apart,
             )  # fmt: skip
             self.append_call(head, request, reply, secrets)
         self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
@@ -204,7 +204,7 @@ class Cassette(Derived):
             record, remember = self._scrubbed(head, call, reply, secrets)
             text = self._prove(record, tapetext.emit(record))
         place = self._append(text)
-        entry = Entry(self, place, (head.call, head.run, head.match, head.where.lineage))
+        entry = Entry(self, place, (head.call, head.run, head.match, head.where.lineage), head.apart)
         self._add_call(entry, head.exact, call.name if isinstance(call, FunctionCall) else "")
         remember(head.call)
         return entry

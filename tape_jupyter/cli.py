@@ -26,6 +26,7 @@ from tape_jupyter.cli_words import (
     notebook,
     of_name,
     opened,
+    pace,
 )
 from tape_jupyter.errors import TapeUsageError
 
@@ -104,6 +105,7 @@ def record(
 @tape.command(
     epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json\n"
     "  tape replay churn.ipynb --shuffle 1 --tries 100    is there an order of replies that breaks it?\n"
+    "  tape replay churn.ipynb --pace recorded            with the waits of the recording\n"
     "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded\n"
     "  tape replay churn.tape.zip                         a bundle, with the packages of its lock\n"
     "  tape replay churn.tape.zip --yes --junit tape.xml  in a CI"
@@ -114,7 +116,8 @@ def record(
 @freeze
 @stub
 @on_divergence
-@click.option("--strict", is_flag=True, help="Refuse replies that were edited by hand.")
+@click.option("--strict", is_flag=True, help="Refuse replies edited by hand, and calls that match by less than all.")
+@pace
 @click.option("--shuffle", type=int, metavar="SEED", help="Replies of concurrent calls in an order drawn from SEED.")
 @click.option("--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks.")
 @click.option("--yes", is_flag=True, help="Of a bundle: run its code without being asked.")
@@ -129,8 +132,8 @@ def record(
 @handled
 def replay(  # noqa: PLR0913 - an option each
     place: str, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
-    freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None, strict: bool,
-    yes: bool, here: bool, allow_index: bool, as_json: bool,
+    freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None,
+    pace: str | None, strict: bool, yes: bool, here: bool, allow_index: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Replay a notebook or a bundle and compare its outputs.
 
@@ -153,7 +156,7 @@ def replay(  # noqa: PLR0913 - an option each
             place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
             shuffle=shuffle is not None,
         )  # fmt: skip
-        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index, timeout)
+        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index, timeout, pace or "")
         return cli_replay.replay(place, wanted, page, junit, as_json=as_json)
     cli_replay.only(
         place, bundle=False, yes=yes, here=here, allow_index=allow_index, report=page, junit=junit
@@ -164,15 +167,18 @@ def replay(  # noqa: PLR0913 - an option each
     if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):
         click.echo(f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True)
         return 1
-    options = _options("replay", take, live, freeze, stub, on_divergence)
+    options = _options("replay", take, live, freeze, stub, on_divergence, pace)
     writes = bool(live or stub or on_divergence)
     if take and not writes and not any(take in takes.names(path) for path in found):
         takes.require(found[0], take)
     before = {made for path in found for made in takes.found(path)}
     if shuffle is not None and options:
         raise TapeUsageError(
-            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub and --on-divergence"
+            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
+            "--on-divergence"
         )
+    if strict and shuffle is None:
+        options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
     if shuffle is not None:
         done = shuffling.search(notebook, shuffle, tries, _tell_try(quiet=as_json), timeout)
         tried = [each.record() for each in done]
@@ -200,13 +206,14 @@ def replay(  # noqa: PLR0913 - an option each
 @click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
 @of_name
 @on_divergence
+@pace
 @click.option("--output", type=click.Path(path_type=Path), metavar="NEW.ipynb", help="Write the new outputs there.")
 @cell_timeout
 @as_json
 @handled
 def rerun(
     notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
-    on_divergence: str | None, as_json: bool,
+    on_divergence: str | None, pace: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Run a notebook on a take, and compare with what is saved.
 
@@ -217,7 +224,7 @@ def rerun(
     from tape_jupyter import rerunning
 
     root, take = rerunning.take_of(notebook, take, name)
-    options = _options("replay", take, (), (), (), on_divergence)
+    options = _options("replay", take, (), (), (), on_divergence, pace)
     with Progress(quiet=as_json) as progress:
         done = rerunning.rerun(
             notebook, root, take, progress.starting, progress.told, env=options, output=output, timeout=timeout
@@ -322,14 +329,16 @@ def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
 
 
 def _options(
-    mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None
-) -> dict[str, str]:
+    mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None,
+    pace: str | None = None,
+) -> dict[str, str]:  # fmt: skip
     """What the kernel is told of these options. Raises TapeUsageError before it is started."""
     from tape_jupyter.notebook import words
 
     words.excepted(mode, take, list(live), list(freeze), list(stub), on_divergence)
     given = {"--take": [take] if take else [], "--live": live, "--freeze": freeze, "--stub": stub}
     given["--on-divergence"] = [on_divergence] if on_divergence else []
+    given["--pace"] = [pace] if pace else []
     told = [word for name, each in given.items() for value in each for word in (name, value)]
     return {"TAPE_OPTIONS": shlex.join(told)} if told else {}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tape_jupyter.cli_words import EXAMPLES, Steps, as_json, handled, json_text, notebook
+from tape_jupyter.cli_words import EXAMPLES, Steps, as_json, handled, json_text, notebook, pace
 from tape_jupyter.errors import NotExported
 
 VERDICT = {"ok": ("green", "ok"), "wrong": ("red", "wrong"), "note": ("yellow", "note"), "said": ("bright_black", "-")}
@@ -37,13 +37,14 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @click.option(
     "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign it with this ssh key, in a file beside it."
 )
+@pace
 @click.option("--progress", is_flag=True, hidden=True, help="Tell the steps on stderr, as lines of JSON.")
 @click.option("--python", default="", hidden=True, help="The interpreter of the kernel.")
 @as_json
 @handled
 def export(
-    notebook: Path, path: str | None, *, no_index: bool, test: str | None, sign: Path | None, progress: bool,
-    as_json: bool, **said: Any,
+    notebook: Path, path: str | None, *, no_index: bool, test: str | None, sign: Path | None, pace: str | None,
+    progress: bool, as_json: bool, **said: Any,
 ) -> int:  # fmt: skip
     """Make one file of a notebook's session, and prove it.
 
@@ -55,7 +56,7 @@ def export(
     from tape_jupyter.bundle.export import Options
     from tape_jupyter.bundle.export import export as make
 
-    options = Options(ask_index=not no_index, key=sign, **said)
+    options = Options(ask_index=not no_index, key=sign, pace=pace or "", **said)
     pin = None if test is None else pinned.goal(notebook, Path(test) if test else None)
     try:
         with Steps(quiet=as_json, lines=progress) as steps:
@@ -110,14 +111,15 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
 @click.option("--lab", is_flag=True, help="In JupyterLab: a scratch folder, the bundle's packages, replay mode.")
 @click.option("-n", "--name", help="That recording of the notebook, where there are several.")
 @click.option("--take", metavar="NAME", help="That take of it.")
+@pace
 @click.option("--yes", is_flag=True, help="With --lab: its code may run, without being asked.")
 @click.option("--here", is_flag=True, help="With --lab: this interpreter's packages, not those of its lock.")
 @click.option("--allow-index", is_flag=True, help="With --lab: install from another index that its lock names.")
 @as_json
 @handled
-def open_(
-    place: str, *, lab: bool, name: str | None, take: str | None, yes: bool, here: bool, allow_index: bool,
-    as_json: bool,
+def open_(  # noqa: PLR0913 - an option each
+    place: str, *, lab: bool, name: str | None, take: str | None, pace: str | None, yes: bool, here: bool,
+    allow_index: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Show a bundle's page in the browser. Nothing in it runs, unless --lab.
 
@@ -130,7 +132,7 @@ def open_(
         from tape_jupyter import cli_replay
         from tape_jupyter.bundle.replaying import Wanted
 
-        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index)
+        wanted = Wanted(take or "", "current" if here else "lock", yes, allow_index, pace=pace or "")
         return cli_replay.lab(place, wanted, as_json=as_json)
     with Steps(quiet=as_json) as steps:
         if as_json:

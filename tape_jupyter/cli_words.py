@@ -76,6 +76,10 @@ def ended() -> Iterator[None]:
 
 
 of_name = click.option("-n", "--name", help="Only this cassette of the notebook (as in %%tape record NAME).")
+pace = click.option(
+    "--pace", type=click.Choice(["instant", "order", "recorded"]),
+    help="Replies are handed on at once, in the recorded order, or after their recorded waits.",
+)  # fmt: skip
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 notebook = click.argument("notebook", type=click.Path(path_type=Path), metavar="NB")
 

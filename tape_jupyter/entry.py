@@ -48,10 +48,10 @@ class Holder(Protocol):
 class Entry:
     """One recorded call in a cassette: where it lies and what it is found by; everything else is read on demand."""
 
-    __slots__ = ("book", "id", "length", "lineage", "match", "more", "offset", "place", "run")
+    __slots__ = ("apart", "book", "id", "length", "lineage", "match", "more", "offset", "place", "run")
 
-    def __init__(self, book: Holder, span: tuple[int, int], names: tuple[str, str, str, str]) -> None:
-        self.book = book
+    def __init__(self, book: Holder, span: tuple[int, int], names: tuple[str, str, str, str], apart: str = "") -> None:
+        self.book, self.apart = book, apart
         self.offset, self.length = span
         self.id, self.run, self.match, self.lineage = names
         self.more: tuple[tuple[int, int], ...] = ()
@@ -108,6 +108,6 @@ class Overridden(Entry):
     __slots__ = ("by", "recorded", "replaced")
 
     def __init__(self, book: Holder, span: tuple[int, int], replaced: Entry, by: str = "") -> None:
-        super().__init__(book, span, (replaced.id, replaced.run, replaced.match, replaced.lineage))
+        super().__init__(book, span, (replaced.id, replaced.run, replaced.match, replaced.lineage), replaced.apart)
         self.replaced, self.by, self.place = replaced, by, replaced.place
         self.recorded: Entry = replaced.recorded if isinstance(replaced, Overridden) else replaced

@@ -31,6 +31,7 @@ _CALL = re.compile(
     rb'run: (?:"([^"\\]*)"|([^"\r\n]+))\r?\nmatch: (?:"([0-9a-f]{32})"|([0-9a-f]{32}))\r?\n'
     rb'(?:exact: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?(?!exact:)'
     rb'(?:lineage: (?:"([^"\\]*)"|([^"|\r\n][^"\r\n]*))\r?\n)?(?!lineage:)'
+    rb'(?:apart: (?:"([0-9a-f]{16})"|([0-9a-f]{16}))\r?\n)?(?!apart:)'
     rb'(?:kind: (?:tool|retrieval)\r?\nname: (?:"([^"\\]*)"|([^"|\r\n][^"\r\n]*))\r?\n)?(?!kind: (?:tool|retrieval)\b)'
 )
 """A call's first lines as they usually are. One with a long name or lineage, which stands below its key, is parsed."""
@@ -116,8 +117,8 @@ class Index(Holder):
             self._require_header(span, kind)
         if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
             call, run, match = _either(found, 2), sys.intern(_either(names, 1)), _either(names, 3)
-            entry = Entry(self, span[:2], (call, run, match, _either(names, 7)))
-            self._add_call(entry, _either(names, 5), _either(names, 9))
+            entry = Entry(self, span[:2], (call, run, match, _either(names, 7)), _either(names, 9))
+            self._add_call(entry, _either(names, 5), _either(names, 11))
         elif kind == "tape" and found:
             self._header(span)
         else:
@@ -226,7 +227,8 @@ class Index(Holder):
                     CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)", line=2), span.offset
                 )
             tool = str(record.get("name", "")) if record.get("kind") in ("tool", "retrieval") else ""
-            self._add_call(Entry(self, span[:2], names), str(record.get("exact", "")), tool)  # type: ignore[arg-type]  # four
+            entry = Entry(self, span[:2], names, str(record.get("apart", "")))  # type: ignore[arg-type]  # four
+            self._add_call(entry, str(record.get("exact", "")), tool)
         elif kind == "more":
             self._add_more(record, span)
         elif kind == "override":

@@ -2,6 +2,9 @@
 
 Same means: method, URL (secrets and volatile query keys out) and canonical JSON body; for tools the name and the
 bound arguments. Headers never count: keys, retry counters, idempotency keys and trace ids vary per run.
+
+Two calls of one match key may still differ: in a value that was masked, in the state of an argument that cannot be
+written, in a method's own object. `apart` is a digest of that; what takes no part in it is named (Asked).
 """
 
 from __future__ import annotations
@@ -21,12 +24,21 @@ from tape_jupyter.bodies.dialects import encoder
 from tape_jupyter.calls import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.freezing.effects import frozen_or_type
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.masked_values import MaskedValues
+from tape_jupyter.secrets import Secrets, is_login_query
 
 VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})
 _AZURE = frozenset({"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"})
 _SIGNED = (("x-amz-signature", "x-amz-"), ("x-goog-signature", "x-goog-"))  # links that carry their own credentials
 TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
+WHO_QUERY = frozenset({"key", "api_key", "apikey", "access_token", "auth_token", "id_token"})
+WHO_HEADERS = frozenset(
+    {"authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "x-auth-token", "x-access-token"}
+    | {"private-token", "x-user", "x-user-id", "x-user-email", "x-tenant", "x-tenant-id", "x-org-id", "x-account-id"}
+    | {"x-customer-id", "openai-organization", "openai-project", "accept", "accept-language", "prefer"}
+)
+"""What says who asks, or in which form: it does not count, since it varies by who runs a program. Where one program
+asks as two, that is said."""
 VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
 _BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
@@ -61,14 +73,14 @@ def _without(value: Any, steps: Sequence[str]) -> Any:
 def match_key(call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> str:
     """32 hex digits that are equal exactly when two calls are the same."""
     if isinstance(call, FunctionCall):
-        return _digest(*function_identity(call, secrets))
+        return asked_function(call, secrets).match
     return asked(call, secrets, ignore).match
 
 
 def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
     """`match_key` of a call as it stands in a cassette: masked, the arguments of a function frozen."""
     if isinstance(call, FunctionCall):
-        return _digest(f"{call.kind} {call.name}", canonical(dict(call.arguments)))
+        return _digest(f"{call.kind} {call.name}", canonical({n: _by_type(v) for n, v in call.arguments.items()}))
     return match_key(call, Secrets(), ignore)
 
 
@@ -81,19 +93,114 @@ class Asked(NamedTuple):
 
     `match` and `exact` are its digests, `json` its parsed body where that was needed, `clean` the Secrets.version that
     had nothing to hold back in its body (0: not known).
+
+    `apart` tells calls with the same match key apart, "" where they are the same; `by_value` names what it is made of,
+    a credential's name and a method's object aside. What takes no part in it is named: `by_type` what counts by its
+    type or in samples, `masked` weak values that were masked, `given` what a replay gave the program a marker for.
+    `plain` is what tells calls apart that are the same else, by name; it is never written.
     """
 
     match: str
     exact: str = ""
     json: Any = None
     clean: int = 0
+    apart: str = ""
+    by_type: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    by_value: tuple[str, ...] = ()
+    plain: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there is more to the call than its match key."""
+        return bool(self.apart or self.given or self.untold)
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What of the call is not on the tape."""
+        return (*self.by_type, *self.masked)
 
 
 def asked(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (), exact: str = "") -> Asked:
     """`match_key` of a request, and what it was made from."""
     version = secrets.version
-    text, value, clean = _counted_body(request, secrets, ignore)
-    return Asked(_digest(_address(request, secrets), text), exact, value, version if clean else 0)
+    masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
+    text, value, clean = _counted_body(request, secrets, ignore, masked)
+    match = _digest(_address(request, secrets), text)
+    in_query = "?" in request.url and _mask_query(request.url, masked)
+    told = _with_masked(Asked(match, exact, value, version if clean else 0), masked)
+    return told._replace(exact="") if in_query or told.hidden else told  # a digest of it would help to guess it
+
+
+def _with_masked(told: Asked, masked: MaskedValues) -> Asked:
+    if not (masked.parts or masked.weak or masked.given or masked.asking):
+        return told
+    return told._replace(
+        apart=_apart(masked.parts),
+        masked=tuple(masked.weak),
+        given=tuple(masked.given),
+        by_value=tuple(masked.keyed),
+        plain=(*masked.weak.items(), *masked.asking.items()),
+    )
+
+
+def _apart(parts: Sequence[str]) -> str:
+    return _digest("apart", "\n".join(sorted(parts)))[:16] if parts else ""
+
+
+def _mask_query(url: str, masked: MaskedValues) -> bool:
+    """Tell of the query's values that are masked; whether there are any. Those that only say who asks take no part."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
+    names = {name.lower() for name, _ in query}
+    gone = _volatile(names, parts.netloc) - (set() if "key-pair-id" in names else {"signature"})
+    found = False
+    for name, value in query:
+        counts = name.lower() not in gone and not is_login_query(name)
+        if masked.secrets.masks_query(name, value) or masked.secrets.suspicious(value) or value.startswith("<secret:"):
+            found = True
+            if counts:
+                masked.add(f"?{name}=", value)
+            elif name.lower() in WHO_QUERY:
+                masked.asking[f"?{name}="] = value
+        elif counts and name.lower() == "signature":  # which the match key is without
+            masked.parts.append(f"?{name}={value}")
+            masked.keyed[f"?{name}="] = None
+    return found
+
+
+def asked_function(call: FunctionCall, secrets: Secrets, states: Sequence[str] = ()) -> Asked:
+    """`match_key` of a function call. `states` tell apart what of it cannot be written (function_capture.as_asked)."""
+    frozen: Any = {name: _by_type(frozen_or_type(value)) for name, value in call.arguments.items()}
+    told = f"{call.kind} {call.name}"
+    text = canonical(frozen)
+    masked = MaskedValues(told, secrets)
+    if secrets.suspicious(text):
+        clean = secrets.scrub_structure(frozen)[0]
+        masked.compare(frozen, clean)
+        text = canonical(clean)
+    masked.parts += states
+    return _with_masked(Asked(_digest(told, text)), masked)
+
+
+def _by_type(structure: Any) -> Any:
+    """An argument as it counts for the match key: one that cannot be written by its type."""
+    opaque = type(structure) is dict and "<opaque>" in structure
+    return {"<opaque>": structure["<opaque>"]} if opaque else structure
+
+
+def asked_as(request: Request) -> tuple[tuple[str, str], ...]:
+    """The headers of a request that say who asks, or in which form. A signature is another one each time."""
+    found = WHO_HEADERS.intersection(request.named)
+    told = ((name, request.named[name]) for name in sorted(found))
+    return tuple((name, value) for name, value in told if not value.startswith(_SIGNATURES))
+
+
+_SIGNATURES = ("AWS4-", "AWS ", "Digest ", "OAuth ", "Signature ", "Hawk ", "SharedKey ", "NTLM ", "Negotiate ")
 
 
 def exact_digest(request: Request) -> str:
@@ -102,19 +209,6 @@ def exact_digest(request: Request) -> str:
     digest = hashlib.blake2b(head.encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(request.body)
     return digest.hexdigest()
-
-
-def plain_digest(call: Request | FunctionCall) -> str:
-    """What tells calls apart before anything of them is masked. Never to be written: it would help to guess that."""
-    return exact_digest(call) if isinstance(call, Request) else _digest(*function_identity(call, Secrets()))
-
-
-def function_identity(call: FunctionCall, secrets: Secrets) -> tuple[str, str]:
-    frozen: Any = {name: frozen_or_type(value) for name, value in call.arguments.items()}
-    text = canonical(frozen)
-    if secrets.suspicious(text):
-        text = canonical(secrets.scrub_structure(frozen)[0])
-    return f"{call.kind} {call.name}", text
 
 
 def _address(request: Request, secrets: Secrets) -> str:
@@ -168,7 +262,9 @@ def _volatile(names: set[str], host: str) -> set[str]:
     return signing | (names & (VOLATILE_QUERY | azure)) | ({"key"} if host.endswith(".googleapis.com") else set())
 
 
-def _counted_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> tuple[str, Any, bool]:
+def _counted_body(
+    request: Request, secrets: Secrets, ignore: Sequence[IgnorePath], masked: MaskedValues
+) -> tuple[str, Any, bool]:
     """The text of what counts of a body, its JSON or None, and whether it certainly holds no secret."""
     body = decode(request.body, request.header("content-encoding"))
     if body is None:
@@ -178,21 +274,28 @@ def _counted_body(request: Request, secrets: Secrets, ignore: Sequence[IgnorePat
         text = body.decode("utf-8", "surrogateescape")
         boundary = _BOUNDARY.search(request.header("content-type"))
         text = text.replace(boundary[1], "BOUNDARY") if boundary else text
-        return secrets.scrub(text)[0], None, False
+        clean = secrets.scrub(text)[0]
+        masked.compare(text, clean, "body")
+        return clean, None, False
     found = secrets.suspicious(body)
     try:
-        return canonical(_counted(value, ignore, secrets if found else None)), value, not (found or b"\\u" in body)
+        counted = _counted(value, ignore)
+        if found:
+            clean = secrets.scrub_structure(counted)[0]
+            masked.compare(counted, clean)
+            return canonical(clean), value, False
+        return canonical(counted), value, b"\\u" not in body
     except RecursionError:
         return body.decode("utf-8", "surrogateescape"), value, False
 
 
-def _counted(value: Any, ignore: Sequence[IgnorePath], secrets: Secrets | None) -> Any:
-    """What counts of a JSON body; with `secrets`, without those."""
+def _counted(value: Any, ignore: Sequence[IgnorePath]) -> Any:
+    """What counts of a JSON body, before its secrets are masked."""
     if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
         value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
     for path in ignore:
         value = path.drop(value)
-    return secrets.scrub_structure(value)[0] if secrets else value
+    return value
 
 
 def json_value(body: bytes) -> Any:
@@ -240,8 +343,9 @@ def fields(call: Request | FunctionCall, *, recorded: bool = False, secrets: Sec
     With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
     """
     if isinstance(call, FunctionCall):
-        arguments = call.arguments if recorded else {k: frozen_or_type(v) for k, v in call.arguments.items()}
-        return {"tool": call.name, **dict(leaves(_shown(dict(arguments), secrets)))}
+        given = {**call.arguments, **({} if call.own is None else {"self": call.own})}
+        arguments = {name: _fields_of(value if recorded else frozen_or_type(value)) for name, value in given.items()}
+        return {"tool": call.name, **dict(leaves(_shown(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     value = json_value(body) if body else None
     whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
@@ -249,6 +353,14 @@ def fields(call: Request | FunctionCall, *, recorded: bool = False, secrets: Sec
     url = secrets.scrub_url(call.url) if secrets else call.url
     own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
+
+
+def _fields_of(structure: Any) -> Any:
+    """An argument for people to compare: one that could not be written by its fields, if these are known."""
+    if type(structure) is not dict or "<opaque>" not in structure:
+        return structure
+    fields = structure.get("fields")
+    return {"type": structure["<opaque>"], **(fields or {"state": structure.get("state", "unknown")})}
 
 
 def _shown(value: Any, secrets: Secrets | None) -> Any:

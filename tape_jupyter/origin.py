@@ -15,24 +15,28 @@ from typing import Any
 
 
 class Origin:
-    """One strand of a cell's execution: the cell, and a path of spawn numbers (see calls.Where.lineage).
+    """One strand of a cell's execution: the cell, and a path of spawned children (see calls.Where.lineage).
 
-    `cell` is opaque here (the deck's own object). `spawn` numbers children in the order of creation, which is
-    the program's own order; a child made while a tap is sending live is not the program's, and takes no number.
-    Children of a `sort` are numbered among themselves: a library starts those once a process, and shifts nobody else.
+    `cell` is opaque here (the deck's own object). `spawn` names a child by what it runs and numbers those that run the
+    same, in the order of creation: how often a library submits something else shifts nobody. A child made while a tap
+    is sending live is not the program's, and takes no number.
+
+    `counted`: in a replay of a recording from before there were names, all children are numbered together, but for
+    those of a `sort`, a library's own class of threads.
     """
 
-    __slots__ = ("_numbers", "cell", "lineage")
+    __slots__ = ("_numbers", "cell", "counted", "lineage")
 
-    def __init__(self, cell: Any, lineage: str = "") -> None:
-        self.cell, self.lineage = cell, lineage
+    def __init__(self, cell: Any, lineage: str = "", *, counted: bool = False) -> None:
+        self.cell, self.lineage, self.counted = cell, lineage, counted
         self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
-    def spawn(self, sort: str = "") -> Origin:
+    def spawn(self, name: str = "", *, sort: str = "") -> Origin:
         if SENDING.get():
-            return Origin(self.cell, f"{self.lineage}~")
-        number = f"{sort}{next(self._numbers[sort])}"
-        return Origin(self.cell, f"{self.lineage}.{number}" if self.lineage else number)
+            return Origin(self.cell, f"{self.lineage}~", counted=self.counted)
+        name = sort if self.counted else name and f"{name}-"
+        step = f"{name}{next(self._numbers[name])}"
+        return Origin(self.cell, f"{self.lineage}.{step}" if self.lineage else step, counted=self.counted)
 
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("tape_origin", default=None)

@@ -1,6 +1,7 @@
 """Engine room: the decision: given a call, play a recorded one, go live, or refuse. Pure: no I/O, nothing patched.
 
-A near match is never served. Identical calls are told apart by cell, then by lineage of task or thread, then by
+A near match is never served here (notebook/near_matches.py says which recorded call one is that matches by less than
+all, by `apart`). Identical calls are told apart by cell, then by lineage of task or thread, then by
 order; each recorded call is served at most once in one execution of a cell. A selection (--live, --freeze, --stub)
 excepts boundaries from the cell's mode.
 """
@@ -30,6 +31,8 @@ class Recorded(Known, Protocol):
     def lineage(self) -> str: ...
     @property
     def order(self) -> int: ...
+    @property
+    def apart(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,14 @@ class GoLive:
 class Refuse:
     """Do not send it: `times` is how often the same call is recorded (0: never), `ended` that its cell is over.
 
-    `frozen`: it was to be answered from an earlier recording, in a cell that else goes live.
+    `frozen`: it was to be answered from an earlier recording, in a cell that else goes live. `why` names what tells it
+    apart from every recorded call of its match key.
     """
 
     times: int = 0
     ended: bool = False
     frozen: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class Execution:
     served: set[tuple[str, str]] = field(default_factory=set)
     shelves: dict[str, list[_Shelf]] = field(default_factory=dict)
     own: tuple[int, dict[str, int]] = (-1, {})
+    groups: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
+    """Of match keys that say less than all: the recorded calls by what tells them apart."""
     selection: Selection = field(default_factory=Selection)
     places: dict[str, int] | None = None
     """While recording with frozen boundaries: the runs to answer from, as they were before this one replaced any."""
@@ -218,40 +225,47 @@ class Player:
         return min(execution.nth, len(first)), len(first)
 
     def decide(
-        self, execution: Execution, key: str, lineage: str = "", *, ended: bool = False, site: Site | None = None
+        self,
+        execution: Execution,
+        key: str,
+        lineage: str = "",
+        *,
+        ended: bool = False,
+        site: Site | None = None,
+        apart: str | None = None,
     ) -> Decision:
         """`ended` says that the cell's execution is over: in replay nothing is served to it any more.
 
-        `site` is asked for where the execution has a selection.
+        `site` is asked for where the execution has a selection. `apart`: only calls with that are the same call.
         """
         if execution.mode == "live" or (execution.mode == "record" and not execution.selection):
             return GoLive()
         with self._lock:
             if execution.mode == "once":
-                known = self.times(execution, key) or self.knows(execution.cell)
+                known = self.times(execution, key, apart) or self.knows(execution.cell)
                 execution.mode = "replay" if known else "record"
                 if known:  # as if it had been asked for: what is recorded is played, what is not is refused
                     execution.selection, execution.places = execution.selection.without_stubs(), None
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
             if execution.selection and site is not None:
-                return self._selected(execution, key, lineage, site)
-            found = self._take(execution, key, lineage) if execution.mode != "record" else None
+                return self._selected(execution, key, lineage, site, apart)
+            found = self._take(execution, key, lineage, apart) if execution.mode != "record" else None
             if found is not None:
                 return found
-            return self._diverged(execution, key) if execution.mode == "replay" else GoLive()
+            return self._diverged(execution, key, apart) if execution.mode == "replay" else GoLive()
 
-    def _diverged(self, execution: Execution, key: str) -> Decision:
+    def _diverged(self, execution: Execution, key: str, apart: str | None) -> Decision:
         """What becomes of a call that no recorded one answers, in a replay."""
         how = execution.decided.get(key, execution.on_divergence)
         if how == "live":
             return GoLive()
-        times = self.times(execution, key)
+        times = self.times(execution, key, apart)
         return Diverged(times) if how == "stale" else Refuse(times)
 
-    def _selected(self, execution: Execution, key: str, lineage: str, site: Site) -> Decision:
+    def _selected(self, execution: Execution, key: str, lineage: str, site: Site, apart: str | None) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
-        mode, found = execution.mode, self._take(execution, key, lineage)
+        mode, found = execution.mode, self._take(execution, key, lineage, apart)
         how = execution.selection.how(site, found)
         if how == "live":
             return GoLive(found if mode == "replay" else None)
@@ -260,8 +274,8 @@ class Player:
         if found is not None and (how == "freeze" or mode != "record"):
             return Frozen(found) if mode == "record" else found
         if how == "freeze":
-            return Refuse(self.times(execution, key), frozen=mode != "replay")
-        return self._diverged(execution, key) if mode == "replay" else GoLive()
+            return Refuse(self.times(execution, key, apart), frozen=mode != "replay")
+        return self._diverged(execution, key, apart) if mode == "replay" else GoLive()
 
     def repeated(self, execution: Execution) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to that."""
@@ -278,19 +292,34 @@ class Player:
             self._served[name] += 1
             return True
 
-    def times(self, execution: Execution, key: str) -> int:
+    def times(self, execution: Execution, key: str, apart: str | None = None) -> int:
         """How often the cassette's current runs hold this call."""
-        runs: Container[str] = {run.id for run in self.current()} if execution.places is None else execution.places
-        return sum(call.run in runs for call in execution.matching(key))
+        if apart is not None:
+            return len(self.groups(execution, key).get(apart, ()))
+        return len(self._current_of(execution, execution.matching(key)))
 
-    def _take(self, execution: Execution, key: str, lineage: str) -> Recorded | None:
-        shelves = execution.shelves.get(key)
+    def groups(self, execution: Execution, key: str) -> Mapping[str, Sequence[Recorded]]:
+        """The recorded calls of a match key, by what tells them apart; "" are those of which nothing more is known."""
+        with self._lock:
+            if key not in execution.groups:
+                groups = execution.groups[key] = {}
+                for call in self._current_of(execution, execution.matching(key)):
+                    groups.setdefault(call.apart, []).append(call)
+            return execution.groups[key]
+
+    def _current_of(self, execution: Execution, calls: Sequence[Recorded]) -> list[Recorded]:
+        runs: Container[str] = {run.id for run in self.current()} if execution.places is None else execution.places
+        return [call for call in calls if call.run in runs]
+
+    def _take(self, execution: Execution, key: str, lineage: str, apart: str | None = None) -> Recorded | None:
+        shelf_name = key if apart is None else f"{key} {apart}"
+        shelves = execution.shelves.get(shelf_name)
         if shelves is None:
-            found = execution.matching(key)
+            found = execution.matching(key) if apart is None else self.groups(execution, key).get(apart, ())
             if len(found) == 1:  # nearly always: then there is nothing to tell apart
-                execution.shelves[key] = _TAKEN
+                execution.shelves[shelf_name] = _TAKEN
                 return found[0] if self._counts(execution, found[0]) and self.claim(execution, found[0]) else None
-            shelves = execution.shelves[key] = self._shelves(execution, found)
+            shelves = execution.shelves[shelf_name] = self._shelves(execution, found)
         for shelf in shelves:
             call = shelf.take(lineage, execution.served)
             if call is not None:

@@ -53,12 +53,14 @@ class Head:
     diverged: str = ""
     asked: Any = None
     said: Any = None
+    apart: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
         optional = {
             "exact": self.exact,
             "lineage": self.where.lineage,
+            "apart": self.apart,
             "kind": self.kind,
             "name": self.name,
             "parent": self.where.parent,
@@ -82,7 +84,7 @@ class Head:
 def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
     """The head keys without known secrets: errors quote keys, tags and names are people's own words."""
     return {
-        key: value if key in ("call", "run", "match") else secrets.scrub_structure(value)[0]
+        key: value if key in ("call", "run", "match", "apart") else secrets.scrub_structure(value)[0]
         for key, value in replace(head, exact="").record().items()  # a digest of what is masked would help to guess it
     }
 
@@ -96,7 +98,7 @@ def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
     return {**clean, **kept} if isinstance(clean, dict) else record
 
 
-_OURS = ("run", "source", "session", "parent", "alike")
+_OURS = ("run", "source", "session", "parent", "alike", "alike in", "order", "timers")
 
 
 def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -129,7 +131,8 @@ def request_section(
     `digest`: with the sha256 of its body.
     """
     if isinstance(call, FunctionCall):
-        return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}}
+        own = {} if call.own is None else {"self": frozen_or_type(call.own)}
+        return {call.kind: call.name, "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()}, **own}
     kinds = call.header("content-type"), call.header("content-encoding")
     body = bodies.fold(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
@@ -157,7 +160,10 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
     section: dict[str, Any] = {}
     if isinstance(reply, Value):
         section = {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
-        more = {"effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did)}
+        more = {
+            "effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did),
+            "changed": list(reply.changed),
+        }  # fmt: skip
         return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
         section = _head_record(reply, secrets)
@@ -232,7 +238,9 @@ def request_of(section: Mapping[str, Any]) -> Request | FunctionCall:
     """The call that a (resolved) `request:` describes. Function arguments stay frozen."""
     for kind in ("tool", "retrieval"):
         if kind in section:
-            return FunctionCall(str(section[kind]), _mapping(section.get("arguments", {}), "arguments"), kind)
+            arguments = _mapping(section.get("arguments", {}), "arguments")
+            own = section.get("self")
+            return FunctionCall(str(section[kind]), arguments, kind, own=None if own is None else _mapping(own, "self"))
     method, url = _asked(section)
     return Request(method.upper(), url, headers_of(section.get("headers")), bodies.restore(section)[0])
 
@@ -273,8 +281,11 @@ def reply_of(section: Mapping[str, Any]) -> tuple[Reply | Value, bool]:
     ):
         effects = _mapping(section.get("effects", {}), "effects")
         moved, did = (_mapping(section.get(name, {}), name) for name in ("moved", "did"))
-        unkept = str(section.get("unkept", ""))
-        return Value(section.get("value"), _error(section), 0.0, unkept, effects, moved, did), False
+        changed = section.get("changed", [])
+        if not isinstance(changed, list):
+            raise CassetteError("`changed` lists types, each on its line")
+        unkept, types = str(section.get("unkept", "")), tuple(map(str, changed))
+        return Value(section.get("value"), _error(section), 0.0, unkept, effects, moved, did, types), False
     if "status" not in section:
         return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
     status = section["status"]

@@ -330,6 +330,19 @@ class Secrets:
         with self._lock:
             return {digest(value): name for value, (_, name) in self._known.items() if value != placeholder(name)}
 
+    def credential(self, value: str) -> str:
+        """The marker of a value that a person, a variable or a header named; "" for any other, and for a pattern's."""
+        rank, name = self._known.get(value.strip(), (3, ""))
+        return self._mark(name) if rank < 3 else ""
+
+    def masks_query(self, key: str, value: str) -> bool:
+        """Whether a query value is masked for its key."""
+        return not _MARKER.search(value) and _secret_query(key, value)
+
+    def is_login_field(self, name: Any) -> bool:
+        """Whether a field of that name holds who is logged in (an OAuth token), which varies by run."""
+        return isinstance(name, str) and _IS_ALWAYS.fullmatch(name) is not None
+
     @property
     def patterns(self) -> tuple[tuple[str, str], ...]:
         """People's own patterns: regular expression and name."""
@@ -519,6 +532,11 @@ def _mask(found: re.Match[str]) -> str:
 def _secret_query(key: str, value: str) -> bool:
     plain = key.lower().replace("_", "").replace("-", "")
     return plain in _QUERY or (plain in _QUERY_IF_STRONG and _strong(value))
+
+
+def is_login_query(key: str) -> bool:
+    """Whether a query key of that name is a credential, whatever its value: who asks, not what."""
+    return key.lower().replace("_", "").replace("-", "") in _QUERY
 
 
 def _mask_query(found: re.Match[str]) -> str:

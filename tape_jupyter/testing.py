@@ -29,6 +29,7 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.headless import CellRun
 from tape_jupyter.notebook.saved import MIME
+from tape_jupyter.notebook.words import check_pace
 from tape_jupyter.providers import turns, wire
 from tape_jupyter.spans.details import read_call
 from tape_jupyter.spans.heads import CELL, KINDS, SPAN, read
@@ -224,18 +225,21 @@ def run_notebook(
     *,
     take: str = "",
     timeout: float | None = None,
+    pace: str = "",
     env: Mapping[str, str] = MappingProxyType({}),
     told: Callable[[CellRun], None] = _nothing,
 ) -> Run:
     """Run a notebook in a fresh kernel, each code cell in turn until one raises; compare its outputs with those saved.
 
-    In replay nothing leaves the machine and the notebook's folder stays as it is. `mode="record"` runs it live,
-    records every call and saves the outputs in the notebook. `take` plays (or records into) a take, `timeout` is in
-    seconds for each cell, `env` is added to the kernel's environment, `told` hears of each cell as it is done. Raises
-    TapeUsageError for what is no notebook, or a kernel that cannot tape.
+    In replay nothing leaves the machine and the notebook's folder stays as it is. `mode="record"` runs it live, records
+    every call and saves the outputs in the notebook. `take` plays (or records into) a take, `timeout` is in seconds for
+    each cell, `pace` is as for `tape.replaying`, `env` is added to the kernel's environment, `told` hears of each cell
+    as it is done. Raises TapeUsageError for what is no notebook, or a kernel that cannot tape.
     """
     place = Path(path)
-    whole = {**env, **({"TAPE_OPTIONS": f"--take {take}"} if take else {})}
+    words = {"--take": take, "--pace": check_pace(pace)}
+    options = " ".join(f"{name} {value}" for name, value in words.items() if value)
+    whole = {**env, **({"TAPE_OPTIONS": options} if options else {})}
     if mode == "record":
         ran, written = headless.record(place, _nothing, told, timeout, whole)
         made = headless.read(written)
@@ -262,7 +266,12 @@ def _played(notebook: Path, made: NotebookNode) -> Iterator[Span]:
 
 
 def assert_replays(
-    place: str | Path, *, take: str = "", timeout: float | None = None, env: Mapping[str, str] = MappingProxyType({})
+    place: str | Path,
+    *,
+    take: str = "",
+    timeout: float | None = None,
+    pace: str = "",
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Replay a notebook, and fail with a readable diff where a cell is not as it was saved; gives the run.
 
@@ -271,7 +280,7 @@ def assert_replays(
     """
     if Path(place).suffix == ".zip":
         raise TapeUsageError(f"{place}: a bundle is replayed by tape replay {place}, or pytest --tape {place}")
-    done = run_notebook(place, take=take, timeout=timeout, env=env)
+    done = run_notebook(place, take=take, timeout=timeout, pace=pace, env=env)
     if not done.good:
         raise AssertionError(f"{place} does not replay as it was saved:\n{done.text()}")
     return done

@@ -388,7 +388,9 @@ def test_keys_are_not_needed_in_replay_and_never_reach_the_file(provider, tmp_pa
 
 
 def test_a_tool_runs_while_recording_and_never_in_replay(provider, tmp_path):
-    ran = []
+    from tests.tool_runs import Witness
+
+    ran = Witness()
 
     @tape.tool
     def charge(card: str, amount: int) -> dict:

@@ -7,8 +7,9 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
 from tests.taped_cells import ask
+from tests.tool_runs import Witness
 
-RAN = []
+RAN = Witness()
 MOOD = ["negative"]
 
 

@@ -20,6 +20,14 @@ def test_what_a_tap_starts_while_sending_takes_no_number_of_the_program():
     assert cell.spawn().lineage == "0"
 
 
-def test_children_of_a_sort_take_no_number_of_the_others():
+def test_children_that_run_the_same_are_numbered_among_themselves():
     cell = Origin("the cell")
-    assert [cell.spawn(sort).lineage for sort in ("Monitor", "", "Monitor", "")] == ["Monitor0", "0", "Monitor1", "1"]
+    names = [cell.spawn(name).lineage for name in ("ask", "", "wait", "ask", "")]
+    assert names == ["ask-0", "0", "wait-0", "ask-1", "1"]
+
+
+def test_a_replay_of_an_earlier_versions_recording_numbers_them_all_but_a_librarys_threads():
+    cell = Origin("the cell", counted=True)
+    made = [cell.spawn(name, sort=sort) for name, sort in (("TMonitor", "TMonitor"), ("ask", ""), ("wait", ""))]
+    assert [child.lineage for child in made] == ["TMonitor0", "0", "1"]
+    assert made[1].spawn("ask").lineage == "0.0"

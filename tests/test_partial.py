@@ -12,9 +12,12 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette, Overridden
 from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError, UnmatchedCall
+from tape_jupyter.notebook.partial import sessions_own
+from tape_jupyter.notebook.taped import CellAsk
 from tests.taped_cells import ask
+from tests.tool_runs import Witness
 
-RAN = []
+RAN = Witness()
 RATE = [1]
 
 
@@ -433,3 +436,9 @@ def test_a_take_whose_base_was_edited_plays_nothing(provider, path, recorded):
         tape.replaying(path, take="t"),
     ):
         pytest.fail("the block ran")
+
+
+def test_a_session_that_is_strict_is_strict_in_cells_with_words_of_their_own():
+    ask = CellAsk("record", options={"strict": False})
+    assert sessions_own(ask, {"strict": True}, sealed=True).options["strict"] is True
+    assert not sessions_own(ask, {}, sealed=True).options["strict"]

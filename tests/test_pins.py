@@ -114,13 +114,6 @@ class Call:
         return self._head
 
 
-def test_calls_overlap_or_not():
-    serial = [Call("a", 0, 1, 1.0), Call("b", 1, 2.0, 0.5), Call("c", 2, 2.499, 1)]
-    assert not Timeline(serial).overlaps, "to the millisecond they do not"
-    assert Timeline([*serial, Call("d", 3, 2.6, 0.2)]).overlaps
-    assert not Timeline([]).overlaps
-
-
 def test_the_files_order_decides_what_two_moments_cannot_tell():
     timeline = Timeline([Call("first", 0, 1.0, 1.0006), Call("second", 1, 1.0, 1.0002), Call("third", 2, 1.5, 0.6)])
     ends = [timeline.order(name, 0.0, last=True) for name in ("first", "second", "third")]

@@ -444,3 +444,19 @@ def test_once_is_a_plain_replay_where_the_cell_is_known(tape):
     ask = excepting(tape, "c1", "once", stub={"lookup": 7})
     assert [ask("k"), ask("new")] == [call, Refuse()]
     assert excepting(tape, "c9", "once", stub={"lookup": 7})("new") == Stub(7)
+
+
+@dataclass(frozen=True)
+class Told(Call):
+    """A call of which its match key says less than all."""
+
+    apart: str = ""
+
+
+def test_of_calls_with_one_match_key_only_the_one_with_the_same_rest_is_served(tape):
+    tape.record("a")
+    tape.calls = [Told("k", "r0", "k", apart="ada"), Told("k-2", "r0", "k", apart="bob")]
+    decide = tape.run("a")
+    assert decide("k", apart="bob") is tape.calls[1]
+    assert decide("k", apart="bob") == Refuse(times=1) and decide("k", apart="cyd") == Refuse()
+    assert decide("k") is tape.calls[0], "without it they are told apart by their order"

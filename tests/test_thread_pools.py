@@ -52,7 +52,7 @@ def where(*labels: object) -> tuple[Any, ...]:
 
 def numbered(count: int) -> list[tuple[int, str]]:
     """The items of one call: their strands lie below the strand of the call, the first of its cell."""
-    return [(n, f"0.{n}") for n in range(count)]
+    return [(n, f"where-0.{n}") for n in range(count)]
 
 
 WAYS: dict[str, tuple[Callable[[ThreadPool], Any], Any]] = {
@@ -61,18 +61,18 @@ WAYS: dict[str, tuple[Callable[[ThreadPool], Any], Any]] = {
     "map in chunks": (lambda pool: pool.map(where, range(9), 4), numbered(9)),
     "map of nothing": (lambda pool: pool.map(where, []), []),
     "map_async": (lambda pool: pool.map_async(where, range(9)).get(10), numbered(9)),
-    "starmap": (lambda pool: pool.starmap(where, [(0, "a"), (1, "b")]), [(0, "a", "0.0"), (1, "b", "0.1")]),
-    "apply": (lambda pool: pool.apply(where, (1,)), (1, "0")),
+    "starmap": (lambda pool: pool.starmap(where, [(0, "a"), (1, "b")]), [(0, "a", "where-0.0"), (1, "b", "where-0.1")]),
+    "apply": (lambda pool: pool.apply(where, (1,)), (1, "where-0")),
     "apply_async": (
         lambda pool: [r.get(10) for r in [pool.apply_async(func=where, args=(n,)) for n in range(9)]],
-        [(n, f"{n}") for n in range(9)],
+        [(n, f"where-{n}") for n in range(9)],
     ),
     "imap": (lambda pool: list(pool.imap(where, iter(range(9)))), numbered(9)),
     "imap in chunks": (lambda pool: list(pool.imap(where, range(9), chunksize=4)), numbered(9)),
     "imap_unordered": (lambda pool: sorted(pool.imap_unordered(where, range(9))), numbered(9)),
     "imap of calls": (
         lambda pool: list(pool.imap(where, map(where, "ab"))),
-        [(("a", "0"), "0.0"), (("b", "0"), "0.1")],
+        [(("a", "where-0"), "where-0.0"), (("b", "where-0"), "where-0.1")],
     ),
 }
 
@@ -90,7 +90,7 @@ def test_a_pool_made_in_a_cell_takes_no_numbers_however_many_workers_it_has():
         with ThreadPool(3) as pool:
             return pool.map(where, range(2)), pool.apply(where)
 
-    assert in_cell(program) == (numbered(2), ("1",))
+    assert in_cell(program) == (numbered(2), ("where-1",))
 
 
 def test_open_spans_travel_with_the_items(pool):

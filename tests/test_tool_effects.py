@@ -5,6 +5,7 @@ Each program makes its own state, so that a replay starts from where the recordi
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import collections
 import contextlib
@@ -12,8 +13,10 @@ import contextvars
 import dataclasses
 import functools
 import io
+import itertools
 import logging
 import os
+import queue
 import random
 import sqlite3
 import sys
@@ -64,6 +67,28 @@ class Cart:
         self.items.append(item)
         self.by_name[name] = self.last = item
         return item
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+class Named(dict):
+    title = ""
+
+
+class Guarded:
+    """One that lets nobody set an attribute but itself."""
+
+    def __init__(self):
+        object.__setattr__(self, "_held", [])
+
+    def __setattr__(self, name, value):
+        raise AttributeError(name)
+
+    def grow(self):
+        self._held.append(1)
+        object.__setattr__(self, "b", 2)
 
 
 @dataclasses.dataclass
@@ -177,6 +202,16 @@ def test_a_function_that_a_tool_calls_may_reach_further():
         (lambda: Item("a"), lambda box: (setattr(box, "name", "b"), setattr(box, "more", [1]))),
         (lambda: Entry("a", 1.0), lambda box: box.tags.append("x")),
         (lambda: {("a", 1): []}, lambda box: box["a", 1].append(2)),
+        (lambda: io.StringIO("ab"), lambda box: (box.seek(2), box.write("c"))),
+        (lambda: collections.ChainMap({}, {"a": 1}), lambda box: box.update(b=2)),
+        (lambda: argparse.Namespace(a=[1]), lambda box: (box.a.append(2), setattr(box, "b", 3))),
+        (lambda: collections.UserDict(a=1), lambda box: box.update(b=2)),
+        (lambda: queue.Queue(), lambda box: box.put("job")),
+        (lambda: asyncio.Queue(), lambda box: box.put_nowait("job")),
+        (lambda: itertools.count(3), lambda box: (next(box), next(box))),
+        (lambda: Slotted(), lambda box: (setattr(box, "a", [1]), setattr(box, "b", 2))),
+        (lambda: Named(a=1), lambda box: (box.update(b=2), setattr(box, "title", "t"))),
+        (lambda: Guarded(), lambda box: box.grow()),
         (lambda: [[[]]], lambda box: box[0][0].append(box[0])),
     ],
 )
@@ -202,7 +237,55 @@ def test_whatever_keeps_state_is_changed_in_place(make, change):
 def _shown(box):
     state = getattr(box, "getstate", None)
     bits = getattr(box, "bit_generator", None)
+    if isinstance(box, (Slotted, Named, Guarded, queue.Queue, asyncio.Queue, io.StringIO)):
+        inner = [getattr(box, name, None) for name in ("a", "b", "title", "_held", "queue", "_queue")]
+        return (
+            inner,
+            dict(box) if isinstance(box, Named) else "",
+            box.getvalue() if isinstance(box, io.StringIO) else "",
+        )
     return state() if state else bits.state if bits is not None else box
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "why"),
+    [
+        (lambda: (n for n in range(9)), next, "read on"),
+        (lambda: functools.lru_cache(len), lambda box: box("abc"), "what it answered runs again"),
+        (lambda: {"k": []}, lambda box: box["k"].append(threading.Lock()), "cannot freeze"),
+        (lambda: Item("a"), lambda box: setattr(box, "lock", threading.Lock()), "cannot freeze"),
+        (lambda: {Hashed()}, lambda box: setattr(next(iter(box)), "name", "b"), "no place"),
+        (lambda: [], lambda box: box.append(_circle()), "contains itself"),
+    ],
+)
+def test_what_cannot_be_held_is_named_while_recording_and_in_replay(make, change, why):
+    box = None
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        change(box)
+        return "done"
+
+    def program():
+        nonlocal box
+        box = make()
+        return work()
+
+    live, again, recorded, report = replayed(program)
+    assert live == again == "done"
+    assert why in str(recorded.warnings) and "tool work" in str(recorded.warnings)
+    assert why in str(report.unheld) and "did not happen in this replay" in str(report.unheld)
+
+
+def _circle():
+    one, other = {}, {}
+    one["other"], other["one"] = other, one
+    return one
+
+
+class Hashed:
+    name = "a"
 
 
 def test_a_database_in_memory_holds_what_the_tool_inserted():

@@ -7,7 +7,8 @@ from tests.provider import Provider
 from tests.taped_cells import question, taped
 
 HEAD = """
-ran = []
+from tests.tool_runs import Witness
+ran = Witness()
 def agent(*handlers):
     ask("go")
     for handler in handlers:

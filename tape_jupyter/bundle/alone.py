@@ -46,15 +46,16 @@ PATIENCE = 10.0
 class Job:
     """What is run: a notebook where it lies, by the kernel of `python`, with `home` for a home.
 
-    `take` is played instead of the recording; `variables` are added to the kernel's environment; `timeout` is for each
-    cell, in seconds; `cut`: without network (Linux, where `can_cut()`). `before` is Python that the kernel runs
-    silently before the first cell, `after` an expression whose value, a str, is wanted after the last.
+    `take` is played instead of the recording, at this `pace`; `variables` are added to the kernel's environment;
+    `timeout` is for each cell, in seconds; `cut`: without network (Linux, where `can_cut()`). `before` is Python that
+    the kernel runs silently before the first cell, `after` an expression whose value, a str, is wanted after the last.
     """
 
     notebook: str
     home: str
     python: str = sys.executable
     take: str = ""
+    pace: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
     cut: bool = True
@@ -208,6 +209,12 @@ def main() -> None:
             sys.exit(130)
 
 
+def said(take: str, pace: str) -> str:
+    """What the kernel is told of a take and a pace (TAPE_OPTIONS)."""
+    told = {"--take": take, "--pace": pace}
+    return " ".join(f"{name} {value}" for name, value in told.items() if value)
+
+
 def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
     from tape_jupyter.fresh_kernel import kernel
 
@@ -215,8 +222,8 @@ def _cells(job: Job, starting: Starting, ports: list[int]) -> Iterator[Out]:
     notebook = headless.read(path)
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless.runs(cell)]
     env = {**environment(job.home, job.python), "PYTHONHASHSEED": hash_seed(path), **job.variables}
-    if job.take:
-        env["TAPE_OPTIONS"] = f"--take {job.take}"
+    if options := said(job.take, job.pace):
+        env["TAPE_OPTIONS"] = options
     unrun = {index for index, cell in cells if never_run(cell, notebook)}
     stopped = raised = False
     with kernel(notebook, path, "replay", job.timeout, env, job.python) as client:

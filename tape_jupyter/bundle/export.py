@@ -50,7 +50,7 @@ PAGE = "page.html"
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a person may say. `python`: the kernel's interpreter ("": of the kernel that the notebook names); `key`: the
-    ssh key that signs.
+    ssh key that signs; `pace`: at which it is proved, and replayed by whoever has it.
     """
 
     allow_differences: bool = False
@@ -60,6 +60,7 @@ class Options:
     exclude: tuple[str, ...] = ()
     python: str = ""
     key: Path | None = None
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _made(
     known.with_patterns(secrets, session.path.read_bytes())
     start = starts.of(session.path)
     copy = copies.put(copies.copied(session.path, top, place / "first" / proof.PLACE, tell), top, start)
-    found, collected = _discovered(session, copy, place / "first" / "home", python, tell)
+    found, collected = _discovered(session, copy, place / "first" / "home", python, tell, options.pace)
     session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
     lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
@@ -147,10 +148,10 @@ def _made(
         staged.add(path, content, _role(path))
     redactions = _masked(staged, secrets, collected.called, options, tell)
     if redactions or not copy.files <= staged.carried:
-        session, found = _proved(session, staged, top, place / "second", python, tell)
+        session, found = _proved(session, staged, top, place / "second", python, tell, options.pace)
     made = manifest.Manifest(
         made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_kernel(session.notebook), files=(),
-        kit=_kit(session, collected, lock), cells=expected.of_session(session),
+        kit=_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
         lock=manifest.Locked(lock.hashed, lock.index, lock.why), differences=_differences(found, options, copy),
         guards=found.guards, left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
     )  # fmt: skip
@@ -187,17 +188,17 @@ def python_of(node: NotebookNode) -> str:
 
 
 def _discovered(
-    session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell
+    session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell, pace: str
 ) -> tuple[proof.Proof, collecting.Collected]:
     """Run it in a copy of its folder, and see what it needs."""
     tell("starting a kernel without network", 0, 0)
     before = collecting.before(copy.top, copy.notebook.parent)
-    found = proof.prove(session, copy.notebook, home, python, tell, before=before, after=collecting.AFTER)
+    found = proof.prove(session, copy.notebook, home, python, tell, pace=pace, before=before, after=collecting.AFTER)
     return found, collecting.parse(found.after)
 
 
 def _proved(
-    session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell
+    session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell, pace: str
 ) -> tuple[Session, proof.Proof]:
     """Run it once more, from nothing but what the bundle holds; the session is then as it is in there."""
     folder = place / proof.PLACE
@@ -209,7 +210,7 @@ def _proved(
     notebook = folder / staged.notebook
     session = replace(session_of(notebook), home=session.folder, packages=session.packages)
     tell("starting a kernel without network", 0, 0)
-    return session, proof.prove(session, notebook, place / "home", python, tell)
+    return session, proof.prove(session, notebook, place / "home", python, tell, pace=pace)
 
 
 def _differences(found: proof.Proof, options: Options, copy: copies.Copy) -> tuple[manifest.Difference, ...]:
@@ -271,7 +272,7 @@ def _kernel(node: NotebookNode) -> dict[str, str]:
     return {"name": str(spec.get("name") or "python3"), "language": str(spec.get("language") or "python")}
 
 
-def _kit(session: Session, collected: collecting.Collected, lock: environment.Lock) -> dict[str, Any]:
+def _kit(session: Session, collected: collecting.Collected, lock: environment.Lock, pace: str) -> dict[str, Any]:
     """Of the kernel that proved it, and of the recording."""
     recorded = _recorded_kit(session.cassettes)
     local = [f"{each.name}=={each.version}" for each in collected.local]
@@ -286,6 +287,7 @@ def _kit(session: Session, collected: collecting.Collected, lock: environment.Lo
         "variables": sorted(str(recorded.get("variables") or "").split()),
         "git": dict(recorded.get("git") or {}),
         "unseen": collected.unseen,
+        "pace": pace,
     }
     return {key: value for key, value in told.items() if value not in ("", {})}
 

@@ -154,7 +154,8 @@ def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets:
     runtime = sockets or home / "runtime"
     runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
     shown = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS")
-    options = {"TAPE_OPTIONS": f"--take {want.take}"} if want.take else {}
+    said = alone.said(want.take, want.pace)
+    options = {"TAPE_OPTIONS": said} if said else {}
     return {
         **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
         "TAPE_MODE": "replay", "PYTHONHASHSEED": alone.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1",

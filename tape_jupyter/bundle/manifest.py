@@ -22,11 +22,13 @@ ROLES = ("notebook", "cassette", "take", "asset", "module", "data", "lock", "whe
 INDEXES = ("public", "private", "none")
 KIT = (
     "python", "implementation", "platform", "distributions", "unhashed", "timezone", "models", "variables", "git",
-    "unseen",
+    "unseen", "pace",
 )  # fmt: skip
 """What `kit` may hold; each may be missing. `unhashed`: the distributions that the lock gives no hash for; `unseen`:
-what the export could not watch cells read, in words.
+what the export could not watch cells read, in words; `pace`: the one it was proved at, where a person said one.
 """
+
+PACES = ("instant", "order", "recorded")
 
 MOST_FILES = 10_000
 MOST_BYTES = 512 * 1024 * 1024
@@ -182,6 +184,7 @@ def checked(made: Manifest) -> Manifest:
         _refuse("kernel has other keys than name and language, or values that are no text")
     if unknown := sorted(set(made.kit) - set(KIT)):
         _refuse(f"kit has a key that format 1 does not know: {_short(unknown[0])}")
+    _one_of(str(made.kit.get("pace", "")), ("", *PACES), "the kit's pace")
     return made
 
 

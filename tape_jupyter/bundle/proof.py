@@ -60,13 +60,16 @@ class Proof:
 
 
 def prove(
-    session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, before: str = "", after: str = ""
-) -> Proof:
+    session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, pace: str = "",
+    before: str = "", after: str = "",
+) -> Proof:  # fmt: skip
     """Run the notebook where it lies (a copy) and compare each cell with the session's saved outputs.
 
     `before` and `after` are for the kernel (alone.Job). Raises BundleError where there is no run.
     """
-    job = alone.Job(str(notebook), str(home), python, variables=caches.variables(), before=before, after=after)
+    job = alone.Job(
+        str(notebook), str(home), python, pace=pace, variables=caches.variables(), before=before, after=after
+    )
     where = session.where | places(notebook.parent, home)
 
     def starting(number: int, count: int, title: str) -> None:

@@ -159,7 +159,7 @@ class Hearer:
 @dataclass(frozen=True)
 class Wanted:
     """How to replay. `yes`: the person said on the command line that it may run; `allow_index`: packages may come from
-    another index than the public one; `timeout`: seconds for each cell.
+    another index than the public one; `timeout`: seconds for each cell; `pace`: another one than that it was proved at.
     """
 
     take: str = ""
@@ -167,6 +167,7 @@ class Wanted:
     yes: bool = False
     allow_index: bool = False
     timeout: float | None = None
+    pace: str = ""
 
 
 def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None = None) -> BundleRun:
@@ -182,7 +183,7 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
             judge = _Judge(bundle, session, folder / "home", hear.told)
             job = alone.Job(
                 str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout,
-                variables=caches.variables(),
+                pace=pace_of(bundle.manifest, want), variables=caches.variables(),
             )  # fmt: skip
             done = alone.run(job, hear.starting, judge.hear)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
@@ -191,6 +192,11 @@ def replay(place: str | Path, wanted: Wanted | None = None, heard: Hearer | None
             want.take, bundle.manifest.made_by, drift, tuple(filter(None, [*notes, *odd])),
             done.ports,
         )  # fmt: skip
+
+
+def pace_of(manifest: Manifest, want: Wanted) -> str:
+    """The pace that a person wants, else the one at which the bundle was proved; "" is the usual one."""
+    return want.pace or str(manifest.kit.get("pace", ""))
 
 
 def facts(manifest: Manifest, want: Wanted) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import functools
 import io
+import itertools
 import queue
 import random
 import sys
@@ -20,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import is_dataclass
 from enum import Enum
 from operator import is_
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Protocol
 
 from tape_jupyter.effects.paths import Step
@@ -331,6 +332,38 @@ def _put_connection(live: Any, data: bytes) -> None:
         scratch.close()
 
 
+def _put_memory_file(live: Any, wanted: Any) -> None:
+    live.seek(0)
+    live.truncate()
+    live.write(wanted[0])
+    live.seek(wanted[1])
+
+
+def _generator_look(value: Any) -> Any:
+    """How far a generator is: nobody can put it there, but it is said."""
+    frame = value.gi_frame
+    return None if frame is None else (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
+
+
+def _put_count(live: Any, wanted: Any) -> None:
+    """Count on to where the recorded one stood."""
+    for _ in range(_FURTHEST):
+        if repr(live) == wanted:
+            return
+        next(live)
+    raise CassetteError(f"it does not come to {wanted}")
+
+
+_FURTHEST = 100_000
+
+
+def _lost(what: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        raise CannotFreeze(None, value, what)
+
+    return read
+
+
 def _figure_look(value: Any) -> Any:
     """How much is drawn in a figure, and its words: what is drawn cannot be written, but it is said."""
     return [
@@ -339,12 +372,8 @@ def _figure_look(value: Any) -> Any:
     ]
 
 
-def _unreadable(value: Any) -> Any:
-    raise CannotFreeze(None, value, "what is drawn in it cannot be written")
-
-
 def _unputtable(_live: Any, _wanted: Any) -> None:
-    raise CassetteError("what is drawn in a figure is not on the tape")
+    raise CassetteError("what became of it is not on the tape")
 
 
 _BYTEARRAY = Whole(bytes, _put_bytes, bytes)
@@ -361,7 +390,13 @@ _RANDOM_STATE = Whole(
     _legacy_state, lambda live, state: live.set_state(state), lambda value: value.get_state(legacy=False)
 )
 _HANDLE = Whole(_handle_look, _put_handle, lambda value: value.tell())
-_FIGURE = Whole(_figure_look, _unputtable, _unreadable)
+_FIGURE = Whole(_figure_look, _unputtable, _lost("what is drawn in it cannot be written"))
+_MEMORY_FILE = Whole(lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell()))
+_COUNT = Whole(repr, _put_count, repr)
+_ADVANCED = Whole(_generator_look, _unputtable, _lost("it was read on, and nobody can put it there again"))
+_CACHE = Whole(
+    lambda value: value.cache_info(), _unputtable, _lost("what it keeps cannot be written: what it answered runs again")
+)
 _CONNECTION = Whole(_connection_look, _put_connection, _connection_read)
 
 _WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
@@ -389,6 +424,8 @@ _BY_TYPE: dict[type, Kind] = {
     array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
     queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
+    io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, itertools.count: _COUNT, GeneratorType: _ADVANCED,
+    type(functools.lru_cache(int)): _CACHE,
     **dict.fromkeys((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE),
     **dict.fromkeys(NAMES, NAMES_KIND),
 }  # fmt: skip
@@ -396,71 +433,28 @@ _BY_TYPE: dict[type, Kind] = {
 LINKS = (MethodType, functools.partial, staticmethod, classmethod, property)
 """What holds functions and objects and has no state of its own."""
 
-RESOURCES = frozenset(
-    [
-        "anthropic",
-        "openai",
-        "google",
-        "mistralai",
-        "cohere",
-        "groq",
-        "boto3",
-        "botocore",
-        "httpx",
-        "httpx2",
-        "httpcore",
-        "httpcore2",
-        "aiohttp",
-        "urllib3",
-        "requests",
-        "langsmith",
-        "opentelemetry",
-        "IPython",
-        "ipykernel",
-        "ipywidgets",
-        "traitlets",
-        "zmq",
-        "tornado",
-        "jupyter_client",
-        "comm",
-        "anywidget",
-        "tape_jupyter",
-        "matplotlib",
-        "matplotlib_inline",
-        "rich",
-        "torch",
-        "transformers",
-        "tensorflow",
-        "jax",
-        "sklearn",
-        "sqlalchemy",
-        "psycopg",
-        "psycopg2",
-        "redis",
-        "pymongo",
-        "grpc",
-        "websockets",
-        "mcp",
-        "fastmcp",
-        "anyio",
-        "sniffio",
-        "litellm",
-        "tenacity",
-        "click",
-        "typer",
-        "wrapt",
-        "pluggy",
-        "_pytest",
-        "pytest",
-        "hypothesis",
-        "tiktoken",
-        "tokenizers",
-        "langgraph_sdk",
-        "instructor",
-    ]
-)
+RESOURCES = frozenset([
+    "anthropic", "openai", "google", "mistralai", "cohere", "groq", "boto3", "botocore", "httpx", "httpx2",
+    "httpcore", "httpcore2", "aiohttp", "urllib3", "requests", "langsmith", "opentelemetry", "IPython",
+    "ipykernel", "ipywidgets", "traitlets", "zmq", "tornado", "jupyter_client", "comm", "anywidget",
+    "tape_jupyter", "matplotlib", "matplotlib_inline", "rich", "torch", "transformers", "tensorflow", "jax",
+    "sklearn", "sqlalchemy", "psycopg", "psycopg2", "redis", "pymongo", "grpc", "websockets", "mcp", "fastmcp",
+    "anyio", "sniffio", "litellm", "tenacity", "click", "typer", "wrapt", "pluggy", "_pytest", "pytest",
+    "hypothesis", "tiktoken", "tokenizers", "langgraph_sdk", "instructor",
+])  # fmt: skip
 """Packages whose objects are clients, connections and machinery: what they keep for themselves is no state of the
-program's. Objects of the standard library count where they are containers (above)."""
+program's."""
+
+STANDARD_MACHINERY = frozenset([
+    "abc", "ast", "asyncio", "concurrent", "contextlib", "ctypes", "datetime", "decimal", "fractions",
+    "functools", "http", "importlib", "inspect", "ipaddress", "logging", "multiprocessing", "numbers", "operator",
+    "pathlib", "re", "selectors", "signal", "socket", "socketserver", "ssl", "string", "subprocess", "tempfile",
+    "threading", "traceback", "types", "typing", "unittest", "urllib", "uuid", "warnings", "weakref", "xmlrpc",
+    "zoneinfo",
+])  # fmt: skip
+"""The same of the standard library; and of values that never change."""
+
+_STATE = frozenset({"asyncio.queues", "_thread", "types"})
 
 MACHINERY = (
     "langchain_core.callbacks.", "langchain_core.tracers.", "langchain_core.runnables.",
@@ -517,7 +511,9 @@ def _keeps_state(kind: type, root: str) -> bool:
         return False
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
         return root not in ("typing", "dataclasses")
-    return root not in sys.stdlib_module_names and hasattr(kind, "__dict__")
+    if root in STANDARD_MACHINERY and kind.__module__ not in _STATE:
+        return False
+    return bool(kind.__dictoffset__) or root not in sys.stdlib_module_names
 
 
 def also_inside(kind: type) -> tuple[str, ...]:

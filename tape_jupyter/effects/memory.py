@@ -368,7 +368,12 @@ class _Writer:
         if _size(node.value) > LARGEST:
             found.lost.append(f"{spoken(path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept")
             return {}
-        done, structure = self._walk.whole(kind.read(node.value), (at, "whole"))
+        try:
+            now = kind.read(node.value)
+        except Exception as why:
+            found.lost.append(f"{spoken(path)}: {why}"[:400])
+            return {}
+        done, structure = self._walk.whole(now, (at, "whole"))
         if not done:
             found.lost.append(f"{spoken(path)}: {structure}"[:400])
         return {"whole": structure} if done else {}

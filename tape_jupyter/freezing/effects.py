@@ -31,7 +31,9 @@ class Frozen:
 
 
 def frozen_or_type(value: Any) -> Any:
-    """An argument as structure. One that cannot be frozen (a database handle, a client) counts by its type alone."""
+    """An argument as structure. One that cannot be frozen (a database handle, a client) is told by its type alone here;
+    its state by value stands beside that in a call (states.py).
+    """
     if type(value) is Frozen:
         return value.structure
     try:

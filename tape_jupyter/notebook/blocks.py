@@ -260,13 +260,14 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
 ) -> Block:
     """Play the cassette at `path`: no network, no key, no tool body runs.
 
-    `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand; `cut_short` plays replies that an
-    interrupt cut; `no_pin` and `no_effects` as in `recording`. `pace`: 'instant', 'order' (of the recorded completions)
-    or 'recorded'; without it in order where calls overlapped. `shuffle`: a seed that draws the order of replies. `take`
-    plays that take; `live` names boundaries (as `freeze` of `recording`) that go live: what ran live goes to `take`, or
-    to a new take that `report.take` names. `on_divergence`: what becomes of a call that is not on the tape: 'stop'
-    raises UnmatchedCall, 'live' sends it, 'stale' gives it the recorded reply of the call in whose place it stands;
-    what was answered goes to the take likewise. Raises TapeUsageError where there is no cassette.
+    `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand, and calls that match by less than
+    all of them; `cut_short` plays replies that an interrupt cut; `no_pin` and `no_effects` as in `recording`. `pace`:
+    'instant', 'order' (of the recorded completions) or 'recorded'; without it in order where calls overlapped.
+    `shuffle`: a seed that draws the order of replies. `take` plays that take; `live` names boundaries (as `freeze` of
+    `recording`) that go live: what ran live goes to `take`, or to a new take that `report.take` names. `on_divergence`:
+    what becomes of a call that is not on the tape: 'stop' raises UnmatchedCall, 'live' sends it, 'stale' gives it the
+    recorded reply of the call in whose place it stands; what was answered goes to the take likewise. Raises
+    TapeUsageError where there is no cassette.
     """
     options = {"ignore": list(ignore), "tools": list(tools), "strict": strict, "cut_short": cut_short}
     options |= {"no_pin": check_pins(no_pin), "pace": check_pace(pace), "shuffle": shuffle}

@@ -6,8 +6,8 @@ The only rule of its own is fail closed: in replay, what is not played is refuse
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ from tape_jupyter.calls import Capture, FunctionCall, Gate, Hold, HostClass, Pla
 from tape_jupyter.cassette import Entry
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.freezing import freeze_error
-from tape_jupyter.matching import Asked, asked, exact_digest, json_value, match_key
-from tape_jupyter.notebook import answers, moved, tokens
+from tape_jupyter.matching import Asked, asked, exact_digest, json_value
+from tape_jupyter.notebook import answers, moved, near_matches, tokens
 from tape_jupyter.notebook.capture import HttpCapture, Passing
 from tape_jupyter.notebook.dialogues import DialogueCapture, opens_dialogue, played_dialogue
 from tape_jupyter.notebook.divergence import Stale, diverged, stand_in
@@ -25,6 +25,7 @@ from tape_jupyter.notebook.effects import Effects
 from tape_jupyter.notebook.function_capture import FunctionCapture, as_asked
 from tape_jupyter.notebook.lending import Lending, settings
 from tape_jupyter.notebook.misses import miss, title
+from tape_jupyter.notebook.near_matches import Choice
 from tape_jupyter.notebook.partial import Held, lacks
 from tape_jupyter.notebook.taped import Cell, Stepping
 from tape_jupyter.notebook.telemetry import Telemetry
@@ -72,6 +73,8 @@ class Boundary:
         self._copied = copied_folder.of(os.environ)
         if self._copied is not None:
             self._copied.guard()
+        self._changed: set[str] = set()
+        """Types of arguments that recorded calls changed, and that a replay may have left as they are."""
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
         decided = self._begin(call)
@@ -202,7 +205,7 @@ class Boundary:
         matched = self._match(cell, request)
         self._tools(cell, request, matched.json)
         answered = partial(self._http_answered, cell, origin, request, kind, matched)
-        return self._settled(cell, origin, matched.match, request, kind, answered)
+        return self._settled(cell, origin, matched, request, kind, answered)
 
     def _goes_live(self, cell: Cell, request: Request) -> bool:
         """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not be known yet."""
@@ -223,7 +226,7 @@ class Boundary:
             entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
             reply = self._reply(cell, entry, request)
             self._tools_asked(cell, request, kind, reply)
-            self._hold(cell, origin, matched.match, request, kind, decided)
+            self._hold(cell, origin, matched, request, kind, decided)
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(reply, Reply):
                 cell.tools.ask(providers.facts(request, reply), cell.tools.moment())
             return Play(
@@ -233,7 +236,7 @@ class Boundary:
         self._open_run(cell, request)
         where = self._where(cell, origin)
         if sent is not None:  # it is found by what the program asks
-            request, matched = sent, Asked(matched.match)
+            request, matched = sent, Asked(matched.match, apart=matched.apart)
         capture: HttpCapture
         if opens_dialogue(request):
             offer = self.desk.tape_tools
@@ -247,29 +250,31 @@ class Boundary:
 
     def _match(self, cell: Cell, request: Request) -> Asked:
         exact = exact_digest(request)
-        if cell.cassette is not None and not cell.ignore and (known := cell.cassette.match_of(exact)):
+        known = cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
+        if known and ("?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url):
             return Asked(known, exact)
         return asked(request, self.desk.secrets, cell.ignore, exact)
 
     def _function(self, cell: Cell, origin: Origin | None, call: FunctionCall) -> Play | Capture | Crossing:
         cell.tools.ran(call.name)
-        call = as_asked(call)
-        match = match_key(call, self.desk.secrets)
-        if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, match):
+        arguments = call.arguments
+        call, matched = as_asked(call, self.desk.secrets)
+        if call.discreet == "yes" and cell.replaying and not cell.player.times(cell.execution, matched.match):
             return Play(answers.unrecorded(call, self.desk.secrets))
-        answered = partial(self._function_answered, cell, origin, call, match)
-        return self._settled(cell, origin, match, call, call.kind, answered)
+        answered = partial(self._function_answered, cell, origin, call, matched, arguments)
+        return self._settled(cell, origin, matched, call, call.kind, answered)
 
     def _function_answered(
         self,
         cell: Cell,
         origin: Origin | None,
         call: FunctionCall,
-        match: str,
+        matched: Asked,
+        arguments: Mapping[str, Any],
         decided: Recorded | GoLive | Frozen | Stub,
         sent: FunctionCall | None = None,
     ) -> Play | Capture:
-        self._hold(cell, origin, match, call, call.kind, decided)
+        self._hold(cell, origin, matched, call, call.kind, decided)
         if isinstance(decided, Stub):
             return Play(Value(decided.value))
         if not isinstance(decided, GoLive):
@@ -278,10 +283,11 @@ class Boundary:
             effects = None
             if isinstance(value, Value):
                 moved.follow(cell, value.moved)
+                self._changed.update(value.changed)
                 effects = Effects(cell, call, entry.name, value)
             return Play(value, self._gate(cell, entry, value), effects=effects)
         self._open_run(cell, call)
-        capture = FunctionCapture(cell, self.desk.secrets, match, self._where(cell, origin), call)
+        capture = FunctionCapture(cell, self.desk.secrets, matched, self._where(cell, origin), call, arguments)
         capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
         capture.instead = sent
@@ -291,46 +297,58 @@ class Boundary:
         self,
         cell: Cell,
         origin: Origin | None,
-        match: str,
+        matched: Asked,
         call: Request | FunctionCall,
         kind: HostClass,
         answered: Callable[..., Play | Capture],
     ) -> Play | Capture | Crossing:
         """What is decided of the call, done; in a stepped cell it waits for a person. Raises UnmatchedCall."""
         lineage = origin.lineage if origin is not None else ""
-        decided = self._decided(cell, lineage, match, call, kind)
+        near = near_matches.chosen(cell, call, matched, self._changed) if matched.hidden and _chosen(cell) else None
+        decided = self._decided(cell, lineage, matched, call, kind, near)
         if cell.stepping is None:
-            return answered(self._accepted(cell, match, lineage, call, decided))
+            return answered(self._accepted(cell, matched, lineage, call, decided, near))
 
         def settle(decided: Settled | Written, sent: Request | FunctionCall | None = None) -> Play | Capture:
             try:
                 if isinstance(decided, Written):
-                    return self._written(cell, origin, match, call, kind, decided.reply)
-                return answered(self._accepted(cell, match, lineage, call, decided), sent)
+                    return self._written(cell, origin, matched, call, kind, decided.reply)
+                return answered(self._accepted(cell, matched, lineage, call, decided, near), sent)
             except Exception as error:
                 return _failed(cell, call, error)
 
-        return Crossing(cell, call, kind, match, lineage, decided, settle)
+        return Crossing(cell, call, kind, matched.match, lineage, decided, settle)
 
     def _written(
         self,
         cell: Cell,
         origin: Origin | None,
-        match: str,
+        matched: Asked,
         call: Request | FunctionCall,
         kind: HostClass,
         reply: Reply | Value,
     ) -> Play:
         self._open_run(cell, call)
-        held = Held(cell, self.desk.secrets, match, kind, self._where(cell, origin))
+        held = Held(cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin))
         held.diverged = "hand"
         held.keep(call, reply, "")
         return Play(reply)
 
-    def _decided(self, cell: Cell, lineage: str, match: str, call: Request | FunctionCall, kind: HostClass) -> Settled:
+    def _decided(
+        self,
+        cell: Cell,
+        lineage: str,
+        matched: Asked,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        near: Choice | None,
+    ) -> Settled:
         """The recorded call to play, or what to do instead."""
         site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
-        decided = cell.player.decide(cell.execution, match, lineage, ended=cell.closed, site=site)
+        apart = near.apart if near is not None else None
+        decided = cell.player.decide(cell.execution, matched.match, lineage, ended=cell.closed, site=site, apart=apart)
+        if isinstance(decided, Refuse) and near is not None:
+            decided = replace(decided, why=near.why)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
             found = None if dialogue else stand_in(cell, call, lineage, self.desk.secrets)
@@ -338,35 +356,62 @@ class Boundary:
         return decided
 
     def _accepted(
-        self, cell: Cell, match: str, lineage: str, call: Request | FunctionCall, decided: Settled
+        self,
+        cell: Cell,
+        matched: Asked,
+        lineage: str,
+        call: Request | FunctionCall,
+        decided: Settled,
+        near: Choice | None = None,
     ) -> Recorded | GoLive | Frozen | Stub:
         """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
-                cell.divergences.append(diverged(cell, call, match, lineage, self.desk.secrets))
+                told = diverged(cell, call, matched.match, lineage, self.desk.secrets, matched.apart)
+                cell.divergences.append(told)
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
-                self._told_by_order(cell, call, decided)
+                self._told_by_order(cell, call, decided, matched)
+            elif near is not None:
+                self._told_by_less(cell, call, decided, near)
             cell.served.append(decided)
             cell.changed()
         return decided
 
-    def _told_by_order(self, cell: Cell, call: Request | FunctionCall, entry: Entry) -> None:
-        """Of calls that differ only in what was masked, nothing on the tape says which is which."""
+    def _told_by_order(self, cell: Cell, call: Request | FunctionCall, entry: Entry, matched: Asked) -> None:
+        """Of calls that differ only in what is not on the tape, nothing there says which is which."""
+        names = matched.untold or entry.book.ended.get(entry.run, {}).get("alike in") or ("redact",)
+        what = ", ".join(matched.by_type) or f"what was masked or does not count ({', '.join(names)})"
         if cell.ask.options.get("strict"):
-            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in what was masked"
-            raise cell.refuse(UnmatchedCall(f"{title(call)}: {told} (redact); --strict does not go by their order"))
-        cell.warn(f"calls of run {entry.run} differ only in what `redact` masked: they were told apart by their order")
+            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
+            raise cell.refuse(UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order"))
+        calls = near_matches.told_by_order_with(entry)
+        cell.warn(f"{title(call)}: calls {calls} of run {entry.run} differ only in {what}: told apart by their order")
+
+    def _told_by_less(self, cell: Cell, call: Request | FunctionCall, entry: Entry, near: Choice) -> None:
+        """The recorded call is the same as far as it can be compared."""
+        if near.less and cell.ask.options.get("strict"):
+            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) matches without {near.less}"
+            now = "Now: give what tells it apart as a plain value, or replay without --strict"
+            raise cell.refuse(UnmatchedCall(f"{title(call)}: {told}; --strict goes by all of a call. {now}"))
+        if near.said:
+            cell.warn(near.said)
 
     def _hold(
-        self, cell: Cell, origin: Origin | None, match: str, call: Request | FunctionCall, kind: HostClass, decided: Any
+        self,
+        cell: Cell,
+        origin: Origin | None,
+        matched: Asked,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        decided: Any,
     ) -> None:
         """Write a call that is answered from elsewhere (--freeze while recording, --stub) before it is handed on."""
         if not isinstance(decided, Frozen | Stub):
             return
         self._open_run(cell, call)
-        held = Held(cell, self.desk.secrets, match, kind, self._where(cell, origin))
+        held = Held(cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin))
         recorded = _entry(decided.recorded) if decided.recorded is not None else None
         if isinstance(decided, Stub):
             held.keep(call, Value(decided.value), "stub", recorded)
@@ -490,6 +535,11 @@ def _failed(cell: Cell, call: Request | FunctionCall, error: Exception) -> Captu
         cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
         return Passing()
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
+
+
+def _found_by(matched: Asked) -> Asked:
+    """What a call that did not go out is found by."""
+    return matched._replace(exact="", json=None, clean=0)
 
 
 def _may_ask(reply: Reply) -> bool:

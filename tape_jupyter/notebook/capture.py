@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,8 +23,9 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.freezing import freeze_error
-from tape_jupyter.matching import Asked, plain_digest
+from tape_jupyter.matching import Asked, asked_as
 from tape_jupyter.notebook.taped import Cell, Row
+from tape_jupyter.pins.order import is_body
 from tape_jupyter.records import Head, moment
 from tape_jupyter.secrets import Secrets
 
@@ -87,6 +88,8 @@ class Taking:
         self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
+        self.out_of_turn = False
+        self._order = cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         if isinstance(self._asking, Asked):
             self._name()
         cell.going[self] = None
@@ -125,6 +128,19 @@ class Taking:
     def _elapsed(self) -> float:
         return perf_counter() - self.started
 
+    def turn(self) -> Awaitable[bool] | None:
+        """What a door that can await awaits before it hands on what came last (pins/order.py); None: nothing."""
+        if self._order is None or self.cell.closed:
+            return None
+        return self._order.awaited_turn(self.where.lineage)
+
+    def handed(self, *, ends: bool = False) -> None:
+        """What came is handed to the program now. Where it `ends` the call, other threads come to rest first."""
+        if self._order is not None and not self.cell.closed:
+            together = (ends and not self._order.turn()) or self.out_of_turn
+            self._order.note(self, self.where.lineage, together=together)
+            self.out_of_turn = False
+
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""
         own = not self.where.lineage or self.cell.cancelling()
@@ -140,8 +156,11 @@ class Taking:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
             self._append(self.cell.cassette, call, reply, kit, row)
-            if self.secrets.patterns:
-                self.cell.tell_apart(self.id, self.match, plain_digest(call))
+            plain = self.asked.plain
+            if isinstance(call, Request):
+                plain = (*plain, *asked_as(call))
+            if plain:
+                self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
         with self.cell.lock:
             self.cell.rows.append(row)
             self.cell.going.pop(self, None)
@@ -155,6 +174,7 @@ class Taking:
             self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
             row.error,
             self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
+            self.asked.apart,
         )  # fmt: skip
         try:
             if self.over is not None:
@@ -210,6 +230,7 @@ class HttpCapture(Taking, Passing):
         self._watch = TerminalWatch(
             names.get("content-type", ""), names.get("content-encoding", ""), int(length) if length.isdigit() else None
         )
+        self.handed()
 
     def chunk(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -218,6 +239,7 @@ class HttpCapture(Taking, Passing):
         if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
             self._keep("complete")
             self._say_if_late()
+        self.handed(ends=ends)
 
     def finish(self) -> None:
         self._end("complete")
@@ -239,6 +261,8 @@ class HttpCapture(Taking, Passing):
             self._put_off("error", error)
         else:
             self._end("error", error)
+            if not isinstance(error, asyncio.CancelledError):
+                self.handed(ends=True)
 
     def cell_ended(self, *, interrupted: bool) -> None:
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""

@@ -29,6 +29,7 @@ from tape_jupyter.notebook.changed_files import ChangedFiles
 from tape_jupyter.notebook.found import FOUND
 from tape_jupyter.notebook.gaps import Tools
 from tape_jupyter.notebook.lending import Lending, cassettes_of
+from tape_jupyter.notebook.near_matches import by_order
 from tape_jupyter.notebook.report import report_of
 from tape_jupyter.notebook.tags import Tags
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, Row, current_task
@@ -344,7 +345,9 @@ class Deck:
             told["cold"] = cell.cold
         if alike := cell.alike():
             told["alike"] = alike
-            cell.warn(f"{len(alike)} calls differ only in what `redact` masks: replay tells them apart by their order")
+            told["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
+            for less, calls in cell.told_by_order():
+                cell.warn(by_order(less, calls))
         told.update(cell.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
@@ -430,6 +433,7 @@ class Deck:
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._parent(cell),
             "pins": cell.pins,
+            "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }
         return {key: value for key, value in told.items() if value not in ("", None, [], {})}

@@ -29,7 +29,9 @@ class Stale(Frozen):
     __slots__ = ()
 
 
-def diverged(cell: Cell, call: Request | FunctionCall, match: str, lineage: str, secrets: Secrets) -> Divergence:
+def diverged(
+    cell: Cell, call: Request | FunctionCall, match: str, lineage: str, secrets: Secrets, apart: str = ""
+) -> Divergence:
     """The divergence that a refused call is."""
     ours = fields(call, secrets=secrets)
     calls = cell.cassette.calls if cell.cassette is not None else []
@@ -40,7 +42,7 @@ def diverged(cell: Cell, call: Request | FunctionCall, match: str, lineage: str,
     if nearest is not None:
         kind = nearest.head().get("kind", kind)
     repeats = cell.player.repeats(cell.execution)
-    return Divergence(match, kind, title(call), call, ours, nearest, tuple(told), repeats, lineage)
+    return Divergence(match, kind, title(call), call, ours, nearest, tuple(told), repeats, lineage, apart)
 
 
 def stand_in(cell: Cell, call: Request | FunctionCall, lineage: str, secrets: Secrets) -> Stale | None:

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tape_jupyter import freezing
@@ -100,6 +103,11 @@ class Observed:
         for each in did["lost"]:
             self._cell.warn(f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again", cold=True)
         return {name: told for name, told in did.items() if told}
+
+    def let_go(self) -> None:
+        """Nothing more is to be observed: what the body could reach is no longer kept."""
+        self._changes = Changes()
+        self._call = replace(self._call, scope=None)
 
     def written(self, value: Any, did: dict[str, Any]) -> Any:
         """The result as structure; `did` notes which parts of it are objects of the program's. Raises CannotFreeze."""
@@ -211,11 +219,22 @@ def _publisher() -> Any:
     return shell.display_pub if shell is not None else None
 
 
+_CELLS = re.compile(r".*[/\\]ipykernel_\d+[/\\]")
+
+
+def _here(file: str) -> str:
+    """The name that a file has in this process: ipykernel names the code of cells by its process."""
+    if "ipykernel_" not in file or (compiler := sys.modules.get("ipykernel.compiler")) is None:
+        return file
+    return _CELLS.sub(lambda _: f"{compiler.get_tmp_directory()}{os.sep}", file)
+
+
 def _log(told: Mapping[str, Any]) -> None:
     fields = {name: value for name, value in told.items() if name != "extra"}
     for name, value in told.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, freezing.thaw(value))
+    fields["pathname"] = _here(str(told.get("pathname", "")))
     record = logging.makeLogRecord(fields)
     logging.getLogger(str(told["name"])).callHandlers(record)
 
@@ -223,5 +242,6 @@ def _log(told: Mapping[str, Any]) -> None:
 def _warn(event: Mapping[str, Any]) -> None:
     warning = freezing.thaw_error(event["warning"])
     if isinstance(warning, Warning):
-        told = warnings.WarningMessage(warning, type(warning), str(event["file"]), int(event["line"]))
+        place = _here(str(event["file"])), int(event["line"])
+        told = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
         warnings._showwarnmsg(told)  # type: ignore[attr-defined]  # noqa: SLF001 - as C's own warn() does

@@ -54,6 +54,7 @@ class Fresh:
     tell: Tell
     over: Callable[[Comparison | None], None]
     why: str = ""
+    pace: str = ""
     leash: hermetic.Leash = field(default_factory=hermetic.Leash)
     asked: Message = field(default_factory=dict)
 
@@ -94,9 +95,10 @@ class Fresh:
 
     def _job(self) -> hermetic.Job:
         policy = " --on-divergence stale" if self.policy == "stale" else ""
+        pace = f" --pace {self.pace}" if self.pace else ""
         env = {
             "TAPE_MODE": "replay",
-            "TAPE_OPTIONS": f"--take {self.name}{policy}",
+            "TAPE_OPTIONS": f"--take {self.name}{policy}{pace}",
             "TAPE_NOTEBOOK": str(self.notebook),
         }
         return hermetic.job(self.history, env=env, setup=LOAD, seconds=SECONDS)

@@ -5,6 +5,7 @@ once. Nothing here ever raises into the program: what cannot be kept is a warnin
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,18 +13,59 @@ from tape_jupyter.calls import FunctionCall, Value, Where
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing import CannotFreeze, Steps, freeze_error
 from tape_jupyter.freezing.effects import Frozen, frozen_or_type
+from tape_jupyter.masked_values import MaskedValues
+from tape_jupyter.matching import Asked, asked_function
 from tape_jupyter.notebook import answers
 from tape_jupyter.notebook.capture import Passing, Taking
 from tape_jupyter.notebook.effects import Observed
 from tape_jupyter.notebook.moved import Body
 from tape_jupyter.notebook.taped import Cell, Row
 from tape_jupyter.secrets import Secrets
+from tape_jupyter.states import FIELDS, STATE, state_by_value, type_name
 
 
-def as_asked(call: FunctionCall) -> FunctionCall:
-    """The call with its arguments frozen as they are now: the body may change them."""
-    arguments = {name: Frozen(frozen_or_type(value)) for name, value in call.arguments.items()}
-    return FunctionCall(call.name, arguments, call.kind, call.discreet, call.scope)
+def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Asked]:
+    """The call with its arguments frozen as they are now (the body may change them), and what it is found by.
+
+    An argument that cannot be frozen stands as its type, with its state as far as that can be told (states.py).
+    """
+    arguments: dict[str, Any] = {}
+    states: list[str] = []
+    by_state: list[str] = []
+    by_type: dict[str, tuple[int, ...]] = {}
+    masked = MaskedValues(f"{call.kind} {call.name}", secrets)
+    for name, value in call.arguments.items():
+        structure = frozen_or_type(value)
+        if type(value) is not Frozen and type(structure) is dict and "<opaque>" in structure:
+            state = state_by_value(value, masked, name)
+            structure = {**structure, **state.record()}
+            states.append(f"{name}={state.digest}")
+            by_state.append(f"{name} ({structure['<opaque>']})")
+            by_type |= state.less
+        arguments[name] = Frozen(structure)
+    own = _own_state(call, secrets)
+    if own is not None:
+        states.append(f"self={own[STATE]}")
+    frozen = FunctionCall(
+        call.name, arguments, call.kind, call.discreet, None if own is None else Frozen(own), call.scope
+    )
+    told = asked_function(frozen, secrets, states)
+    told = told._replace(
+        by_type=tuple(by_type),
+        masked=(*masked.weak, *told.masked),
+        given=(*masked.given, *told.given),
+        by_value=(*by_state, *masked.keyed, *told.by_value),
+        plain=(*told.plain, *masked.weak.items(), *by_type.items()),
+    )
+    return frozen, told
+
+
+def _own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
+    """A method's own object by its fields; None where it has none that hold a value."""
+    if call.own is None or isinstance(call.own, type):
+        return None
+    state = state_by_value(call.own, MaskedValues(f"{call.kind} {call.name} self", secrets), "self")
+    return {"<opaque>": type_name(call.own), **state.record()} if state.fields else None
 
 
 class FunctionCapture(Taking, Passing):
@@ -33,9 +75,11 @@ class FunctionCapture(Taking, Passing):
     left open is committed at the cell's end, and what it does later is added by a `more:` record.
     """
 
-    def __init__(self, cell: Cell, secrets: Secrets, match: str, where: Where, call: FunctionCall) -> None:
-        super().__init__(cell, secrets, match, call.kind, where)
-        self.call = call
+    def __init__(
+        self, cell: Cell, secrets: Secrets, asked: Asked, where: Where, call: FunctionCall, arguments: Mapping[str, Any]
+    ) -> None:
+        super().__init__(cell, secrets, asked, call.kind, where)
+        self.call, self._arguments = call, arguments
         self._pending: asyncio.CancelledError | None = None
         self._steps: Steps | None = None
         self._items_kept = -1
@@ -129,11 +173,31 @@ class FunctionCapture(Taking, Passing):
                 cold=True,
             )
 
+    def _changed(self) -> tuple[str, ...]:
+        """Types of arguments that cannot be written and that are not as they were asked."""
+        found: dict[str, None] = {}
+        for name, asked in self.call.arguments.items():
+            before = asked.structure if isinstance(asked, Frozen) else None
+            if isinstance(before, dict) and "<opaque>" in before and before.get(FIELDS):
+                masked = MaskedValues(f"{self.call.kind} {self.call.name}", self.secrets)
+                if state_by_value(self._arguments[name], masked, name).digest != before.get(STATE):
+                    found[before["<opaque>"]] = None
+        return tuple(found)
+
     def _keep(self, value: Value, error: str = "") -> None:
         row = Row(self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error)
-        self._commit(self.call, replace(value, moved=self._body.moved()), {}, row)
+        self._commit(self.call, replace(value, moved=self._body.moved(), changed=self._changed()), {}, row)
         if not self._in_time:
             self._say_if_late()
+            self.handed(ends=True)
+        if self._steps is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The program's own objects: a context that outlives the call keeps this, and would keep them."""
+        self.observed.let_go()
+        self._arguments = {}
+        self.call = replace(self.call, scope=None)
 
     def _add(self, late: Value) -> None:
         if self.entry is None or self.cell.cassette is None:

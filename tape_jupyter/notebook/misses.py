@@ -34,13 +34,15 @@ def miss(cell: Cell, call: Request | FunctionCall, refused: Refuse, secrets: Sec
     where = shown(cell)
     if refused.frozen:
         return UnmatchedCall(_frozen(cell, call, refused, where, secrets))
-    if refused.times:
+    if refused.times and not refused.why:
         return UnmatchedCall(
             f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
             "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
-    lines += _nearest_lines(cell, call, secrets)
+    lines += [refused.why] if refused.why else []
+    if isinstance(call, FunctionCall) or not refused.why:
+        lines += _nearest_lines(cell, call, secrets)
     lines.append("Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes).")
     if cell.execution.selection.live:
         lines.append(f"Or let it go live as well: --live {boundary(call)}.")

@@ -98,12 +98,15 @@ def sessions_own(ask: CellAsk, session: Mapping[str, Any], *, sealed: bool) -> C
     """The cell in a session whose mode was told from outside (TAPE_MODE, `tape replay`), with what was told there.
 
     `sealed`: it replays, whatever the cell says, and nothing of the cell's own goes live; the cell may still name the
-    take that it replays. Else the session's frozen boundaries and stubs hold besides the cell's own.
+    take that it replays, and the session's pace is everybody's. Else the session's frozen boundaries and stubs hold
+    besides the cell's own.
     """
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
+        own |= {"strict": True} if session.get("strict") else {}
         kept = {name: told for name, told in ask.options.items() if name == "take" or name not in OPTIONS}
-        return replace(ask, mode="replay", options={**kept, **own}, sessions_take="take" in own)
+        paced = {"pace": session["pace"]} if session.get("pace") else {}
+        return replace(ask, mode="replay", options={**kept, **own, **paced}, sessions_take="take" in own)
     own.pop("live", None)
     own.pop("on_divergence", None)
     if "freeze" in own:

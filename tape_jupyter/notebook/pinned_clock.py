@@ -1,8 +1,9 @@
 """Notebook room: the pin of the clock: a cell's readings, its sleeps, and the pace at which replies are handed on.
 
-`--pace instant` hands every reply on at once. `order` hands them on in the recorded order of completion, chunk by
-chunk, in no more time than that takes; `recorded` also waits as long as it took. Without a word, replies come in order
-where the recorded calls were under way together (there a program may depend on it), else at once. `--no-pin sleep` lets
+`--pace instant` hands every reply on at once. `order` hands them on in the recorded order, part by part, in no more
+time than that takes; `recorded` also waits as long as it took. Without a word, replies come in order where several
+tasks or threads got some (there a program may depend on it), else at once. The order is that in which the program went
+on with them (pins/order.py); of a recording that does not tell it, that of their completion. `--no-pin sleep` lets
 sleeps wait, `--no-pin clock` that and gives real time.
 """
 
@@ -19,7 +20,8 @@ from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.notebook.taped import Cell
 from tape_jupyter.pins.clock import Base, TapeClock
-from tape_jupyter.pins.gates import ReplyGate
+from tape_jupyter.pins.gates import NumberedGate, ReplyGate
+from tape_jupyter.pins.order import SAID, Sequence
 from tape_jupyter.pins.readings import LIMIT, Notes, Readings
 from tape_jupyter.pins.timeline import Timeline
 from tape_jupyter.taps import clock as clock_tap
@@ -36,6 +38,7 @@ def pin(cell: Cell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     """Hold the cell's clock to what `run` recorded, or begin to note it. Raises CassetteError on a bad record."""
     off = set(cell.ask.options.get("no_pin", ()))
     replays, holds = run is not None, "clock" not in off
+    cell.origin.counted = run is not None and not run.get("strands")
     readings = _readings(cell, run) if run is not None and holds else None
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.ask.options.get("live")
@@ -48,9 +51,11 @@ def pin(cell: Cell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         jumps=pace != "recorded",
         watch=timers.watch,
         earlier=list(STARTED),
+        orders=not replays and not cell.replaying,
+        sequence=_sequence(cell, run) if cell.replaying and pace in ("", "order") and not live else None,
     )
     timers.begin(clock)
-    cell.pacing = Pacing(cell, clock, pace)
+    cell.pacing = Pacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
         cell.pins["clock"] = {"wall": clock.base.wall, "monotonic": clock.base.monotonic, "perf": clock.base.perf}
     unhook = _hook(cell) if clock.holds else _nothing
@@ -59,6 +64,10 @@ def pin(cell: Cell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     def undo() -> None:
         clock.close()
         unhook()
+        if clock.order is not None:
+            cell.ends.update(clock.order.record())
+        if clock.sequence is not None:
+            _say_disorder(cell, clock.sequence)
         if notes is not None:
             _keep(cell, notes)
 
@@ -80,6 +89,46 @@ def _base(run: Mapping[str, Any] | None) -> Base:
 def _nanoseconds(utc: str) -> int:
     since = datetime.fromisoformat(utc) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def _sequence(cell: Cell, run: Mapping[str, Any] | None) -> Sequence | None:
+    """The order of the run's hand-overs, where it tells one."""
+    ended = cell.cassette.ended.get(str(run["run"]), {}) if cell.cassette is not None and run is not None else {}
+    return Sequence(ended["order"], ended.get("timers")) if "order" in ended else None
+
+
+def _say_disorder(cell: Cell, sequence: Sequence) -> None:
+    """Name what was not handed over as it was recorded, or may not have been."""
+    if not (sequence.swapped or sequence.untold):
+        return
+    strands = {entry.id: entry.lineage for entry in cell.served}
+    for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
+        named = [pair for pair in pairs if _strand(pair[0], strands) != _strand(pair[1], strands)]
+        for first, second in named[:SAID]:
+            cell.warn(text.format(_place(first, strands), _place(second, strands)))
+        if len(named) > SAID:
+            cell.warn(f"{len(named) - SAID} more pairs of calls could not be told apart in this way")
+
+
+SWAPPED = (
+    "{0} was handed on before {1}, which the recording has the other way round: what follows may end otherwise. Which "
+    "comes first hangs on the machine (threads behind a lock or a semaphore), or the cell asks otherwise now"
+)
+UNTOLD = (
+    "{0} and {1} could not be told apart: the second came while the program was still at work on the first. What both "
+    "change may end otherwise than recorded"
+)
+
+
+def _place(name: str, strands: Mapping[str, str]) -> str:
+    """A call or a timer, for people."""
+    strand = _strand(name, strands) or "the cell"
+    return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
+
+
+def _strand(name: str, strands: Mapping[str, str]) -> str:
+    """The strand of a call or timer of the order."""
+    return name[1:].rpartition("#")[0] if name.startswith("@") else strands.get(name, "")
 
 
 def _readings(cell: Cell, run: Mapping[str, Any]) -> Readings:
@@ -140,8 +189,9 @@ _SEVERAL = 2  # strands: of calls on one nothing needs to be read to know that n
 class Pacing:
     """Makes the gates of one cell's replies."""
 
-    def __init__(self, cell: Cell, clock: TapeClock, pace: str) -> None:
-        self._cell, self._clock, self._pace = cell, clock, pace
+    def __init__(self, cell: Cell, clock: TapeClock, pace: str, run: str = "") -> None:
+        """`run`: the one whose order the clock's sequence tells."""
+        self._cell, self._clock, self._pace, self._run = cell, clock, pace, run
         self._timelines: dict[str, Timeline | None] = {}
 
     def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None:
@@ -150,6 +200,9 @@ class Pacing:
         if timeline is None or entry.id not in timeline:
             self._clock.advance(int(_duration(entry, reply) * 1e9))
             return None
+        if self._clock.sequence is not None and entry.run == self._run:
+            parts = 1 + len(reply.chunks) if isinstance(reply, Reply) else 1
+            return NumberedGate(self._clock, timeline, entry.id, self._ended, self._clock.sequence, parts)
         in_one = isinstance(reply, Reply) and len(reply.chunks) == 1 and reply.end == "complete" and reply.status != 101
         return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
 
@@ -163,14 +216,12 @@ class Pacing:
     def _made(self, entry: Entry) -> Timeline | None:
         cassette = self._cell.cassette
         recorded = entry.recorded if isinstance(entry, Overridden) else entry
-        if not self._pace and len(recorded.book.strands.get(recorded.run, ())) < _SEVERAL:
+        numbered = self._clock.sequence is not None and entry.run == self._run
+        if not self._pace and not numbered and len(recorded.book.strands.get(recorded.run, ())) < _SEVERAL:
             return None
         found = [call for call in (cassette.calls if cassette is not None else ()) if call.run == entry.run]
         calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
-        if self._pace:
-            return Timeline(calls, seed_of(self._cell))
-        timeline = Timeline(calls)
-        return timeline if timeline.overlaps else None
+        return Timeline(calls, seed_of(self._cell))
 
     def _ended(self) -> UnmatchedCall:
         refusal = UnmatchedCall("the cell ended before this reply was handed on; nothing is played after its end")

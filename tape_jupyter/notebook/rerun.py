@@ -61,6 +61,7 @@ class Ask:
     on_divergence: str = "stop"
     fresh: bool = False
     """Everything, in a new process (fresh_rerun.py); so it is also where the plan says that only that gets it right."""
+    pace: str = ""
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class Planned:
         root = takes.stem(self.ask.take.root)
         options = {name: told for name, told in own.options.items() if name not in partial.OPTIONS}
         options |= {"decided": dict(self.decided), "on_divergence": self.ask.on_divergence, "repeats": self.entry.run}
+        if self.ask.pace:
+            options["pace"] = self.ask.pace
         name = own.name or (root if line is None else None)
         own_take = takes.path_of(self.ask.take.root.with_name(f"{name or MAIN}{takes.SUFFIX}"), self.take)
         if (name or MAIN) == root or own_take.exists():
@@ -279,6 +282,7 @@ class Rerunner:
             tell,
             over,
             why,
+            ask.pace,
         )
         self.freshening, self.fresh = fresh.begin(history), fresh
 

@@ -17,13 +17,15 @@ from tape_jupyter.flow.plan import Plan, PlanCell
 from tape_jupyter.notebook import paths, rerun
 from tape_jupyter.notebook.fresh_rerun import NO_NETWORK
 from tape_jupyter.notebook.rerun import Ask, Rerunner
+from tape_jupyter.notebook.words import PACES
 
 if TYPE_CHECKING:
     from tape_jupyter.notebook.cells import Cells
 
 PLAN_USAGE = "%tape plan [TAKE]"
 USAGE = (
-    "%tape rerun [TAKE] [--fresh | --cells 3,5] [--on-divergence stop|live|stale]; at a divergence: "
+    "%tape rerun [TAKE] [--fresh | --cells 3,5] [--on-divergence stop|live|stale] "
+    "[--pace instant|order|recorded]; at a divergence: "
     "%tape rerun --on-divergence live|stale|skip, --write TEXT, --cancel"
 )
 CHOICES = (
@@ -44,6 +46,7 @@ def _parser() -> _Parser:
     parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--on-divergence", choices=POLICIES)
+    parser.add_argument("--pace", choices=PACES)
     parser.add_argument("--write")
     parser.add_argument("--cancel", action="store_true")
     return parser
@@ -82,7 +85,7 @@ def run(cells: Cells, root: Path, line: str, say: Callable[[str], None]) -> None
     if fresh:
         say(f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)")
     entries = ticked(made, said.cells) if said.cells else None
-    ask = Ask(made, take, entries, said.on_divergence or "stop", said.fresh)
+    ask = Ask(made, take, entries, said.on_divergence or "stop", said.fresh, said.pace or "")
     return _after_the_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
 
 

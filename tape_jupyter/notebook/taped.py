@@ -136,7 +136,7 @@ class Divergence:
     """What was asked now (no secret is in `asked`) and the recorded call that is nearest, None where there is none.
 
     `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's match key, `repeats`
-    the recording that its cell repeats, `lineage` its task or thread.
+    the recording that its cell repeats, `lineage` its task or thread, `apart` as in matching.Asked.
     """
 
     match: str
@@ -148,6 +148,7 @@ class Divergence:
     fields: tuple[tuple[str, str, str], ...]
     repeats: str = ""
     lineage: str = ""
+    apart: str = ""
 
     @property
     def id(self) -> str:
@@ -246,7 +247,7 @@ class Cell:
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did not do again.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
-    match key and by what they asked before it was masked, where people's patterns are.
+    what they are found by and by what they asked that is not on the tape.
     """
 
     ask: CellAsk
@@ -276,7 +277,7 @@ class Cell:
     notes: list[str] = field(default_factory=list)
     cold: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    plain: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
     running: dict[Running, None] = field(default_factory=dict)
     going: dict[Any, None] = field(default_factory=dict)
     changed: Callable[[], None] = lambda: None
@@ -326,15 +327,20 @@ class Cell:
             count = self.names[name]
         return name if count == 1 else f"{name}-{count}"
 
-    def tell_apart(self, call: str, match: str, plain: str) -> None:
-        """Remember a recorded call by what it asked before anything was masked: a digest that is never written."""
+    def tell_apart(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
+        """Remember a recorded call by what is not on the tape of what it asked, by name; that is never written."""
         with self.lock:
             self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
 
     def alike(self) -> list[str]:
-        """Ids of the calls that others of this cell equal but for what people's patterns mask."""
-        each = (same.values() for same in self.plain.values() if len(same) > 1)
-        return [call for calls in each for several in calls for call in several]
+        """Ids of the calls that others of this cell equal but for what is not on the tape."""
+        return [call for _, calls in self.told_by_order() for call in calls]
+
+    def told_by_order(self) -> list[tuple[str, list[str]]]:
+        """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
+        several = [same for same in self.plain.values() if len(same) > 1]
+        named = [(", ".join(_differing(same)), [call for calls in same.values() for call in calls]) for same in several]
+        return [(names, calls) for names, calls in named if names]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
@@ -366,3 +372,12 @@ class Cell:
         if self.closed:
             self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
         return refusal
+
+
+def _differing(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
+    """The names that have several values. To ask once more with a key, after once without, is no other call."""
+    values: dict[str, set[str]] = {}
+    for each in several:
+        for name, value in each:
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, told in values.items() if len(told) > 1]

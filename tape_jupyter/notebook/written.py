@@ -48,7 +48,7 @@ def write(take: Cassette, cell: history.Entry, divergence: Divergence, text: str
     name = divergence.call.name if isinstance(divergence.call, FunctionCall) else ""
     head = Head(
         divergence.id, run, divergence.match, divergence.kind, Where(run, divergence.lineage, (), ""), at, 0.0, kit,
-        name, diverged="hand",
+        name, diverged="hand", apart=divergence.apart,
     )  # fmt: skip
     take.append_call(head, divergence.call, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)

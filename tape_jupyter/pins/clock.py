@@ -28,7 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tape_jupyter.pins.quiet import Quiet
+from tape_jupyter.pins.order import Handovers, Sequence
+from tape_jupyter.pins.quiet import Quiet, others_time
 from tape_jupyter.pins.readings import Notes, Readings
 from tape_jupyter.pins.schedule import Due, Order, Schedule
 
@@ -46,6 +47,8 @@ TICK = 1000
 """Nanoseconds that an unrecorded reading moves the tape's time."""
 
 _IDLE = 1.0
+_STARTING = 0
+"""Stands for a thread that is being started."""
 _GAPS = (0.0002, 0.02)
 
 
@@ -69,9 +72,11 @@ class TapeClock:
     `sleeps`: user code's sleeps and timers stand on the heap. `jumps`: time jumps when the cell is quiet; else what is
     on the heap waits in real time. `watch(loop)` is called for each event loop that is waited in: whether
     it asks `idle` before it blocks. `earlier`: threads that code of earlier cells started.
+
+    `order` is there while recording hand-overs, `sequence` where they are repeated (order.py).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         base: Base,
         *,
@@ -81,6 +86,8 @@ class TapeClock:
         jumps: bool = True,
         watch: Callable[[Any, TapeClock], bool] = lambda _loop, _clock: False,
         earlier: Iterable[threading.Thread] = (),
+        orders: bool = False,
+        sequence: Sequence | None = None,
     ) -> None:
         self.base, self.notes, self.sleeps, self.jumps = base, notes, sleeps, jumps
         self.closed, self.pid = False, os.getpid()
@@ -96,8 +103,15 @@ class TapeClock:
         self._lock = threading.Condition(self._mutex)
         self._pump: threading.Thread | None = None
         self._quiet = Quiet(self._running, lambda ident: self.files.get(ident, 1))
+        self.order = Handovers(self._active, lambda loop: watch(loop, self)) if orders else None
+        self.sequence = sequence
         self._started = time.monotonic()
         self._children = _children() if sleeps else frozenset()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a loop asks `idle` before it blocks."""
+        return self.order is None
 
     @property
     def holds(self) -> bool:
@@ -144,46 +158,92 @@ class TapeClock:
         with self._mutex:
             self._schedule.advance(self._elapsed() + by)
 
+    def reach(self, when: int) -> None:
+        """Something came at that time that nobody had to wait for."""
+        with self._mutex:
+            self._schedule.advance(when)
+
     # ------------------------------------------------------------ waiting on the tape
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, strand: str = "") -> None:
         """`time.sleep` of user code."""
+        number = self.sequence.timer(strand) if self.sequence is not None else None
         if _children() - self._children:  # it may be waiting for them
             time.sleep(seconds)
             return
         time.sleep(0)
         when = self.now() + int(seconds * 1e9)
-        self.wait(when, time.monotonic() + seconds)
+        quiet = self.wait(when, time.monotonic() + seconds + (GRACE if number is not None else 0.0), None, number)
+        if self.sequence is not None and number is not None:
+            self.sequence.passed(number, quiet=quiet)
         if self.closed and (left := (when - self.now()) / 1e9) > 0:
             time.sleep(left)
 
-    def wait(self, when: int, limit: float, order: Order | None = None) -> None:
-        """Block this thread until the tape's time is `when`, at most to the real second `limit`, or the cell's end."""
+    def ring(self, seconds: float, cancelled: threading.Event, strand: str) -> bool:
+        """A `threading.Timer` waits until it is due or cancelled; whether it is due. It may leave the event set."""
+        number = self.sequence.timer(strand) if self.sequence is not None else None
+        limit = time.monotonic() + seconds + (GRACE if number is not None else 0.0)
+        due = self._due(self.now() + int(seconds * 1e9), limit, None, number)
+        rang: list[bool] = []
+
+        def wake() -> None:
+            if not cancelled.is_set():
+                rang.append(True)
+                cancelled.set()
+
+        due.wake, due.dead = wake, cancelled.is_set
+        with self._lock:
+            closed = self.closed
+            if not closed:
+                self._add(due)
+        cancelled.wait(seconds if closed else None)
+        released, due.gone = due.gone, True
+        if rang and not released:  # the cell ended: the rest of the time is real
+            cancelled.clear()
+            return not cancelled.wait(max(0.0, (due.when - self.now()) / 1e9))
+        if rang and self.sequence is not None and number is not None:
+            self.sequence.passed(number, quiet=due.quiet)
+        return bool(rang) or (closed and not cancelled.is_set())
+
+    def wait(self, when: int, limit: float, order: Order | None = None, number: int | None = None) -> bool:
+        """Block this thread until the tape's time is `when`, at most to the real second `limit`, or the cell's end.
+
+        Whether the cell's other threads were quiet then.
+        """
         with self._lock:
             if self.closed:
-                return
+                return True
             if self.jumps and self._alone():
                 self._schedule.advance(when)
-                return
+                return True
             arrived = threading.Event()
-            due = self._add(Due(when, limit, arrived.set, order))
+            due = self._due(when, limit, order, number)
+            due.wake = arrived.set
+            self._add(due)
         try:
             arrived.wait()
         finally:
             due.gone = True
+        return due.quiet
 
-    async def arrive(self, when: int, limit: float, order: Order | None = None) -> None:
+    async def arrive(self, when: int, limit: float, order: Order | None = None, number: int | None = None) -> bool:
         """The same, awaited."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # trio
-            return self.wait(when, limit, order)
+            return self.wait(when, limit, order, number)
         future: asyncio.Future[None] = loop.create_future()
-        wake = partial(_threadsafe, loop, _settle, future)
-        self._put(Due(when, limit, wake, order, dead=future.done), loop)
+        due = self._due(when, limit, order, number)
+        due.wake, due.dead = partial(_threadsafe, loop, _settle, future), future.done
+        self._put(due, loop)
         if not self.closed:
             await future
-        return None
+        return due.quiet
+
+    def _due(self, when: int, limit: float, order: Order | None, number: int | None) -> Due:
+        together = number is not None and self.sequence is not None and self.sequence.is_together(number)
+        since = others_time() / 1e9
+        return Due(when, limit, _nothing, order, number=number, together=together, since=since)
 
     def put(
         self,
@@ -193,9 +253,18 @@ class TapeClock:
         dead: Callable[[], bool],
         late: Callable[[float], None],
         loop: Any,
+        strand: str = "",
     ) -> None:
         """A timer of an event loop (see schedule.Due); `late` is called in the loop."""
-        self._put(Due(when, limit, wake, None, dead, partial(_threadsafe, loop, late)), loop)
+        number = self.sequence.timer(strand) if self.sequence is not None else None
+        due = self._due(when, limit + (GRACE if number is not None else 0.0), None, number)
+        due.wake, due.dead, due.late = partial(self._ring, due, wake), dead, partial(_threadsafe, loop, late)
+        self._put(due, loop)
+
+    def _ring(self, due: Due, wake: Callable[[], None]) -> None:
+        if self.sequence is not None and due.number is not None:
+            self.sequence.passed(due.number, quiet=due.quiet)
+        wake()
 
     def _put(self, due: Due, loop: Any) -> None:
         asks = self._watch(loop, self)
@@ -231,6 +300,27 @@ class TapeClock:
 
     # ------------------------------------------------------------ when time moves
 
+    def spins(self, selector: Any) -> None:
+        """An event loop of a cell that is being recorded goes round without a rest."""
+        if self.order is not None and not self.closed:
+            self.order.spins(selector)
+
+    def rest(self, selector: Any) -> bool:
+        """An event loop of a cell that is being recorded has nothing to run: whether what was held goes on there."""
+        return self.order is not None and not self.closed and self.order.idle(selector)
+
+    def _active(self, looks: int, ignored: set[int], first: int | None = None) -> int | None:
+        """Another thread of the cell that does not wait for something, if only for a reply; None where all do.
+
+        `first`: the one that is looked at before the others, once.
+        """
+        running, ignored = self._running(), {threading.get_ident(), *ignored}
+        if running is None:
+            return _STARTING
+        others = [each for each in running if each.ident not in ignored]
+        again = self._quiet.active([each for each in others if each.ident == first], 1)
+        return self._quiet.active(others, looks) if again is None else again
+
     def idle(self, selector: Any) -> bool:
         """An event loop of this thread has nothing to run: whether something was released to it."""
         with self._lock:
@@ -256,13 +346,23 @@ class TapeClock:
             quiet = self.jumps and self._quiet()
             with self._lock:
                 same = version == self._schedule.version
-                due = self._schedule.release(quiet=quiet and same, real=time.monotonic()) if not self.closed else None
+                due = self._release(quiet=quiet and same)
                 if due is None and same:
                     self._lock.wait(gap)
                     gap = min(gap * 1.5, _GAPS[1])
             if due is not None:
                 gap = _GAPS[0]
                 due.wake()
+
+    def _release(self, *, quiet: bool) -> Due | None:
+        if self.closed:
+            return None
+        return self._schedule.release(
+            quiet=quiet,
+            real=time.monotonic(),
+            computed=others_time() / 1e9,
+            runs_on=getattr(self._quiet, "runs_on", False),
+        )
 
     def _awaited(self) -> int | None:
         """The heap's version once something is on it; None when the pump is no longer needed."""
@@ -296,6 +396,8 @@ class TapeClock:
         """The cell is over: who still waits goes on in real time."""
         with self._lock:
             self.closed = True
+            if self.order is not None:
+                self.order.close()
             left, now = [*self._schedule.drain(), *(due for due, _ in self._held)], self._schedule.now
             self._held = []
             self._lock.notify_all()
@@ -304,6 +406,10 @@ class TapeClock:
                 due.wake()
             else:
                 due.late(max(0.0, (due.when - now) / 1e9))
+
+
+def _nothing() -> None:
+    """Replaced by what wakes who waits."""
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.pins.clock import GRACE, TapeClock
+from tape_jupyter.pins.order import Sequence
 from tape_jupyter.pins.schedule import Order
 from tape_jupyter.pins.timeline import Timeline
 
@@ -16,6 +17,8 @@ class ReplyGate:
 
     What comes together passes once: a head with its first chunk, and a reply `in_one` chunk as a whole.
     """
+
+    each = False
 
     def __init__(
         self, clock: TapeClock, timeline: Timeline, call: str, ended: Callable[[], TapeRefusal], *, in_one: bool = False
@@ -40,10 +43,72 @@ class ReplyGate:
             return None
         self._passed = (seconds, last)
         seconds = max(seconds, self._timeline.seconds(self._call)) if last else seconds
-        grace = GRACE if self._clock.jumps else 0.0
         order = self._timeline.order(self._call, seconds, last=last)
-        return self._began + int(seconds * 1e9), self._real + seconds + grace, order
+        return *self._when(seconds), order
+
+    def _when(self, seconds: float) -> tuple[int, float]:
+        grace = GRACE if self._clock.jumps else 0.0
+        return self._began + int(seconds * 1e9), self._real + seconds + grace
 
     def _check(self) -> None:
         if self._clock.closed:
             raise self._ended()
+
+
+class NumberedGate(ReplyGate):
+    """The gate of a call whose hand-overs were numbered (order.py). Each part passes by itself: the head, the chunks
+    and what ended them, so many `parts`; of a function's value that alone (`parts` is 1).
+    """
+
+    each = True
+
+    def __init__(
+        self,
+        clock: TapeClock,
+        timeline: Timeline,
+        call: str,
+        ended: Callable[[], TapeRefusal],
+        sequence: Sequence,
+        parts: int,
+    ) -> None:
+        super().__init__(clock, timeline, call, ended)
+        self._sequence, self._parts, self._part = sequence, parts, 0
+
+    def wait(self, seconds: float, *, last: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last)
+        quiet = True
+        if number is None:
+            self._clock.wait(when, limit)
+        elif self._sequence.follows(number):
+            self._clock.reach(when)
+        else:
+            quiet = self._clock.wait(when, limit, None, number)
+        self._pass(number, quiet=quiet)
+
+    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last)
+        quiet = True
+        if number is None:
+            await self._clock.arrive(when, limit)
+        elif self._sequence.follows(number):
+            self._clock.reach(when)
+        else:
+            quiet = await self._clock.arrive(when, limit, None, number)
+        self._pass(number, quiet=quiet)
+
+    def _place(self, seconds: float, *, last: bool) -> tuple[int, float, int | None]:
+        """When this part comes, the second at which it comes at the latest, and its number.
+
+        What a value's call tells before its end (an MCP server's progress) has no number.
+        """
+        if last:
+            seconds = max(seconds, self._timeline.seconds(self._call))
+        if self._parts == 1 and not last:
+            return *self._when(seconds), None
+        return *self._when(seconds), self._sequence.part(self._call, self._part, self._parts)
+
+    def _pass(self, number: int | None, *, quiet: bool) -> None:
+        self._check()
+        if number is not None:
+            self._part += 1
+            self._sequence.passed(number, quiet=quiet)

@@ -12,6 +12,7 @@ Elsewhere only the Python frame and the process's time can be looked at, so the 
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import threading
@@ -38,17 +39,39 @@ class Quiet:
         self._threads, self._files = threads, files
         self._calls = _CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
         self._gap = 0.0003 if self._calls else 0.004
+        self.runs_on = False
+        """Whether, at the last look, a thread ran or was about to: one that waits for anything at all does not."""
 
     def __call__(self, looks: int = 3) -> bool:
+        self.runs_on = False
         first = self._look()
         for _ in range(looks - 1):
             if first is None:
                 return False
-            burnt = _others_time()
+            burnt = others_time()
             time.sleep(self._gap)
-            if self._look() != first or _others_time() - burnt > _BURNT:
+            if self._look() != first or others_time() - burnt > _BURNT:
+                self.runs_on = True
                 return False
         return first is not None
+
+    def active(self, threads: Iterable[threading.Thread], looks: int) -> int | None:
+        """The first that does not wait for anything: a file, a socket, a lock. None where the system does not tell.
+
+        One that waits for the interpreter's lock alone seems to wait, too: between two looks the lock is given up,
+        which wakes it, so that it has burnt something or is seen to run.
+        """
+        if self._calls is None:
+            return None
+        burnt: dict[int, bytes] = {}
+        for look in range(looks):
+            if look:
+                time.sleep(0)
+            for thread in threads:
+                ident, now = thread.ident or 0, _burnt(thread)
+                if now is not None and (not now or burnt.setdefault(ident, now) != now):
+                    return ident
+        return None
 
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
@@ -78,6 +101,7 @@ class Quiet:
             burnt = _read(thread.native_id, "schedstat")
         except (OSError, IndexError):
             return None
+        self.runs_on = self.runs_on or call == "running"
         if call in for_threads:
             return (thread.ident, burnt)
         return (thread.ident, burnt) if call in for_files and self._idles(thread, frames) else None
@@ -108,6 +132,25 @@ class Quiet:
         return files is not None and len(files) <= self._files(ident or 0)
 
 
+def _burnt(thread: threading.Thread) -> bytes | None:
+    """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
+    try:
+        if _raw(thread.native_id, "syscall").startswith(b"running"):
+            return b""
+        return _raw(thread.native_id, "schedstat").split(maxsplit=1)[0]
+    except (OSError, IndexError):
+        return None
+
+
+def _raw(native: int | None, name: str) -> bytes:
+    """As `_read` does, in a third of its time."""
+    file = os.open(f"/proc/self/task/{native}/{name}", os.O_RDONLY)
+    try:
+        return os.read(file, 256)
+    finally:
+        os.close(file)
+
+
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -131,6 +174,6 @@ def _is_told() -> bool:
         return False
 
 
-def _others_time() -> int:
+def others_time() -> int:
     """Nanoseconds burnt by every thread of the process but this one."""
     return time.process_time_ns() - time.thread_time_ns()

@@ -51,20 +51,6 @@ class Timeline:
         moment = span.completed if last else min(span.began + seconds, span.completed)
         return (_drawn(self._seed, call) if self._seed else 0.0, moment, span.place)
 
-    @property
-    def overlaps(self) -> bool:
-        """Whether any two calls were under way together."""
-        until = 0.0
-        for span in sorted(self._spans.values(), key=lambda span: span.began):
-            if span.began < until - ROUNDING:
-                return True
-            until = max(until, span.began + span.seconds)
-        return False
-
-
-ROUNDING = 0.002
-"""Seconds by which recorded moments may be off."""
-
 
 def _moments(head: Mapping[str, Any]) -> tuple[float, float]:
     try:

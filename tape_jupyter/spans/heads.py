@@ -28,7 +28,7 @@ HEAD = 1500
 _BLOCK = 1024 * 1024
 _LINE = r'"?([^"\\\n|]*)"?\n'
 _HEAD = re.compile(
-    r"---\ncall: [^\n]*\nrun: [^\n]*\nmatch: [^\n]*\n(?:exact: [^\n]*\n)?(?:lineage: [^\n]*\n)?"
+    r"---\ncall: [^\n]*\nrun: [^\n]*\nmatch: [^\n]*\n(?:exact: [^\n]*\n)?(?:lineage: [^\n]*\n)?(?:apart: [^\n]*\n)?"
     + "".join(rf"(?:{key}: {_LINE})?" for key in ("kind", "name", "parent", "span", "at", "seconds", "failed"))
     + rf"(?:frozen: {_LINE})?(?:diverged: {_LINE})?"
     + rf"(?:kit:\n((?:  [^\n]*\n)+))?request:\n  (\w+): {_LINE}"

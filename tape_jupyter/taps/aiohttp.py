@@ -22,7 +22,7 @@ from tape_jupyter.taps.aiohttp_live import Live
 from tape_jupyter.taps.aiohttp_played import Nowhere, Played, connection, play
 from tape_jupyter.taps.aiohttp_sockets import PlayedSocket
 from tape_jupyter.taps.endings import class_name, thawed, was_cancelled
-from tape_jupyter.taps.gating import await_head
+from tape_jupyter.taps.gating import await_head, await_turn
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.swap import live, sending, swap, undoing
 
@@ -205,7 +205,9 @@ def _start(original: Door) -> Door:
         call = vars(conn).get(_CALL)
         if isinstance(call, Live):
             with sending(call.capture):
-                return await original(response, conn)
+                started = await original(response, conn)
+                await await_turn(call.capture)
+                return started
         if isinstance(call, Played):
             await call.head(expected=response._continue is not None)  # noqa: SLF001
             started = await original(response, conn)

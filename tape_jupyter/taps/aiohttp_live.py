@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any
 
 from tape_jupyter.calls import Capture, Headers
+from tape_jupyter.taps.gating import await_turn
 from tape_jupyter.taps.wire import Chunked, Framing, Sized
 
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -193,6 +194,10 @@ class Ear:
         else:
             self._end(error)
 
+    async def turn(self) -> None:
+        """Before the program has what it waited for."""
+        await await_turn(self._capture)
+
     def failed(self, error: BaseException) -> None:
         """The reader raises this from now on, and its buffer is gone."""
         if _is_closing(error):
@@ -261,6 +266,7 @@ class _Reader:
     async def _wait(self: Any, func_name: str) -> None:
         try:
             await super()._wait(func_name)  # type: ignore[misc]
+            await self._protocol.turn()
         except BaseException as error:
             self._protocol.waited(error)
             raise

@@ -26,7 +26,7 @@ from tape_jupyter.origin import CALLED_AS
 from tape_jupyter.taps import yielding
 from tape_jupyter.taps.endings import await_cancel, was_cancelled
 from tape_jupyter.taps.finding import is_method
-from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.gating import await_head, await_turn, pass_head
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.plumbing import without_plumbing
@@ -102,14 +102,11 @@ class Taped:
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
-        scope: Scope | None = within_reach(self.body, bound)
-        if (
-            scope is not None
-            and scope.function is not None
-            and (scope.function.__module__ or "").startswith("tape_jupyter.")
-        ):
-            scope = None  # what our own bodies do is on the tape already
-        return FunctionCall(name, self._asked(bound), self.kind, self.discreet, scope)
+        own = next(iter((*self.given[0], *args)), None) if self.drop_first else None
+        scope = within_reach(self.body, bound)
+        module = getattr(scope.function, "__module__", None) or ""
+        ours = module.startswith("tape_jupyter.")  # what our own bodies do is on the tape already
+        return FunctionCall(name, self._asked(bound), self.kind, self.discreet, own, None if ours else scope)
 
     def _decided(self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]) -> Call:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
@@ -146,6 +143,7 @@ class Taped:
         args, kwargs = self.sent(call.decision, args, kwargs)
         with running(call.decision, call.name):
             result = await self.body(*args, **kwargs)
+            await await_turn(call.decision)
         return call.tell(result, call.decision)
 
     def source(self, *args: Any, **kwargs: Any) -> Any:
@@ -187,6 +185,7 @@ class Call:
         """A plain function gave a coroutine: the call ends when that does."""
         with running(capture, self.name):
             result = _lasting(await coroutine)
+            await await_turn(capture)
         capture.value(freezing.Awaited(self._reference(result)))
         return result
 

@@ -156,9 +156,18 @@ def _told(name: str, original: Callable[..., str]) -> Any:
 def _sleeps(original: Callable[[float], None]) -> Any:
     def sleep(seconds: float) -> None:
         clock = readers.clock_here()
-        if clock is None or not clock.sleeps or not (_is_users(readers.module_of(1)) and _is_wait(seconds)):
+        if clock is None or not (clock.sleeps or readers.notes_order(clock)):
             return original(seconds)
-        clock.sleep(float(seconds))
+        if not (_is_users(readers.module_of(1)) and _is_wait(seconds)):
+            return original(seconds)
+        strand = readers.strand_here()
+        if clock.order is None:
+            clock.sleep(float(seconds), strand)
+        else:
+            name = clock.order.timer(strand)
+            original(seconds)
+            together = not clock.order.turn()
+            clock.order.note(name, strand, together=together)
         return None
 
     return _stand_in(original, sleep)

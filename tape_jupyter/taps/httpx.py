@@ -17,7 +17,15 @@ from tape_jupyter.calls import Capture, Gate, Headers, Play, Reply, Request
 from tape_jupyter.origin import SENDING
 from tape_jupyter.taps import lineage, unplugged
 from tape_jupyter.taps.endings import await_cancel, class_name, headers, past_the_end, thawed
-from tape_jupyter.taps.gating import await_chunk, await_head, pass_chunk, pass_head
+from tape_jupyter.taps.gating import (
+    await_chunk,
+    await_closed,
+    await_head,
+    await_turn,
+    pass_chunk,
+    pass_head,
+    tell_closed,
+)
 from tape_jupyter.taps.holding import asked, instead
 from tape_jupyter.taps.swap import sending, swap, undoing
 
@@ -252,6 +260,7 @@ class _AsyncLive:
     def __init__(self, inner: Any, capture: Capture) -> None:
         self.inner, self.capture = inner, capture
         self.pulled: AsyncIterator[bytes] | None = None
+        self.broken = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         if self.pulled is None:
@@ -260,8 +269,13 @@ class _AsyncLive:
 
     async def __anext__(self) -> bytes:
         assert self.pulled is not None
-        with sending(self.capture):
-            chunk = await anext(self.pulled, None)
+        try:
+            with sending(self.capture):
+                chunk = await anext(self.pulled, None)
+                await await_turn(self.capture)
+        except BaseException:
+            self.broken = True
+            raise
         if chunk is None:
             self.capture.finish()
             raise StopAsyncIteration
@@ -271,6 +285,9 @@ class _AsyncLive:
     async def aclose(self) -> None:
         self.capture.close()
         await self.inner.aclose()
+        if not self.broken:
+            await await_turn(self.capture)
+            tell_closed(self.capture)
 
 
 class _Played:
@@ -303,9 +320,18 @@ class _AsyncPlayed(_Played):
     """The same, awaited."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        gate, closing = self.gate, self.gate
+        self.gate = None  # what breaks off here is closed without waiting
         for index, chunk in self.left:
-            await await_chunk(self.gate, self.reply, index)
+            await await_chunk(gate, self.reply, index)
+            self.gate = closing
             yield chunk
+            self.gate = None
         await await_cancel(self.reply.error)
-        await await_chunk(self.gate, self.reply, len(self.reply.chunks))
+        await await_chunk(gate, self.reply, len(self.reply.chunks))
         self._end()
+        self.gate = closing
+
+    async def aclose(self) -> None:
+        gate, self.gate = self.gate, None
+        await await_closed(gate, self.reply)

@@ -1,8 +1,10 @@
 """Taps room: carries who is calling (origin.py) into threads, executors and tasks. Nothing is decided here.
 
 Threads do not inherit context variables, and a pool's workers outlive the work they were started for: so each
-thread and each work item carries the strand it was started by, numbered in the program's own order. Only our own
-variables travel; the program's keep the rules Python gives them (a copied context would change `decimal`'s).
+thread and each work item carries a strand, named by the function that it runs and numbered among those that run the
+same: LangGraph submits its waiting function a number of times that hangs on the clock, and its nodes keep their names.
+Only our own variables travel; the program's keep the rules Python gives them (a copied context would change
+`decimal`'s).
 
 Tasks of another event loop than asyncio's own (uvloop) take no number: they inherit their parent's strand.
 """
@@ -60,8 +62,8 @@ class Strand:
 
     __slots__ = ("carried", "origin", "submitter")
 
-    def __init__(self, submitter: Origin, sort: str = "") -> None:
-        self.submitter, self.origin = submitter, submitter.spawn(sort)
+    def __init__(self, submitter: Origin, name: str = "", sort: str = "") -> None:
+        self.submitter, self.origin = submitter, submitter.spawn(name, sort=sort)
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
 
     def child(self) -> Strand:
@@ -111,16 +113,48 @@ class _Running(threading.local):
     """What this thread runs. A default of the class: that of `getattr` costs an exception at each clock reading."""
 
     strand: Strand | None = None
+    runner: Any = None
+    """The context of the `asyncio.Runner` that is about to start its main task."""
 
 
 _running = _Running()
 
 
-def strand(sort: str = "") -> Strand | None:
-    """A new strand of the code that runs now; None outside taped cells."""
+def strand(name: str = "", *, sort: str = "") -> Strand | None:
+    """A new strand of the code that runs now, which runs a function of that name; None outside taped cells."""
     settle()
     origin = ORIGIN.get()
-    return None if origin is None else Strand(origin, sort)
+    return None if origin is None else Strand(origin, name, sort)
+
+
+def name_of(function: Any, args: tuple[Any, ...] = ()) -> str:
+    """The name of the function that really runs, where `function` is called with `args`; "" for what has none.
+
+    What only carries a function is looked through: a partial, a method, the `run` of a context (LangChain's executors).
+    """
+    for _ in range(_WRAPPED):
+        if isinstance(function, functools.partial):
+            function, args = function.func, (*function.args, *args)
+        elif args and isinstance(getattr(function, "__self__", None), Context):
+            function, args = args[0], args[1:]
+        else:
+            break
+    return _own_name(function)
+
+
+_WRAPPED = 5
+
+
+def _own_name(runs: Any) -> str:
+    """Of a function or a coroutine. Not its code's: a taped function has ours."""
+    name = getattr(runs, "__name__", "")
+    return name.strip("<>") if isinstance(name, str) else ""
+
+
+def _name(thread: threading.Thread) -> str:
+    """What a thread runs: its target, a timer's function, else what its class is for."""
+    runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
+    return name_of(runs, getattr(thread, "_args", ())) if runs is not None else type(thread).__name__
 
 
 def _sort(thread: threading.Thread) -> str:
@@ -135,7 +169,7 @@ def _sort(thread: threading.Thread) -> str:
 def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
-        own = strand(_sort(thread))
+        own = strand(_name(thread), sort=_sort(thread))
         if own is None:
             return original(thread)
         run = thread.run
@@ -158,7 +192,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def submit(pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        own = strand()
+        own = strand(name_of(fn, args))
         if own is None:
             return original(pool, fn, *args, **kwargs)
 
@@ -187,18 +221,28 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         origin = ORIGIN.get()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)
+        name = _own_name(coro)
         context: Context | None = kwargs.get("context")
         if context is not None:
-            if context.get(ORIGIN) is None:
-                context.run(ORIGIN.set, origin.spawn())
+            if _is_for_task(context, origin):
+                context.run(ORIGIN.set, origin.spawn(name))
             return original(loop, coro, **kwargs)
-        token = ORIGIN.set(origin.spawn())  # a task copies the context it is created in
+        token = ORIGIN.set(origin.spawn(name))  # a task copies the context it is created in
         try:
             return original(loop, coro, **kwargs)
         finally:
             ORIGIN.reset(token)
 
     return create_task
+
+
+def _is_for_task(context: Context, origin: Origin) -> bool:
+    """Whether a context is one for this task alone, as LangGraph makes them: without a strand, or a copy of ours.
+
+    One of the program's own keeps what it says, and a runner's main task is the strand that started it.
+    """
+    before = context.get(ORIGIN)
+    return before is None or (before is origin and not origin.counted and context is not _running.runner)
 
 
 def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -220,7 +264,11 @@ def _run(original: Callable[..., Any]) -> Callable[..., Any]:
         now, before = ORIGIN.get(), kept.get(ORIGIN)
         if before is not None and (now is None or now.cell is not before.cell):
             kept.run(ORIGIN.set, now)
-        return original(runner, coro, context=context)
+        outer, _running.runner = _running.runner, kept
+        try:
+            return original(runner, coro, context=context)
+        finally:
+            _running.runner = outer
 
     return run
 

@@ -46,6 +46,17 @@ def clock_here() -> Any | None:
     return None if origin is None or SENDING.get() or (clock := _clock_of(origin)) is None or clock.closed else clock
 
 
+def strand_here() -> str:
+    """The strand (Origin.lineage) that this code runs in."""
+    origin = settle()
+    return "" if origin is None else origin.lineage
+
+
+def notes_order(clock: Any) -> bool:
+    """Whether it is recorded when a timer of this code goes off; not of a tool's body, which does not run in replay."""
+    return clock.order is not None and "/" not in strand_here()
+
+
 def _clock_of(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
     clock = getattr(origin.cell, "clock", None)

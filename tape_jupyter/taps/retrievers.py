@@ -23,7 +23,7 @@ from tape_jupyter.calls import Capture, FunctionCall, Play, Tape, Value
 from tape_jupyter.freezing.parcels import Retrieved
 from tape_jupyter.taps.called import running
 from tape_jupyter.taps.endings import await_cancel, thawed
-from tape_jupyter.taps.gating import await_head, pass_head
+from tape_jupyter.taps.gating import await_head, await_turn, pass_head
 from tape_jupyter.taps.holding import asked
 from tape_jupyter.taps.lineage import settle
 from tape_jupyter.taps.swap import swap, undoing
@@ -82,6 +82,7 @@ class _Library:
             return await go(self.stand_in(retriever, decision))
         with running(decision, name), self.heard(retriever) as found:
             documents = await go(retriever)
+            await await_turn(decision)
         return _record(decision, retriever, documents, found)
 
 

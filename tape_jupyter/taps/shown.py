@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import linecache
 import logging
 import sys
 import threading
@@ -223,6 +224,8 @@ def _warning(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(msg)
         error = msg.message if isinstance(msg.message, Warning) else msg.category(msg.message)
         told = {"warning": freezing.freeze_error(error), "file": msg.filename, "line": msg.lineno}
+        if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
+            told["text"] = text
         _tell(told)
         with _told_already():
             return original(msg)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tape_jupyter.errors import RefusedInPool, TapeRefusal
 from tape_jupyter.origin import ORIGIN
-from tape_jupyter.taps.lineage import Strand, strand
+from tape_jupyter.taps.lineage import Strand, name_of, strand
 from tape_jupyter.taps.swap import swap, undoing
 
 
@@ -36,8 +36,8 @@ class _Tap:
     def __init__(self, module: ModuleType) -> None:
         self.threads, self.unpacks = module.ThreadPool, module.starmapstar
 
-    def _strand(self, pool: Any) -> Strand | None:
-        own = strand() if isinstance(pool, self.threads) else None
+    def _strand(self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()) -> Strand | None:
+        own = strand(name_of(func, args)) if isinstance(pool, self.threads) else None
         if own is not None and (clock := own.clock) is not None:
             clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
         return own
@@ -59,7 +59,7 @@ class _Tap:
     def apply_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def apply_async(pool: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            own = self._strand(pool)
+            own = self._strand(pool, func, *args[:1])
             return original(pool, func if own is None else functools.partial(_call, own, func), *args, **kwargs)
 
         return apply_async
@@ -69,7 +69,7 @@ class _Tap:
         def _map_async(
             pool: Any, func: Callable[..., Any], iterable: Iterable[Any], mapper: Any, *args: Any, **kwargs: Any
         ) -> Any:
-            own = self._strand(pool)
+            own = self._strand(pool, func)
             if own is None:
                 return original(pool, func, iterable, mapper, *args, **kwargs)
             # An item may be a row of an array: `list` gives what a `for` loop would.
@@ -82,7 +82,7 @@ class _Tap:
     def imap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def imap(pool: Any, func: Callable[..., Any], iterable: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-            own = self._strand(pool)
+            own = self._strand(pool, func)
             if own is None:
                 return original(pool, func, iterable, *args, **kwargs)
             return original(pool, functools.partial(_call_with_one, func), _numbered(own, iterable), *args, **kwargs)

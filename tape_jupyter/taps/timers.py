@@ -4,6 +4,9 @@
 code, or by asyncio and anyio for it, go onto the tape's heap; the loop's own and Jupyter's stay in the loop. A loop of
 the cell that is about to block asks the cell's clock first whether time can move instead.
 
+While hand-overs are recorded, such timers stay in their loop and tell when they go off (pins/order.py).
+`threading.Timer` does as they do.
+
 Loops that are not asyncio's own (uvloop) keep real time.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import threading
 import time
 from asyncio import events
 from collections.abc import Callable
@@ -34,7 +38,12 @@ _FOREVER = 1e9
 def patch() -> Callable[[], None]:
     """Tap the loops' timers. Returns the undo."""
     loop = asyncio.BaseEventLoop
-    return undoing(swap(loop, "call_later", _call_later), swap(loop, "call_at", _call_at), swap(loop, "time", _time))
+    return undoing(
+        swap(loop, "call_later", _call_later),
+        swap(loop, "call_at", _call_at),
+        swap(loop, "time", _time),
+        swap(threading.Timer, "run", _run_timer),
+    )
 
 
 def begin(clock: Any) -> None:
@@ -74,7 +83,16 @@ class _Door:
         self.clocks = [clock for clock in self.clocks if not clock.closed]
         if not self.clocks:
             vars(self._selector).pop("select", None)
-        if not self.clocks or (timeout is not None and timeout <= 0):
+        if timeout is not None and timeout <= 0:
+            for clock in self.clocks:
+                clock.spins(self._selector)
+            return self._select(timeout)
+        if not self.clocks:
+            return self._select(timeout)
+        for clock in self.clocks:
+            if clock.rest(self._selector):
+                return self._select(0)
+        if not any(clock.waits for clock in self.clocks):
             return self._select(timeout)
         ready = self._select(0)
         if ready or any(clock.idle(self._selector) for clock in self.clocks):
@@ -83,9 +101,9 @@ class _Door:
 
 
 def _clock() -> Any | None:
-    """The clock whose heap a timer goes onto that the code sets which called the caller of this."""
+    """The clock of the cell whose code sets a timer by calling the caller of this; None where it is not the tape's."""
     clock = readers.clock_here()
-    if clock is None or not clock.sleeps:
+    if clock is None or not (clock.sleeps or readers.notes_order(clock)):
         return None
     module = readers.module_of(2)
     return None if readers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS) else clock
@@ -97,6 +115,8 @@ def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
         clock = _clock() if isinstance(delay, int | float) and delay < _FOREVER else None
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
+        if clock.order is not None:
+            return _told(clock.order, partial(original, loop, delay), loop, callback, args, context)
         return _timer(loop, clock, max(0.0, delay), callback, args, context)
 
     return call_later
@@ -108,9 +128,70 @@ def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
         clock = _clock() if isinstance(when, int | float) and when < _FOREVER else None
         if clock is None:
             return original(loop, when, callback, *args, context=context)
+        if clock.order is not None:
+            return _told(clock.order, partial(original, loop, when), loop, callback, args, context)
         return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
 
     return call_at
+
+
+def _told(
+    order: Any, make: Callable[..., Any], loop: Any, callback: Any, args: tuple[Any, ...], context: Context | None
+) -> Any:
+    """A timer of the loop's own that tells when it goes off."""
+    told = _Told(order, loop, callback, args)
+    told.timer = make(told, context=context)
+    return told.timer
+
+
+class _Told:
+    """What the loop calls in place of a timer's callback."""
+
+    __slots__ = ("args", "callback", "loop", "name", "order", "strand", "timer")
+
+    def __init__(self, order: Any, loop: Any, callback: Any, args: tuple[Any, ...]) -> None:
+        self.order, self.loop, self.callback, self.args = order, loop, callback, args
+        self.strand = readers.strand_here()
+        self.name = order.timer(self.strand)
+        self.timer: Any = None
+
+    def __call__(self) -> None:
+        if self.order.is_busy(self.strand):
+            self.order.hold(self.later)
+        else:
+            self.order.note(self.name, self.strand)
+            self.callback(*self.args)
+
+    def later(self, rested: bool) -> bool:
+        if self.timer.cancelled() or self.loop.is_closed():
+            return False
+        self.order.note(self.name, self.strand, together=not rested)
+        self.loop.call_soon(self.callback, *self.args, context=self.timer._context)  # noqa: SLF001 - its own
+        return True
+
+
+def _run_timer(original: Callable[[threading.Timer], None]) -> Callable[[threading.Timer], None]:
+    @functools.wraps(original)
+    def run(timer: threading.Timer) -> None:
+        clock = readers.clock_here()
+        if clock is None or not (clock.sleeps or readers.notes_order(clock)):
+            return original(timer)
+        strand = readers.strand_here()
+        if clock.order is None:
+            goes = clock.ring(timer.interval, timer.finished, strand)
+            timer.finished.clear()
+        else:
+            name = clock.order.timer(strand)
+            timer.finished.wait(timer.interval)
+            together = not clock.order.turn()
+            if goes := not timer.finished.is_set():
+                clock.order.note(name, strand, together=together)
+        if goes:
+            timer.function(*timer.args, **timer.kwargs)
+        timer.finished.set()
+        return None
+
+    return run
 
 
 def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
@@ -136,7 +217,7 @@ def _timer(
     # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not quite that yet.
     due = clock.now() + math.ceil(delay * 1e9) + 1
     wake, late = partial(_soon, loop, handle), partial(_again, loop, handle)
-    clock.put(due, time.monotonic() + delay, wake, handle.cancelled, late, loop)
+    clock.put(due, time.monotonic() + delay, wake, handle.cancelled, late, loop, readers.strand_here())
     return handle
 
 

@@ -85,7 +85,7 @@ def body_of(strand: Origin | None, parent: str) -> Iterator[None]:
 def strand_of(name: str) -> Origin | None:
     """What a body spawns must not disturb the numbering of its caller, which replays without it."""
     strand = ORIGIN.get()
-    return strand and Origin(strand.cell, f"{strand.lineage}/{name}")
+    return strand and Origin(strand.cell, f"{strand.lineage}/{name}", counted=strand.counted)
 
 
 def parent_of(capture: Capture) -> str:
