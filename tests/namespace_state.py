@@ -24,7 +24,7 @@ import os
 import re
 import sys
 import types
-from collections import ChainMap, defaultdict, deque
+from collections import ChainMap, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -171,7 +171,8 @@ class _Walk:
     def _mapping(self, place: str, value: Any) -> bool:
         if not isinstance(value, (dict, types.MappingProxyType, ChainMap)):
             return False
-        items = list(dict.items(value)) if isinstance(value, dict) else list(value.items())
+        kind = OrderedDict if isinstance(value, OrderedDict) else dict if isinstance(value, dict) else type(value)
+        items = list(kind.items(value))  # an OrderedDict's order is not that of the dict inside of it
         default = f", default {_callable_name(value.default_factory)}" if isinstance(value, defaultdict) else ""
         self.places[place] = f"{_name(type(value))} of {len(items)}{default}"
         if isinstance(value, dict):

@@ -244,6 +244,14 @@ def test_addresses_and_objects_of_libraries_are_no_difference():
     assert not [words for words in state(source).values() if "0x7" in words]
 
 
+def test_the_order_of_an_ordered_dict_is_its_own():
+    one = collections.OrderedDict(a=1, b=2)
+    other = collections.OrderedDict(b=2, a=1)
+    assert differences(told({"x": one}), told({"x": other}))
+    one.move_to_end("a")  # the dict inside of it keeps its own order
+    assert differences(told({"x": one}), told({"x": other})) == []
+
+
 def test_looking_runs_nothing_of_the_programs_and_changes_nothing():
     source = """
 class Touchy:
