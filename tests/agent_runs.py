@@ -345,6 +345,8 @@ def judged(result: Result, written: AgentNotebook) -> None:
     for each in result.differences:
         if not _named(each, lines, words, written):
             result.unsaid.append(each)
+    if result.headless == 0 and not result.unsaid:
+        result.unsaid.append(Difference(0, "headless", "", "`tape replay` ended 0 though not everything was held"))
     quiet = [each for each in result.unsaid if each.kind not in ("error", "headless")]
     result.verdict = "silent" if quiet else "failed" if result.unsaid else "said"
 
