@@ -1,0 +1,37 @@
+"""Notebooks of agents whose tools do things, as people write them; a module a family.
+
+tests/agent_runs.py records and replays them; tests/kernel/test_agent_runs.py runs a spread of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.working_agents import (
+    chance,
+    concurrent,
+    files,
+    frameworks,
+    memory,
+    registries,
+    shown,
+    tables,
+    troubles,
+)
+from tests.working_agents.written import AgentNotebook
+
+FAMILIES = {
+    module.__name__.rpartition(".")[2]: tuple(module.notebooks())
+    for module in (memory, registries, shown, files, tables, concurrent, chance, troubles, frameworks)
+}
+NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}
+
+
+def chosen(names: Sequence[str]) -> list[AgentNotebook]:
+    """The notebooks of these names and families; all of them without names."""
+    found: dict[str, AgentNotebook] = {} if names else dict(NOTEBOOKS)
+    for name in names:
+        family = FAMILIES.get(name)
+        for each in (NOTEBOOKS[name],) if family is None else family:
+            found[each.name] = each
+    return list(found.values())
