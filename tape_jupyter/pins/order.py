@@ -36,7 +36,7 @@ LIMIT = 20_000
 LOOKS = 3
 """How often a thread is looked at that seems to wait."""
 
-PATIENCE = 0.25
+PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a processor."""
 
 _GAPS = (0.0002, 0.001)
