@@ -169,7 +169,8 @@ class Folder:
         return {"folder": os.getcwd()}  # noqa: PTH109 - no object where none is needed
 
     def set(self, _name: str, value: Any) -> None:
-        os.chdir(value)
+        """Raises CassetteError: the recorded folder is one of another machine, or of another copy."""
+        raise CassetteError(f"the working directory was changed to {value}")
 
     def delete(self, name: str) -> None:
         """There is always one."""
