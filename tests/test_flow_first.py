@@ -93,3 +93,18 @@ def test_little_is_kept_and_more_is_known_by_its_digest(firsts, tmp_path, monkey
 def test_the_file_that_a_database_is_written_to(name, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert database(name) == (str(tmp_path / path) if path else "")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
+def test_a_pipe_is_never_read_which_would_wait_for_who_writes_into_it(firsts, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "replaced").write_text("a file")
+    firsts.begin()
+    firsts.note(str(tmp_path / "pipe"))
+    firsts.note(str(tmp_path / "replaced"))
+    (tmp_path / "replaced").unlink()
+    os.mkfifo(tmp_path / "replaced")
+    os.mkfifo(tmp_path / "new")
+    firsts.end()
+    assert set(changed(firsts, tmp_path)) == {"replaced", "new"}
+    assert first.digest_of(tmp_path / "pipe") == ""

@@ -61,8 +61,8 @@ class Firsts:
         self._crowded = False
 
     def note(self, path: str) -> None:
-        """The file is about to be written."""
-        if self.wanted and path not in self._first and not os.path.isdir(path):  # noqa: PTH112
+        """The file is about to be written. A pipe or device has no content that could be told."""
+        if self.wanted and path not in self._first and (is_regular(path) or not os.path.exists(path)):  # noqa: PTH110
             self._first[path] = self._now(path)
 
     def connected(self, path: str) -> None:
@@ -161,8 +161,15 @@ def database(name: Any) -> str:
     return "" if text in ("", ":memory:") else os.path.abspath(text)  # noqa: PTH100
 
 
+def is_regular(path: str | Path) -> bool:
+    """Whether it can be read to its end: reading a pipe would wait for who writes into it."""
+    return os.path.isfile(path)  # noqa: PTH113 - S_ISREG of what it leads to
+
+
 def digest_of(path: str | Path) -> str:
-    """sha256 (hex) of a file; "" where it cannot be read."""
+    """sha256 (hex) of a regular file; "" where it cannot be read."""
+    if not is_regular(path):
+        return ""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return hashlib.file_digest(file, "sha256").hexdigest()

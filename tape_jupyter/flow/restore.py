@@ -56,9 +56,8 @@ def put_file(path: str, content: bytes | None) -> None:
         with suppress(OSError):  # a directory that holds what no cell wrote stays
             file.rmdir() if file.is_dir() else file.unlink()
         return
-    with suppress(OSError):
-        if file.read_bytes() == content:
-            return
+    if read_file(path) == content:
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     there = file.exists()
     with replacing(file, private=there) as draft:
@@ -68,9 +67,12 @@ def put_file(path: str, content: bytes | None) -> None:
 
 
 def read_file(path: str) -> bytes | None:
-    """Its bytes, DIRECTORY, or None where nothing can be read."""
+    """Its bytes, DIRECTORY, or None where nothing can be read (of a pipe nothing is: that would wait)."""
+    file = Path(path)
+    if file.is_dir():
+        return DIRECTORY
     try:
-        return DIRECTORY if Path(path).is_dir() else Path(path).read_bytes()
+        return file.read_bytes() if file.is_file() else None
     except OSError:
         return None
 

@@ -21,7 +21,7 @@ from tape_jupyter.flow.files import FileWatch
 from tape_jupyter.flow.folders import DIRECTORY
 from tape_jupyter.freezing.scalars import freeze_bytes, thaw_bytes
 
-ABSENT, FOLDER = "absent", "folder"
+ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
 
 _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
 """What is recorded inside of a body is written by us."""
@@ -155,7 +155,9 @@ def _inside(folder: Path, name: str) -> Path:
 def _digest_of(path: Path) -> str:
     if path.is_dir():
         return FOLDER
-    return digest(path.read_bytes()) if path.exists() else ABSENT
+    if not path.exists():
+        return ABSENT
+    return digest(path.read_bytes()) if path.is_file() else OTHER
 
 
 def _states(cassette: Cassette | None, name: str) -> set[str]:
