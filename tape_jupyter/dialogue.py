@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+SWITCHED = 101
+"""The status that answers the handshake (RFC 6455, 4.2.2)."""
+
 NO_CODE = 1005
 """The close code that stands for none (RFC 6455, 7.4.1)."""
 

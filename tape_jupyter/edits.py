@@ -15,6 +15,7 @@ from typing import Any, Final
 from tape_jupyter import faults, overrides
 from tape_jupyter.bodies.dialogues import frame_of
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.dialogue import SWITCHED
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.freezing import CannotFreeze, freeze, thaw
@@ -29,7 +30,6 @@ from tape_jupyter.records import headers_of
 Edit = Mapping[str, Any]
 
 LIMIT: Final = checking.LIMIT
-_SWITCHED: Final = 101
 _FRAMES: Final = "is a stream of binary frames, which is not edited here; give another one with reply= (a calls.Reply)"
 
 
@@ -249,7 +249,7 @@ def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     told = recorded.headers if headers is None else _headers(headers)
     data = _plain(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
-    if recorded.status == _SWITCHED and status in (None, _SWITCHED):
+    if recorded.status == SWITCHED and status in (None, SWITCHED):
         return replace(recorded, **_lines(entry, recorded, data))
     cut, waits = chunks.whole(recorded, data)
     number = status if status is not None else recorded.status or 200

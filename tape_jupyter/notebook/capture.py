@@ -141,6 +141,11 @@ class Taking:
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
 
+    def handed_by_callback(self) -> None:
+        """The same from a library's callback, which cannot be held until others come to rest."""
+        self.out_of_turn = self._order is not None and self._order.is_busy(self.where.lineage)
+        self.handed()
+
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel interrupt."""
         own = not self.where.lineage or self.cell.cancelling()

@@ -16,7 +16,7 @@ from tape_jupyter import providers
 from tape_jupyter.bodies.dialogues import TurnWatch, frame_of, frames_of
 from tape_jupyter.calls import End, Headers, Reply, Request, Value
 from tape_jupyter.cassette import Entry
-from tape_jupyter.dialogue import Dialogue, Frame
+from tape_jupyter.dialogue import SWITCHED, Dialogue, Frame
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.forgiven import LATE
 from tape_jupyter.matching import field_diff, json_value, leaves
@@ -29,7 +29,6 @@ from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.scripts import Script, counted, message_key
 from tape_jupyter.secrets import Secrets
 
-SWITCHED = 101
 KEPT_EVERY = 10.0
 
 Offer = Callable[[Cell, list[str]], None]
@@ -63,7 +62,8 @@ class DialogueCapture(HttpCapture):
         if self._turns is None:
             super().chunk(data)
             return
-        if data.startswith(b'{"sent"') and b"tools" in data:
+        sent = data.startswith(b'{"sent')
+        if sent and b"tools" in data:
             offer_tools(self.offer, self.cell, frame_of(data))
         with self._lock:
             if self._done:
@@ -76,6 +76,8 @@ class DialogueCapture(HttpCapture):
                 self._fresh = None
                 self._keep("complete")
                 self._say_if_late()
+        if not sent:
+            self.handed_by_callback()
 
     def _add(self, late: Reply) -> None:
         """A later turn: its tokens are the call's, and the tools it asks for are asked for."""

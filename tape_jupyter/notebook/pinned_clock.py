@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tape_jupyter.calls import Gate, Reply, Value
+from tape_jupyter.dialogue import SWITCHED
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.notebook.taped import Cell
@@ -201,9 +202,8 @@ class Pacing:
             self._clock.advance(int(_duration(entry, reply) * 1e9))
             return None
         if self._clock.sequence is not None and entry.run == self._run:
-            parts = 1 + len(reply.chunks) if isinstance(reply, Reply) else 1
-            return NumberedGate(self._clock, timeline, entry.id, self._ended, self._clock.sequence, parts)
-        in_one = isinstance(reply, Reply) and len(reply.chunks) == 1 and reply.end == "complete" and reply.status != 101
+            return NumberedGate(self._clock, timeline, entry.id, self._ended, self._clock.sequence, _parts(reply))
+        in_one = isinstance(reply, Reply) and _parts(reply) == 2 and reply.end == "complete"
         return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
 
     def _timeline(self, entry: Entry) -> Timeline | None:
@@ -227,6 +227,13 @@ class Pacing:
         refusal = UnmatchedCall("the cell ended before this reply was handed on; nothing is played after its end")
         self._cell.refuse(refusal)
         return refusal
+
+
+def _parts(reply: Reply | Value) -> int | None:
+    """How often it is handed on; None for a dialogue, of which each message of the server is."""
+    if isinstance(reply, Value):
+        return 1
+    return None if reply.status == SWITCHED else 1 + len(reply.chunks)
 
 
 def _duration(entry: Entry, reply: Reply | Value) -> float:

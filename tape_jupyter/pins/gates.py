@@ -57,7 +57,8 @@ class ReplyGate:
 
 class NumberedGate(ReplyGate):
     """The gate of a call whose hand-overs were numbered (order.py). Each part passes by itself: the head, the chunks
-    and what ended them, so many `parts`; of a function's value that alone (`parts` is 1).
+    and what ended them, so many `parts`; of a function's value that alone (`parts` is 1), of a dialogue its head and
+    each message of the server (`parts` is None).
     """
 
     each = True
@@ -69,7 +70,7 @@ class NumberedGate(ReplyGate):
         call: str,
         ended: Callable[[], TapeRefusal],
         sequence: Sequence,
-        parts: int,
+        parts: int | None,
     ) -> None:
         super().__init__(clock, timeline, call, ended)
         self._sequence, self._parts, self._part = sequence, parts, 0

@@ -287,12 +287,12 @@ class Sequence:
     def __contains__(self, name: str) -> bool:
         return name in self._numbers
 
-    def part(self, call: str, part: int, parts: int) -> int:
-        """The number of a part of a reply that has so many parts, or one more for its end."""
+    def part(self, call: str, part: int, parts: int | None) -> int:
+        """The number of a part of a reply that has so many parts, or one more for its end; None: as many as it had."""
         known = self._numbers.get(call, [])
         if not known:
             return BEYOND
-        if len(known) in (parts, parts + 1):
+        if parts is None or len(known) in (parts, parts + 1):
             return known[part] if part < len(known) else BEYOND
         return known[min(part, len(known) - 1)]  # the reply was edited: it has other parts than it had
 

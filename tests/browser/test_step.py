@@ -119,7 +119,8 @@ class Stepping:
         expect(self.bar.get_by_role("status")).to_contain_text(f"Stopped before call {nth}")
 
     def list(self):
-        """See the list of calls: where there is little room, the stop stands in front of it."""
+        """See the list of calls: where there is little room, the stop stands in front of it, once it is drawn."""
+        expect(self.sidebar.get_by_label("The stop")).to_be_visible()
         show = self.sidebar.get_by_role("button", name="Show the list")
         if show.count():
             show.click()
