@@ -39,7 +39,7 @@ KEPT = 64 << 20
 """Bytes of one value beyond which it is not kept by reference: people who delete it want the memory."""
 LEAST, SHARE = 0.004, 1 / 30
 """Seconds that looking at a cell's values may take, however short the cell was; else this share of the cell."""
-_DICE = identity(random.random.__self__)  # type: ignore[attr-defined]
+_DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its methods do
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
 """Of the names of modules, those that are no library's."""
