@@ -17,33 +17,40 @@ def imported() -> list[tuple[str, str]]:
     return _look().files
 
 
+def not_installed() -> list[tuple[str, str]]:
+    """Those of them that lie in no folder of installed packages."""
+    return _look().outside
+
+
 _NONE: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True)
 class _Look:
-    """What was imported at a moment: the modules' names and identities; they themselves may be dropped since."""
+    """What was imported at a moment. `state`: how many modules there were, and which of them came last."""
 
+    state: tuple[int, str, int]
     names: list[str]
-    identities: list[int]
     files: list[tuple[str, str]]
+    outside: list[tuple[str, str]]
     owners: tuple[list[_Shelf], list[str]] | None = None
 
 
-_last = _Look([], [], [])
+_last = _Look((0, "", 0), [], [], [])
 
 
 def _look() -> _Look:
     """The last look while nothing was imported since: thousands of new tuples would have the collector run each time,
-    which takes longer than anything else here, and the program waits meanwhile.
+    which takes longer than anything else here, and the program waits meanwhile. What is imported comes last.
     """
     global _last  # noqa: PLW0603 - one table of modules, one look at it
-    modules = sys.modules.copy()
-    names, identities = list(modules), list(map(id, modules.values()))
-    if (names, identities) != (_last.names, _last.identities):
+    newest = list(sys.modules)[-1]
+    state = len(sys.modules), newest, id(sys.modules.get(newest))
+    if state != _last.state:
+        modules = sys.modules.copy()
         files = [(name, getattr(module, "__dict__", _NONE).get("__file__")) for name, module in modules.items()]
         told = [(name, path) for name, path in files if path and isinstance(path, str) and name != "__main__"]
-        _last = _Look(names, identities, told)
+        _last = _Look(state, list(modules), told, [(name, path) for name, path in told if "-packages" not in path])
     return _last
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tape_jupyter import kit, records
+from tape_jupyter import installed, kit, records
 from tape_jupyter.airgap import Guard, Policy
 from tests.timing import ratio
 
@@ -106,7 +106,7 @@ def test_a_kit_is_plain_structure_without_empty_parts(tmp_path):
 
 def test_after_the_first_time_the_whole_kit_costs_a_few_looks_at_the_modules(repo):
     kit.collect(folder=repo)
-    looked = lambda: [os.path.exists(path) for _, path in kit.imported()]
+    looked = lambda: [os.path.exists(path) for _, path in installed.imported()]
     assert ratio(lambda: kit.collect(folder=repo), looked) < 6  # measured: 0.6; the first time: 90
 
 
