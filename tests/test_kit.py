@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from types import ModuleType
 
 import pytest
 
@@ -248,3 +249,20 @@ def test_installed_packages_and_we_ourselves_are_not_local_modules():
 def test_what_people_told_is_told_apart_from_what_was_found(tmp_path):
     told = kit.collect({}, {"user_id": "u1", "flags": {"new": True}, "redact": ["email"]}, folder=tmp_path)
     assert kit.tags_of({**told, "state of numpy": "123"}) == {"user_id": "u1", "flags": {"new": True}}
+
+
+def test_what_was_imported_is_looked_at_once_and_not_by_each_cell(tmp_path, monkeypatch):
+    """The program waits meanwhile: a session that has LangChain and pandas holds some 5,000 modules."""
+    for number in range(3000):
+        module = ModuleType(f"of_mine_{number}")
+        module.__file__ = f"/x/site-packages/of_mine_{number}.py"
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    kit.collect(folder=tmp_path)
+    steps = []
+    sys.setprofile(lambda *_: steps.append(1))
+    try:
+        kit.collect(folder=tmp_path)
+    finally:
+        sys.setprofile(None)
+    outside = len(installed.not_installed())
+    assert len(steps) < 3000 + outside, "measured: 0.2 of it; where each is looked at: 20,000"
