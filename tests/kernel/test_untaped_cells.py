@@ -66,7 +66,9 @@ def test_a_recording_at_the_same_place_does_not_hold_an_untaped_cell(recorded):
     path = recorded(TAPED, AFTER)
     book = nbformat.read(path, as_version=4)
     moved = nbformat.v4.new_code_cell("extra = 1")
-    drawn = nbformat.v4.new_code_cell("import copy; state = random.getstate()\nprint(random.random())\nrandom.setstate(state)")
+    drawn = nbformat.v4.new_code_cell(
+        "import copy; state = random.getstate()\nprint(random.random())\nrandom.setstate(state)"
+    )
     book.cells[3:3] = [drawn]
     book.cells.insert(0, moved)
     expected = __import__("random").Random(7).random()
