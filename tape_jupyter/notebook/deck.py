@@ -264,6 +264,7 @@ class Deck:
         if cell.replaying:
             self._holds(player.repeats(execution))
             cell.notes += _which(*player.recording_of(execution))
+            cell.unrecorded = not ask.explicit and pinned.recorded(cell) is None
         self._start(cell)
         return cell
 
@@ -462,7 +463,12 @@ class Deck:
                 cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
 
     def look_again(self, cell: Cell) -> None:
-        """The same for every tool that is known by now: of this session's requests, and of the recording."""
+        """The same for every tool that is known by now: of this session's requests, and of the recording.
+
+        In a cell that ran untaped none was taped: there they run, unless a recorded reply asks for them.
+        """
+        if cell.runs_tools:
+            return
         self.tape_tools(cell, (*self._known_tools, *(cell.cassette.tools if cell.cassette else ())))
 
     # ------------------------------------------------------------ the guard

@@ -247,7 +247,8 @@ class Cell:
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did not do again.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
-    what they are found by and by what they asked that is not on the tape.
+    what they are found by and by what they asked that is not on the tape. `unrecorded`: a session replays it, and the
+    cassette has no recording of it.
     """
 
     ask: CellAsk
@@ -293,6 +294,7 @@ class Cell:
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     outer: Origin | None = None
+    unrecorded: bool = False
     origin: Origin = field(init=False)
 
     def __post_init__(self) -> None:
@@ -318,6 +320,11 @@ class Cell:
     def replaying(self) -> bool:
         """Whether nothing may leave: fail closed."""
         return self.mode == "replay"
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was played to it since."""
+        return self.unrecorded and not self.served
 
     def next_name(self, match: str) -> str:
         """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin alike."""
