@@ -95,6 +95,8 @@ class Step:
     """What some of the things it writes depend on, among `reads` and REPLY; the others depend on all (outcomes.py)."""
     raises: frozenset[str] | None = None
     """What it depends on whether it comes to its end; None: see `calm`."""
+    unsure: frozenset[str] = frozenset()
+    """Of `strong`, what was written in a branch: with another reply it may stay as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,11 @@ class Entry:
     @property
     def strong(self) -> frozenset[str]:
         return frozenset().union(*(step.strong for step in self.steps))
+
+    @property
+    def certain(self) -> frozenset[str]:
+        """What it binds anew or removes whatever the replies are, so that the value before does not matter."""
+        return self.strong - frozenset().union(*(step.unsure for step in self.steps))
 
     @property
     def writes(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
 from tape_jupyter.flow.taints import Taints
-from tape_jupyter.flow.versions import Versions, changed_by, needed_by, thing_of
+from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by, thing_of
 
 _EQUAL = "what it depends on came out equal"
 
@@ -184,6 +184,13 @@ class Rerun:
             self._taints.clear(f"output:{entry.number}")
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
             self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+            self.stopped += self._not_put_back(entry, outcome)
+
+    def _not_put_back(self, entry: Entry, outcome: Entry) -> str:
+        """What the cell binds anew after it raised: the value before, which nobody reads, was let go."""
+        before = {name: self._versions.before(name, entry.index) for name in entry.certain - outcome.changed}
+        names = [f"`{n}`" for n, v in sorted(before.items()) if v != BEGINNING and self._versions.unread(n, v)]
+        return f"; {', '.join(names)} still as {entry.title} left it when it was recorded" if names else ""
 
     def _is_told(self, thing: str) -> bool:
         """Whether it is known which parts of it differ."""

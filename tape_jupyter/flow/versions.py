@@ -48,11 +48,11 @@ def needed_by(entry: Entry) -> set[str]:
 
 
 def asked_by(entry: Entry) -> set[str]:
-    """Of the things that matter to the entry, those whose value before it does: not what it binds anew, unread. With
-    EVERYTHING among what it reads, any name is one of them.
+    """Of the things that matter to the entry, those whose value before it does: not what it binds anew in any case,
+    unread. With EVERYTHING among what it reads, any name is one of them.
     """
     read = {thing for each in entry.reads if (thing := thing_of(each)) is not None}
-    return read | ((written_by(entry) | changed_by(entry)) - entry.strong)
+    return read | ((written_by(entry) | changed_by(entry)) - entry.certain)
 
 
 class Versions:
