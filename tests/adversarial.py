@@ -108,4 +108,14 @@ BRANCHES = {
     "capture magic": (["out = None; r = ask()", "if r == 'a':\n    out = get_ipython().run_line_magic('pwd', '') and 1"],),
 }  # fmt: skip
 
-NOTEBOOKS = {**BRANCHES}
+NAMES = {
+    "file": (["file = 'x'", "r = ask()", "file = file + r", "n = len(file)", "file = 'z'"],),
+    "ambient": (["ambient = ['x']", "r = ask()", "ambient.append(r)", "n = len(ambient)", "ambient = 0"],),
+    "file, bound in a branch": (["file = None", "r = ask()", "if r == 'a':\n    file = open('f', 'w')\n    file.close(); file = 1"],),
+    "library and output": (["library = [1]; output = [2]", "r = ask()", "library.append(r); output.append(r)", "library = 5"],),
+    "a module called file": (
+        ["open('file.py', 'w').write('STATE = []')", "import sys; sys.path.insert(0, '')\nimport file", "r = ask()", "file.STATE.append(r)", "print(file.STATE)"],
+    ),
+}  # fmt: skip
+
+NOTEBOOKS = {**BRANCHES, **NAMES}

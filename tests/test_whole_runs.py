@@ -1,13 +1,14 @@
 """A changed reply, re-run in place: the notebook ends as one that ran from its start with the changed reply."""
 
 import adversarial
+import flow_score
 import pytest
 import whole_runs
 
 
 @pytest.fixture(scope="module", autouse=True)
 def imported():
-    whole_runs.flow_score.prepare()
+    flow_score.prepare()
 
 
 @pytest.mark.parametrize("name", adversarial.NOTEBOOKS)

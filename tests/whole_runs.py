@@ -12,10 +12,8 @@ import types
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import flow_score
-
 _ADDRESS = re.compile(r"0x[0-9a-f]+|/tmp/flow\w+")
-_OURS = frozenset({"ask", "In", "Out", "get_ipython", "exit", "quit", "open"})
+_OURS = frozenset({"ask", "In", "Out", "get_ipython", "exit", "quit", "open", "look", "join"})
 
 
 @dataclass
@@ -61,7 +59,10 @@ def value_of(value, depth=0):
     if isinstance(value, types.ModuleType):
         return value.__name__
     if isinstance(value, types.FunctionType):
-        return value.__name__, value.__code__.co_code, repr(value.__code__.co_consts), repr(vars(value))
+        value = getattr(value, "__wrapped__", value)
+        code = value.__code__
+        consts = [c.co_code if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+        return value.__name__, code.co_code, consts
     if isinstance(value, types.GeneratorType) or type(value).__name__.endswith("iterator"):
         return type(value).__name__, [repr(each) for each in itertools.islice(value, 5)]
     if type(value).__name__ == "Generator":
@@ -90,12 +91,19 @@ def _look(shell, texts, **how):
     }
     drawing = sys.modules.get("matplotlib")
     around = {
-        "env": {k: v for k, v in os.environ.items() if k.startswith("T_")},
+        "env": {k: v for k, v in os.environ.items() if k.startswith("T_") and k != "T_REPLY"},
         "interactive": drawing is not None and drawing.rcParams["interactive"],
         "path": [each for each in sys.path if each.startswith("T_")],
         "cwd": _ADDRESS.sub("", str(Path.cwd())),
     }
     return Ended({i: _ADDRESS.sub("", t) for i, t in texts.items()}, names, files, around, **how)
+
+
+def world(shell):
+    """As JSON: all that the notebook's names hold, and what is around them."""
+    found = _look(shell, {})
+    told = {f"name {n}": repr(v) for n, v in found.names.items()}
+    return told | {f"around {k}": repr(v) for k, v in found.around.items() if k != "cwd"}
 
 
 def whole(cells, reply):
@@ -161,6 +169,8 @@ def differences(one, other):
 
 def judged(cells, reply="b", *, prove=True):
     """("right" | "fresh" | "wrong and said" | "wrong in silence" | "crashed", in words)."""
+    import flow_score
+
     state, told = flow_score.apart(rerun, cells, reply, prove)
     if state != "ok":
         return "crashed", told
@@ -178,6 +188,7 @@ def judged(cells, reply="b", *, prove=True):
 
 def main():
     import adversarial
+    import flow_score
 
     flow_score.prepare()
     asked = sys.argv[1:]

@@ -22,7 +22,7 @@ from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
 from tape_jupyter.flow.taints import Taints
-from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by, thing_of
+from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by, parted, thing_of
 
 _EQUAL = "what it depends on came out equal"
 
@@ -228,8 +228,8 @@ class Rerun:
         return equal
 
     def _same(self, thing: str, entry: Entry, outcome: Entry) -> bool:
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             old, new = ((e.ambient if kind == "ambient" else e.files).get(rest) for e in (entry, outcome))
             return old is not None and new is not None and old.known and new.known and bool(old.after == new.after)
         if thing in entry.opaque or thing in outcome.opaque or thing not in entry.after or thing not in outcome.after:
@@ -244,7 +244,7 @@ class Rerun:
 
     def _told(self) -> None:
         """The tracker must not take what was put back for the next cell's doing."""
-        self._resync({thing for thing in self._touched if not thing.startswith(("file:", "ambient:"))})
+        self._resync({thing for thing in self._touched if not parted(thing)[0]})
         self._touched.clear()
 
     def finish(self) -> None:

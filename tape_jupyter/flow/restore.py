@@ -21,7 +21,7 @@ from tape_jupyter.flow.fingerprints import fingerprint
 from tape_jupyter.flow.folders import DIRECTORY
 from tape_jupyter.flow.history import Change, Entry, History
 from tape_jupyter.flow.mementos import Memento, remember
-from tape_jupyter.flow.versions import BEGINNING, Versions
+from tape_jupyter.flow.versions import BEGINNING, Versions, parted
 
 _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
@@ -125,8 +125,8 @@ class World:
 
     def put(self, thing: str, version: int, versions: Versions) -> None:
         """Give the thing the version it had after entry `version`, as far as it was kept."""
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             self._put_change(kind, rest, version, versions)
         elif version == BEGINNING:
             self._drop(thing, versions)
@@ -188,8 +188,8 @@ class World:
         """As it was when the re-run began. `whole`: what a value held only where all of it can be put back: halves of
         a client's connections do harm to a cell that uses them next.
         """
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             if thing in self.others:
                 self._set(kind, rest, self.others[thing].after)
             return
