@@ -154,7 +154,11 @@ def rerun(cells, reply, prove=True):
         machine.settle(entry, run(entry.index, entry.source))
     machine.finish()
     assert not tracker.failures, tracker.failures
-    verdict = verify.verify(history, texts, hermetic.replay(job)) if prove else verify.Verdict("not provable", "")
+    verdict = (
+        verify.verify(history, texts, hermetic.replay(job), live=machine.end())
+        if prove
+        else verify.Verdict("not provable", "")
+    )
     return _look(shell, texts, verdict=verdict.state, proof=verdict.text, ran=machine.ran)
 
 

@@ -23,6 +23,8 @@ from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
 
+from tape_jupyter.flow import ends
+
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALWAYS = ("/dev/", "/proc/self/")
 
@@ -270,6 +272,9 @@ def main() -> None:
         ran |= {"files": {path: _file(change.after) for path, change in entry.files.items()}}
         ran |= {"index": number, "refused": list(guard.refused)}
         _tell(told, ran)
+    names = {name for entry in tracker.history for name in entry.changed} | set(job.get("names", ()))
+    files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
+    _tell(told, {"end": ends.look(live.user_ns, names, files).record()})
     told.flush()
     os._exit(0)  # threads that a cell left running do not hold us
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from tape_jupyter.flow.downstream import walk
+from tape_jupyter.flow.ends import End, look
 from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
@@ -257,6 +258,11 @@ class Rerun:
                 self._at[thing] = last
         self._world.show_last()
         self._told()
+
+    def end(self) -> End:
+        """What is there now, of all that the history changed: before the re-run, and in it."""
+        names = {name for entries in (self._was, self.history) for entry in entries for name in entry.changed}
+        return look(self.shell.user_ns, names, {path for entry in self.history for path in entry.files})
 
     def cancel(self) -> None:
         """Everything as it was before the re-run: names, what objects held, files, ambient state, and the history."""

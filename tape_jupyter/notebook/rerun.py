@@ -465,7 +465,8 @@ class Rerunner:
         was = {i: proof.text_of(told) for i, told in self._before.outputs.items() if i in texts}
         root = self._ask.take.root
         notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
-        return Case(history, texts, before, {**texts, **was}, notebook, machine.plan.take, takes.stem(root))
+        live = machine.end()
+        return Case(history, texts, before, {**texts, **was}, notebook, machine.plan.take, takes.stem(root), live)
 
     def _give_up(self) -> None:
         """Something of ours went wrong: everything as it was."""
