@@ -118,4 +118,12 @@ NAMES = {
     ),
 }  # fmt: skip
 
-NOTEBOOKS = {**BRANCHES, **NAMES}
+SHOP = "open('shop.py', 'w').write('STATE = []\\ndef add(x): STATE.append(x)')\nimport sys; sys.path.insert(0, '')"
+MODULES = {
+    "a module's state": ([SHOP, "import shop", "r = ask()", "shop.add(r)", "shop.add('z')", "print(shop.STATE)"],),
+    "a module imported by the changed cell": ([SHOP, "import shop; r = ask(); shop.add(r)", "shop.add('z')", "print(shop.STATE)"],),
+    "a module imported in a branch": ([SHOP, "r = ask()", "if r == 'a':\n    import shop\n    shop.add(r)", "print('shop' in globals())"],),
+    "names out of a module": ([SHOP, "from shop import STATE, add", "r = ask()", "add(r)", "print(STATE)"],),
+}  # fmt: skip
+
+NOTEBOOKS = {**BRANCHES, **NAMES, **MODULES}

@@ -155,4 +155,77 @@ DRAWING = {
     ),
 }  # fmt: skip
 
-NOTEBOOKS = {**TOOLS, **DRAWING}
+ASK = "import os\ndef ask(q='q'):\n    return os.environ['T_REPLY'] if q == 'q' else 're ' + q\n"
+T = "%%tape record --tools ask,find\n"
+HANDLERS = {
+    "plain handlers": (
+        [
+            "todo = []\ndef find(x):\n    todo.append(x)\n    return 'order ' + x\n" + ASK + "HANDLERS = {'ask': ask, 'find': find}",
+            T + "mood = HANDLERS['ask']()\nx = HANDLERS['find']('1')",
+            T + "y = HANDLERS['find'](mood)",
+            "print(todo, x, y)",
+        ],
+    ),
+    "plain handlers by globals": (
+        [
+            "todo = []\ndef find(x):\n    todo.append(x)\n    return 'order ' + x\n" + ASK,
+            T + "mood = globals()['ask']()\nx = globals()['find']('1')",
+            T + "y = globals()['find'](mood)",
+            "print(todo, x, y)",
+        ],
+    ),
+    "plain handlers in an agent": (
+        [
+            ASK + "class Agent:\n    def __init__(self, tools):\n        self.tools, self.log = tools, []\n"
+            "    def run(self, name, *given):\n        self.log.append(name)\n        return self.tools[name](*given)",
+            "def find(x):\n    return 'order ' + x\nagent = Agent({t.__name__: t for t in (ask, find)})",
+            T + "mood = agent.run('ask')",
+            T + "y = agent.run('find', mood)",
+            "print(agent.log, y)",
+        ],
+    ),
+    "plain handlers in partials and lists": (
+        [
+            ASK + "import functools\ndef find(x, y):\n    return x + y\nTOOLS = [ask, functools.partial(find, 'order ')]",
+            T + "mood = TOOLS[0]()",
+            T + "y = TOOLS[1](mood)",
+            "def dispatch(n, *given):\n    return TOOLS[n](*given)",
+            T + "z = dispatch(1, mood + '!')",
+            "print(y, z)",
+        ],
+    ),
+    "plain handlers in a closure": (
+        [
+            ASK + "def find(x):\n    return 'order ' + x\ndef agent(*tools):\n    known = {t.__name__: t for t in tools}\n"
+            "    return lambda n, *given: known[n](*given)\nrun = agent(ask, find)",
+            T + "mood = run('ask')",
+            T + "y = run('find', mood)",
+            "print(y)",
+        ],
+    ),
+    "decorated handlers in a registry": (
+        [
+            "REG = {}\ndef register(f):\n    REG[f.__name__] = f\n    return f\nimport os\n@register\n@tape.tool\ndef ask(q='q'):\n    return os.environ['T_REPLY'] if q == 'q' else q\n"
+            "@register\n@tape.tool\ndef find(x):\n    return 'order ' + x",
+            R + "mood = REG['ask']()",
+            R + "y = REG['find'](mood)",
+            "print(y, sorted(REG))",
+        ],
+    ),
+}  # fmt: skip
+
+PROCESSES = {
+    "bash": ([R + "mood = ask()", "%%bash -s $mood\necho mood $1 > said.txt", "print(open('said.txt').read())"],),
+    "subprocess": (
+        [
+            "import subprocess, sys",
+            R + "mood = ask()",
+            "out = subprocess.run([sys.executable, '-c', f'print({mood!r})'], capture_output=True, text=True).stdout",
+            "print(out)",
+        ],
+    ),
+    "shell": ([R + "mood = ask()", "out = !echo $mood", "print(list(out)); n = len(out[0])"],),
+    "script": ([R + "mood = ask()", "%%script sh\nls > names.txt", "t = open('names.txt').read(); m = mood"],),
+}
+
+NOTEBOOKS = {**TOOLS, **DRAWING, **HANDLERS, **PROCESSES}

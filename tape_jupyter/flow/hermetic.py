@@ -29,6 +29,8 @@ from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.scratch import scratch
 
 SECONDS = 120.0
+AWAY = "TAPE_AWAY"
+"""Set in a process that the system keeps from the network and the disk, and in its children."""
 COPIED = 200 << 20
 """Bytes of a folder that are copied where it cannot be layered over."""
 _LAYER = 1 << 30
@@ -274,7 +276,7 @@ def _converse(job: Job, command: Command, roots: list[str], told: Hearer, away: 
         stderr=subprocess.PIPE,
         pass_fds=(writing,),
         cwd=job.cwd,
-        env={**os.environ, "IPYTHONDIR": tempfile.gettempdir(), **job.env},
+        env={**os.environ, "IPYTHONDIR": tempfile.gettempdir(), **({AWAY: "1"} if away == "layers" else {}), **job.env},
         start_new_session=True,
         text=True,
     )

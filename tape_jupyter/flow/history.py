@@ -148,6 +148,8 @@ class Entry:
     """By the part after "ambient:"."""
     files: dict[str, Change] = field(default_factory=dict)
     """By absolute path."""
+    imported: frozenset[str] = frozenset()
+    """Modules of the user's that were first imported by it: without it they are not there."""
     outputs: str = ""
     """Digest of what it printed and displayed; "" where nobody looked."""
     notes: tuple[str, ...] = ()

@@ -214,6 +214,8 @@ class Rerun:
         """The things that came out as recorded; their values are put back as the very objects they were."""
         things = self._versions.of(entry.index) | changed_by(outcome)
         equal = {thing for thing in things if self._same(thing, entry, outcome)}
+        if outcome.imported:  # what the module defines is another object now, however equal
+            equal = {thing for thing in equal if parted(thing)[0]}
         while True:  # a name that shares an object with an unequal one is unequal
             apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
             if not apart:

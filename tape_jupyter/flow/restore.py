@@ -90,6 +90,8 @@ class World:
     out: dict[Any, Any] = field(default_factory=dict)
     number: int | None = None
     """The next prompt's number when the re-run began; None where the shell keeps a history: that wants new numbers."""
+    modules: dict[str, types.ModuleType] = field(default_factory=dict)
+    """Modules of the user's that are not imported, as before the cell that did: what they were when it began."""
     others: dict[str, Change] = field(default_factory=dict)
     """Files and ambient state as they were when the re-run began, in `after`."""
 
@@ -134,8 +136,14 @@ class World:
             self._put_name(thing, version, versions)
 
     def _drop(self, name: str, versions: Versions) -> None:
-        if versions.began(name):
-            self.unbind(name)
+        if not versions.began(name):
+            return
+        module = name.rpartition(":")[0]
+        if module and module in versions.history[versions.changers(name)[0]].imported:
+            if module in sys.modules:
+                self.modules[module] = sys.modules.pop(module)  # who imports it again runs it again
+            return
+        self.unbind(name)
 
     def _home(self, variable: str) -> tuple[dict[str, Any], str]:
         """Where a variable lives: the notebook, or the user's module that it names."""
@@ -193,6 +201,8 @@ class World:
             if thing in self.others:
                 self._set(kind, rest, self.others[thing].after)
             return
+        if (module := thing.rpartition(":")[0]) in self.modules and module not in sys.modules:
+            sys.modules[module] = self.modules[module]
         if thing in self.names:
             self.bind(thing, self.names[thing])
         else:
@@ -202,6 +212,7 @@ class World:
 
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed besides."""
+        sys.modules.update(self.modules)
         for thing in {*self.names, *self.held, *self.others, *made}:
             if (
                 thing in self.held

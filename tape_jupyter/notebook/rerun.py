@@ -81,6 +81,9 @@ class Planned:
         root = takes.stem(self.ask.take.root)
         options = {name: told for name, told in own.options.items() if name not in partial.OPTIONS}
         options |= {"decided": dict(self.decided), "on_divergence": self.ask.on_divergence, "repeats": self.entry.run}
+        options["rerun"] = True
+        if line is None and not self.entry.run:
+            options["untaped"] = True
         if self.ask.pace:
             options["pace"] = self.ask.pace
         name = own.name or (root if line is None else None)
