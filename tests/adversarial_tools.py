@@ -6,6 +6,19 @@
 R = "%%tape record\n"
 ADD = "@tape.tool\ndef add(item):\n    todo.append(item)\n    return len(todo)"
 
+SAID = {
+    "a tool that reads what came out otherwise": (
+        [
+            "todo = []\n" + ADD,
+            R + "mood = ask()",
+            R + "if mood == 'a': add('milk')",
+            R + "k = add('eggs')",
+            "print(todo, k)",
+        ],
+    ),
+}
+"""Where a recorded value may be another in a whole run: that is said."""
+
 TOOLS = {
     "list, in a cell that does not depend": (
         ["todo = []\n" + ADD, R + "mood = ask()", R + "n = add('milk')", "print(mood)"],
@@ -17,9 +30,6 @@ TOOLS = {
         ["todo = []\n" + ADD, R + "mood = ask()", R + "if mood == 'a':\n    n = add('milk')", "print(todo)"],
     ),
     "list, called now": (["todo = []\n" + ADD, R + "mood = ask()", R + "if mood == 'b':\n    n = add('milk')", "print(todo)"],),
-    "list, two cells, one goes": (
-        ["todo = []\n" + ADD, R + "mood = ask()", R + "if mood == 'a': add('milk')", R + "k = add('eggs')", "print(todo, k)"],
-    ),
     "list, before the change": (["todo = []\n" + ADD, R + "k = add('eggs')", R + "mood = ask()\nn = add('milk')", "print(mood, todo)"],),
     "file, in the changed cell": (
         [

@@ -74,6 +74,11 @@ class Rerun:
         return len(self.ran) + len(self.skipped)
 
     @property
+    def differing(self) -> frozenset[str]:
+        """Variables that are not what the history had, as it stands."""
+        return frozenset(thing for thing in self._new if not parted(thing)[0])
+
+    @property
     def total(self) -> int:
         return len(self.ticked | set(self.found))
 

@@ -34,6 +34,8 @@ class Case:
     recording: str
     live: ends.End | None = None
     """What is there in the kernel after the re-run."""
+    unsure: tuple[str, ...] = ()
+    """What recorded replies a whole run may not give, in words."""
 
 
 def begin(case: Case, done: Callable[[Proof], None]) -> threading.Thread:
@@ -61,6 +63,9 @@ def prove(case: Case) -> Proof:
     except Exception as error:
         return Proof("not provable", f"the fresh kernel did not start: {type(error).__name__}: {error}")
     text = verdict.text.replace("a fresh replay of all cells came out the same", "proved in a fresh kernel")
+    if verdict.state == "proved" and case.unsure:
+        more = f" (and {len(case.unsure) - 1} more)" if len(case.unsure) > 1 else ""
+        return Proof("not provable", f"{case.unsure[0]}{more}. Now: run that tool anew (%tape replay --live tool:NAME)")
     adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
     return Proof(verdict.state, text, adopt)
 

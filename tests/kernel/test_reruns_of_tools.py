@@ -16,3 +16,9 @@ EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
 def test_the_re_run_leaves_what_a_whole_run_leaves(name):
     how, why = judged(*adversarial_tools.NOTEBOOKS[name])
     assert how == "right", why
+
+
+@pytest.mark.parametrize("name", adversarial_tools.SAID)
+def test_a_recorded_value_that_a_whole_run_may_not_give_is_never_proved(name):
+    how, why = judged(*adversarial_tools.SAID[name])
+    assert how == "wrong and said" and "which it reads, differs now" in why, why
