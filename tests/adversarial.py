@@ -126,4 +126,11 @@ MODULES = {
     "names out of a module": ([SHOP, "from shop import STATE, add", "r = ask()", "add(r)", "print(STATE)"],),
 }  # fmt: skip
 
-NOTEBOOKS = {**BRANCHES, **NAMES, **MODULES}
+TASKS = {
+    "a task without an await": (
+        ["import asyncio\nasync def work():\n    return 1", "r = ask()", "t = asyncio.create_task(work()); n = len(r)", "m = await t\ndel t\nprint(m)"],
+        "bb",
+    ),
+}  # fmt: skip
+
+NOTEBOOKS = {**TASKS, **BRANCHES, **NAMES, **MODULES}

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from IPython.core.async_helpers import get_asyncio_loop
 from IPython.core.displayhook import CapturingDisplayHook, DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -50,6 +51,10 @@ class FreshShell(InteractiveShell):
 
     def enable_gui(self, gui: str | None = None) -> None:
         """Figures are displayed, not shown in a window."""
+
+    def should_run_async(self, *_: Any, **__: Any) -> bool:
+        """Every cell runs in an event loop, as in a kernel: `asyncio.create_task(...)` needs no `await` beside it."""
+        return not get_asyncio_loop().is_running()  # type: ignore[no-untyped-call]
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         if self.shown is not None:
