@@ -21,6 +21,7 @@ from tape_jupyter.airgap import Guard, Policy, Sighting
 from tape_jupyter.calls import FunctionCall
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.flow.hermetic import AWAY
 from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
 from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned, unplayed
@@ -480,7 +481,13 @@ class Deck:
         elif any(cell.mode != "live" for cell in self._cells):
             mode = "record"
         allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
-        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through, self._withheld))
+        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through, self._withheld, self._starts))
+
+    def _starts(self, cell: Any) -> bool:
+        """Whether a replay's child processes are started: it re-runs a cell that ran untaped, or has no network."""
+        cell = cell if isinstance(cell, Cell) else self.active
+        untaped = cell is not None and cell.ask.options.get("untaped")
+        return bool(untaped or os.environ.get(AWAY))
 
     def _withheld(self, text: str) -> str:
         """Why a command line, or what a child process inherits, must not leave: a placeholder is in it."""

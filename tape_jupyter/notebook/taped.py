@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
 from tape_jupyter.effects.memory import Bodies
 from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.flow.hermetic import AWAY
 from tape_jupyter.matching import IgnorePath
 from tape_jupyter.notebook.found import Found
 from tape_jupyter.notebook.gaps import Tools
@@ -325,6 +327,11 @@ class Cell:
     def runs_tools(self) -> bool:
         """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was played to it since."""
         return self.unrecorded and not self.served
+
+    @property
+    def rerun(self) -> bool:
+        """Whether files and values are as the recorded cell found them, but for what came out otherwise since."""
+        return bool(self.ask.options.get("rerun") or os.environ.get(AWAY))
 
     def next_name(self, match: str) -> str:
         """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin alike."""
