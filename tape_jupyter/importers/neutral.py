@@ -350,7 +350,7 @@ _REPLIES = {
 
 def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
     """Tool declarations of any provider as `{name, description, parameters}`; what is no declaration is left out."""
-    found = []
+    found: list[Mapping[str, Any]] = []
     for tool in tools:
         inner = tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else {}
         if not isinstance(inner, Mapping) or not inner.get("name"):
