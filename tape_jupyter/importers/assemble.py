@@ -182,6 +182,7 @@ class _Trace:
     run: Run | None = None
     root: str = ""
     start: float = 0.0
+    last: float = 0.0
     failed: str = ""
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -237,8 +238,8 @@ class _Assembly:
                 report.reasons[_TELEMETRY] += 1
             else:
                 self.line = item.origin.line
-                item.kind = kind
-                self._take_call(trace, item)
+                in_order, item.kind = item.kind == "http", kind
+                self._take_call(trace, item, in_order=in_order)
 
     def _trace(self, name: str) -> _Trace:
         number = len(self.files) - 1
@@ -256,14 +257,16 @@ class _Assembly:
         if not span.parent:
             trace.root, trace.failed = trace.root or _label(span.name), trace.failed or span.error
 
-    def _take_call(self, trace: _Trace, call: Call) -> None:
+    def _take_call(self, trace: _Trace, call: Call, *, in_order: bool) -> None:
+        """`in_order`: the file's order is that of the calls, whatever clocks say."""
         self._count += 1
         name = call.id or f"#{self._count}"
         trace.tree.add(name, Node(call.parent, _label(call.name or call.model or call.kind), call.kind))
         trace.start = min(filter(None, (trace.start, call.start)), default=0.0)
         self._learn(call)
         data = marshal.dumps(_packed(call))
-        trace.held[name] = _Held(call.start, self._count, self._end, len(data), name, len(self.files) - 1)
+        trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
+        trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, len(self.files) - 1)
         self._file.write(data)
         self._end += len(data)
 
@@ -312,7 +315,7 @@ class _Assembly:
         record: dict[str, Any] = {
             "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
             "title": _label(told.name or trace.root or Path(report.file).name),
-            "kit": {"import": {"file": report.file, "format": report.format, "trace": trace.key, **told.about}},
+            "kit": {"import": {"file": within(report.file), "format": report.format, "trace": trace.key, **told.about}},
         }  # fmt: skip
         run = cassette.start_run(record, {**header, "made by": _made_by()}, self._secrets)
         report.runs.append(run)
@@ -417,7 +420,8 @@ def _told(call: Call) -> dict[str, Any]:
     more: Mapping[str, Any] = {
         "missing": call.missing, "assumed": call.assumed, "rebuilt": call.rebuilt, "tags": dict(call.about),
     }  # fmt: skip
-    return {"origin": call.origin.record(), "grade": call.grade, **{name: told for name, told in more.items() if told}}
+    origin = {**call.origin.record(), "file": within(call.origin.file)}
+    return {"origin": origin, "grade": call.grade, **{name: told for name, told in more.items() if told}}
 
 
 def _kind(call: Call) -> Kind | None:
@@ -428,6 +432,11 @@ def _kind(call: Call) -> Kind | None:
     if told == "telemetry":
         return None
     return "model" if told == "model" or providers.facts(call.request).model else "http"
+
+
+def within(file: str) -> str:
+    """A file as the cassette names it: an absolute path says where somebody's home is, and goes with the cassette."""
+    return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
 
 
 def _made_by() -> str:

@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.importers.recorded import document
 from tape_jupyter.importers.source import Source, Value
-from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
+from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 
 TITLE = "HAR 1.2"
 
@@ -23,10 +24,16 @@ _CODED = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def recognises(source: Source) -> int:
+    if source.head_text.startswith("log:") and "entries:" in source.head_text:  # Polly, as YAML
+        return 90
     return 95 if "log" in source.top and "entries" in source.keys else 0
 
 
 def read(source: Source) -> Iterator[Item]:
+    if source.head_text[:1] != "{":
+        for number, told in enumerate(document(source)["log"]["entries"]):
+            yield from _entry(source, number, Value(_ENTRIES, told, 0))
+        return
     for number, each in enumerate(source.values(lambda path: path in ((), ("log",), ("log", "entries")))):
         if each.path == ("broken",):
             yield Skipped(f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text)
@@ -53,8 +60,9 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     if not coded:
         headers = tuple((name, value) for name, value in headers if name.lower() not in _CODED)
     waits = tuple(round(seconds, 4) for _ in chunks) if seconds else ()
+    grade: Grade = "J" if "request bytes" in missing else "W"
     yield Call(
-        str(each.value.get("_id") or number), "http", request, Reply(status, headers, chunks, waits), "W",
+        str(each.value.get("_id") or number), "http", request, Reply(status, headers, chunks, waits), grade,
         Origin("har", source.name, str(each.value.get("_id") or number), each.line), start=start, end=start + seconds,
         missing=missing, assumed=assumed,
     )  # fmt: skip
