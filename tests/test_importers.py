@@ -158,3 +158,44 @@ def test_an_importer_of_an_installed_package_is_found(monkeypatch):
         assert "theirs" in recognise.known() and "har" in recognise.known()
     finally:
         recognise.known.cache_clear()
+
+
+def test_an_interrupt_leaves_no_half_written_cassette(tmp_path):
+    (tmp_path / "big.har").write_text(har(*(entry(str(number)) for number in range(1100))))
+
+    def tell(what, done, total):
+        if what == "writing calls":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tape.import_trace(tmp_path / "big.har", cassette=tmp_path / "x.tapes" / "main.tape.yaml", tell=tell)
+    assert [each.name for each in tmp_path.iterdir()] == ["big.har"]
+
+
+def test_what_a_zip_expands_to_is_bounded_and_its_names_are_no_paths(tmp_path):
+    import zipfile
+
+    from tape_jupyter.importers.source import Source, TraceError
+
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../evil\x1b[2J.json", "{}")
+    names = [each.name for each in Source(tmp_path / "a.zip").members()]
+    assert len(names) == 1 and "\x1b" not in names[0] and not (tmp_path.parent / "evil").exists()
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.json", b"0" * 100_000_000)
+    with pytest.raises(TraceError, match="expands to"):
+        list(Source(tmp_path / "bomb.zip").members())
+
+
+def test_a_line_that_is_too_long_is_one_error_with_its_number(tmp_path, monkeypatch):
+    from tape_jupyter.importers import source
+
+    monkeypatch.setattr(source, "RECORD_CAP", 100)
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"b": "' + "x" * 200 + '"}\n')
+    with pytest.raises(source.TraceError, match="x.jsonl:2: the line is longer"):
+        list(source.Source(tmp_path / "x.jsonl").lines())
+
+
+def test_the_cassette_does_not_say_where_somebodys_home_is(tmp_path):
+    done = imported(tmp_path, har(entry()))
+    assert str(tmp_path) not in done.path.read_text()

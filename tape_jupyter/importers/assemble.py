@@ -281,9 +281,8 @@ class _Assembly:
             call.reply.chunks if isinstance(call.reply, Reply) else (repr(call.reply.value).encode("utf-8", "replace"),)
         )
         for data in texts:
-            if any(start in data for start in _KEY_STARTS):
-                for found in _KEYS.findall(data):
-                    self._secrets.learn("key", found.decode("ascii"), explicit=False)
+            for found in _KEYS.findall(data) if _KEY_START.search(data) else ():
+                self._secrets.learn("key", found.decode("ascii"), explicit=False)
 
     # -- writing
 
@@ -379,13 +378,14 @@ class _Writer:
         if began is None:
             call.missing.append("time")
         self._count(call)
-        kit = {**self._facts(call, asked.json), **_told(call)}
+        said = providers.said_json(call.reply) if isinstance(call.reply, Reply) else None
+        kit = {**self._facts(call, asked.json, said), **_told(call)}
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
         head = Head(
             self.names[own], self.run, asked.match, kind, where, moment(began) if began else self.at,
             max(call.end - call.start, 0.0) if call.start and call.end else 0.0, kit, name, call.error[:2000],
-            asked.exact, asked.clean, asked=asked.json, apart=asked.apart,
+            asked.exact, asked.clean, asked=asked.json, said=said, apart=asked.apart,
         )  # fmt: skip
         try:
             self.cassette.append_call(head, call.request, call.reply, self.secrets)
@@ -399,11 +399,11 @@ class _Writer:
             return matching.asked_function(request, self.secrets)
         return matching.asked(request, self.secrets, exact=matching.exact_digest(request))
 
-    def _facts(self, call: Call, parsed: Any) -> dict[str, Any]:
+    def _facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
         reply = call.reply
         if call.kind != "model" or not isinstance(call.request, Request) or not isinstance(reply, Reply):
             return {}
-        known = providers.facts(call.request, reply, parsed=parsed).record()
+        known = providers.facts(call.request, reply, parsed=parsed, said=said).record()
         told = {"provider": call.provider, "model": call.model, "usage": {k: v for k, v in call.usage.items() if v}}
         return {**{name: value for name, value in told.items() if value}, **known}
 
@@ -458,10 +458,7 @@ def _time(seconds: float) -> datetime | None:
         return None
 
 
-_KEY_STARTS = (
-    b"sk-", b"AIza", b"ghp_", b"gho_", b"github_pat_", b"xox", b"AKIA", b"ASIA", b"hf_", b"gsk_", b"lsv2_", b"pplx-",
-    b"xai-", b"r8_", b"tvly-",
-)  # fmt: skip
+_KEY_START = re.compile(rb"sk-|AIza|gh[po]_|github_pat_|xox|AKIA|ASIA|hf_|gsk_|lsv2_|pplx-|xai-|r8_|tvly-")
 _KEYS = re.compile(
     rb"(?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{20,}|AIza[A-Za-z0-9_-]{35}|gh[po]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}"
     rb"|xox[abprs]-[A-Za-z0-9-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}|hf_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{40,}"
