@@ -229,3 +229,18 @@ def test_references_are_never_fetched(tmp_path, monkeypatch):
 def test_terminal_escapes_of_a_name_reach_no_terminal(tmp_path):
     _, cassette = imported(tmp_path, request(span("b1", {}, "", "\x1b[2Jagent"), span("b2", llm(), "b1")))
     assert cassette.calls[0].head()["span"] == "[2Jagent"
+
+
+def test_a_record_that_is_not_as_it_should_be_spoils_no_other(tmp_path):
+    odd = span("b2", genai())
+    odd["events"] = [3]
+    done, cassette = imported(tmp_path, request(odd, span("b1", llm())))
+    assert len(cassette.calls) == 1 and any("not as its format has it" in reason for reason in done.files[0].reasons)
+
+
+@pytest.mark.parametrize("depth", [100, 10_000])
+def test_what_a_tool_gave_is_kept_however_deep_it_is_nested(tmp_path, depth):
+    deep = "[" * depth + "]" * depth
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "x", "input.value": "{}", "output.value": deep}
+    _, cassette = imported(tmp_path, request(span("b1", tool)))
+    assert cassette.calls[0].reply().value == deep

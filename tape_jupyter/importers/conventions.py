@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tape_jupyter import freezing
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
 from tape_jupyter.importers import neutral, rebuild
 from tape_jupyter.importers.attributes import Event, Traced, indexed, text_of
@@ -256,7 +255,7 @@ def _value(span: Traced, result: Any) -> Value:
     if span.error:
         thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
         return rebuild.tool_error(span.error, str(thrown.get("exception.type") or "RuntimeError"))
-    return Value(freezing.freeze(result), seconds=_seconds(span))
+    return rebuild.tool_value(result, _seconds(span))
 
 
 # ---------------------------------------------------------------- Google ADK

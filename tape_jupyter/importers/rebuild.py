@@ -257,12 +257,21 @@ def _error_body(message: str) -> Any:
 def tool_call(name: str, arguments: Any) -> FunctionCall:
     """A tool with its arguments by name; what is no object is the argument `input`."""
     given = arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"input": arguments}
-    return FunctionCall(name or "tool", {str(key): value for key, value in given.items()})
+    return FunctionCall(name or "tool", {str(key): _kept(value) for key, value in given.items()})
 
 
 def tool_value(result: Any, seconds: float = 0.0) -> Value:
     """What a tool returned."""
-    return Value(freezing.freeze(result), seconds=seconds)
+    return Value(freezing.freeze(_kept(result)), seconds=seconds)
+
+
+def _kept(value: Any) -> Any:
+    """The value itself, or its JSON as text where it is nested too deep to be kept."""
+    try:
+        freezing.freeze(value)
+    except freezing.CannotFreeze:
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def tool_error(message: str, kind: str = "RuntimeError") -> Value:

@@ -6,7 +6,7 @@ Nothing is dropped without a `Skipped`: every record of a file is a call, a span
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -94,3 +94,13 @@ class Skipped:
 
 
 Item = Run | Span | Call | Skipped
+
+
+def each(make: Callable[[], Iterable[Item]], line: int = 0) -> Iterator[Item]:
+    """What one record of a file gives; one that is not as its format has it is counted, and spoils no other."""
+    try:
+        yield from list(make())
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        yield Skipped(
+            f"a record that is not as its format has it ({type(error).__name__}: {str(error)[:80]})", line=line
+        )

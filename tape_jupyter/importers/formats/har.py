@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from tape_jupyter.calls import Headers, Reply, Request
 from tape_jupyter.importers.recorded import document
 from tape_jupyter.importers.source import Source, Value
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
+from tape_jupyter.importers.trace import each as each_record
 
 TITLE = "HAR 1.2"
 
@@ -32,13 +34,13 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     if source.head_text[:1] != "{":
         for number, told in enumerate(document(source)["log"]["entries"]):
-            yield from _entry(source, number, Value(_ENTRIES, told, 0))
+            yield from each_record(partial(_entry, source, number, Value(_ENTRIES, told, 0)))
         return
     for number, each in enumerate(source.values(lambda path: path in ((), ("log",), ("log", "entries")))):
         if each.path == ("broken",):
             yield Skipped(f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text)
         elif each.path == _ENTRIES:
-            yield from _entry(source, number, each)
+            yield from each_record(partial(_entry, source, number, each), each.line)
 
 
 def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:

@@ -11,7 +11,7 @@ from typing import Any
 from tape_jupyter.importers import attributes, conventions
 from tape_jupyter.importers.attributes import Event, Traced
 from tape_jupyter.importers.source import Broken, Source
-from tape_jupyter.importers.trace import Item, Skipped, Span
+from tape_jupyter.importers.trace import Item, Skipped, Span, each
 
 TITLE = "OpenTelemetry (OTLP JSON)"
 
@@ -79,6 +79,9 @@ class _Found:
         if not isinstance(value, Mapping):
             yield Skipped("an item that is no span", line=line)
             return
+        yield from each(lambda: self._items(value, line), line)
+
+    def _items(self, value: Any, line: int) -> Iterator[Item]:
         for span in _spans(value, self.scope, line):
             if span.id and conventions.wants_content(span):
                 self._waiting[span.trace, span.id] = span
@@ -106,9 +109,9 @@ def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
     if not isinstance(value, Mapping):
         return
     for outer in (*_RESOURCES, *_SCOPES, *_SPANS):
-        for each in value.get(outer) or ():
+        for one in value.get(outer) or ():
             inner = value.get("scope") if outer in _SPANS else None
-            yield from _spans(each, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line)
+            yield from _spans(one, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line)
     if not {*_RESOURCES, *_SCOPES, *_SPANS} & value.keys() and {"attributes", "tags", "name", "spanId"} & value.keys():
         yield attributes.of_span(value, scope, line)
 

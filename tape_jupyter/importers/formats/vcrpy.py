@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tape_jupyter.calls import Headers, Reply, Request
@@ -12,6 +13,7 @@ from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import LOST, data_of, decoded, document, exchange, headers_of, status_of
 from tape_jupyter.importers.source import Source, needs
 from tape_jupyter.importers.trace import Item, Skipped
+from tape_jupyter.importers.trace import each as each_record
 
 TITLE = "vcrpy"
 
@@ -38,7 +40,7 @@ def read(source: Source) -> Iterator[Item]:
         if not isinstance(each, Mapping) or "request" not in each or "response" not in each:
             yield Skipped("an interaction without a request and a response")
         else:
-            yield _interaction(source, number, each["request"], each["response"])
+            yield from each_record(partial(_interaction, source, number, each["request"], each["response"]))
 
 
 def _unpacked(source: Source) -> Any:
@@ -53,7 +55,7 @@ def _unpacked(source: Source) -> Any:
         raise source.failed(f"is no such cassette: {error}") from None
 
 
-def _interaction(source: Source, number: int, asked: Any, said: Any) -> Item:
+def _interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
     missing = [LOST]
     request = Request(
         str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), headers_of(asked.get("headers")),
@@ -67,7 +69,7 @@ def _interaction(source: Source, number: int, asked: Any, said: Any) -> Item:
     reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
     reply = Reply(status_of(status), _fitting(headers, body), (body,) if body else (), reason=reason)
     parsed = "request bytes" in missing or "reply bytes" in missing
-    return exchange(source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing)
+    yield exchange(source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing)
 
 
 def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
