@@ -99,8 +99,9 @@ def _asked_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
 def _body(content: Mapping[str, Any], missing: list[str]) -> tuple[tuple[bytes, ...], bool]:
     """The body in its reads, and whether its content-encoding is still on."""
     text = content.get("text")
-    if text is None:
-        if content.get("size"):
+    if not text:
+        streamed = "event-stream" in str(content.get("mimeType"))
+        if streamed or (text is None and content.get("size")):
             missing.append("reply body")
         return (), False
     if content.get("encoding") == "base64" and str(text)[:1] == "[":  # Polly: a list of chunks, as they came
