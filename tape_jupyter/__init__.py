@@ -23,6 +23,7 @@ _HOMES = {
     "span": "tape_jupyter.taps.functions",
     "frozen": "tape_jupyter.taps.wrapping",
     "diff": "tape_jupyter.differences",
+    "import_trace": "tape_jupyter.importers.assemble",
     "plan": "tape_jupyter.flow.sources",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
