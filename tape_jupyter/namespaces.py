@@ -4,7 +4,7 @@ what keeps a notebook from the network here.
 
 from __future__ import annotations
 
-import shutil
+import os
 import socket
 import struct
 import subprocess
@@ -17,23 +17,37 @@ GUARDED = (
     "the socket guard alone refuses connections: there is no `unshare -rn` on this machine",
     "it holds programs, not somebody who means to get around it",
 )
+SYSTEM_FOLDERS = (
+    ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/run/current-system/sw/bin", "/usr/local/bin", "/opt/homebrew/bin")
+    if os.name == "posix"
+    else tuple(rf"{root}\System32\OpenSSH" for root in (os.environ.get("SYSTEMROOT", r"C:\Windows"),))
+)
+"""Where programs of the system lie. PATH is not asked: it may begin with the folder of a stranger's environment."""
+
 _SET_FLAGS = 0x8914  # SIOCSIFFLAGS of Linux's <linux/sockios.h>
 _UP_AND_RUNNING = 0x41  # IFF_UP | IFF_RUNNING of <linux/if.h>
+
+
+def program(name: str) -> str:
+    """The absolute path of a program of the system; "" where there is none in SYSTEM_FOLDERS."""
+    ending = ".exe" if os.name == "nt" else ""
+    places = (os.path.join(folder, name + ending) for folder in SYSTEM_FOLDERS)  # noqa: PTH118 - text, and often
+    return next((place for place in places if os.access(place, os.X_OK)), "")
 
 
 @lru_cache(maxsize=1)
 def can_cut() -> bool:
     """Whether this machine lets us take the network away from a process."""
-    unshare = shutil.which("unshare")
-    if unshare is None or not sys.platform.startswith("linux"):
+    unshare, true = program("unshare"), program("true")
+    if not (unshare and true and sys.platform.startswith("linux")):
         return False
-    done = subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False)  # noqa: S603  # a fixed line
+    done = subprocess.run([unshare, "-rn", true], capture_output=True, check=False)  # noqa: S603  # a fixed line
     return done.returncode == 0
 
 
 def without_network(*, cut: bool = True) -> list[str]:
     """What stands before the command of a process that has no network, not even loopback; nothing if not `cut`."""
-    return ["unshare", "-rn"] if cut else []
+    return [program("unshare"), "-rn"] if cut else []
 
 
 def loopback_up() -> None:

@@ -7,18 +7,20 @@ Nothing is copied, whatever the folder's size, and every path is what it was: ab
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_MOUNTS = ("unshare", "--mount")
-_OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
+from tape_jupyter.namespaces import program
+
+_MOUNTS = ("--mount",)
+_OWN_MOUNTS = ("--user", "--map-root-user", "--mount")
 _SECONDS = 20
 _SCRIPT = r"""
 set -e
+path=$PATH; PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin; unshare=$1; shift
 top=$1; layers=$2; kept=$3; options=$4; user=$5; group=$6; folder=$7; shift 7
 mount --bind "$top" "$layers/lower"
 if [ -n "$kept" ]; then mount --bind "$kept" "$layers/kept"; fi
@@ -27,7 +29,8 @@ mount -t overlay overlay \
 if [ -n "$kept" ]; then mount --bind "$layers/kept" "$kept"; fi
 if [ -s "$layers/gone" ]; then xargs -0 rm -rf -- < "$layers/gone"; fi
 cd "$folder"
-if [ -n "$user" ]; then exec unshare --user --map-user="$user" --map-group="$group" -- "$@"; fi
+PATH=$path
+if [ -n "$user" ]; then exec "$unshare" --user --map-user="$user" --map-group="$group" -- "$@"; fi
 exec "$@"
 """
 
@@ -63,20 +66,22 @@ class Overlay:
             yield self._command(_OWN_MOUNTS, folder, ",userxattr", (str(os.getuid()), str(os.getgid())))
         yield self._command(_OWN_MOUNTS, folder, ",userxattr", ("", ""))
 
-    def _command(self, unshare: Sequence[str], folder: Path, options: str, user: tuple[str, str]) -> list[str]:
+    def _command(self, mounts: Sequence[str], folder: Path, options: str, user: tuple[str, str]) -> list[str]:
         kept = str(self.kept) if self.kept else ""
-        return [*unshare, "sh", "-c", _SCRIPT, "sh", str(self.top), str(self.layers), kept, options, *user, str(folder)]
+        unshare = program("unshare")
+        script = [unshare, *mounts, program("sh"), "-c", _SCRIPT, "sh", unshare]
+        return [*script, str(self.top), str(self.layers), kept, options, *user, str(folder)]
 
 
 def prefix(overlay: Overlay, folder: Path) -> list[str] | None:
     """What stands before a command so that it runs there; None where this machine, or this folder, has no overlays."""
-    if sys.platform != "linux" or shutil.which("unshare") is None or _has_mounts(overlay.top):
+    if sys.platform != "linux" or not program("unshare") or _has_mounts(overlay.top):
         return None
     overlay.prepare()
     for command in overlay.commands(folder):
         try:
             done = subprocess.run(  # noqa: S603 - ours
-                [*command, "true"], check=False, capture_output=True, timeout=_SECONDS
+                [*command, program("true")], check=False, capture_output=True, timeout=_SECONDS
             )
         except (OSError, subprocess.SubprocessError):
             return None

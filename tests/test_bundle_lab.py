@@ -71,8 +71,25 @@ def test_it_says_which_guard_holds(place, tmp_path, monkeypatch):
         assert laid.guards == guards and f"guard: {'; '.join(guards)}" in laid.lines()
         assert laid.record()["guards"] == list(guards)
         (spec,) = (tmp_path / str(cut)).glob("home/**/kernels/*/kernel.json")
-        assert ("unshare" in json.loads(spec.read_text())["argv"]) == cut
+        assert any(word.endswith("/unshare") for word in json.loads(spec.read_text())["argv"]) == cut
         assert ("--KernelManager.transport=ipc" in laid.command) == cut
+
+
+def test_programs_of_the_bundles_environment_are_its_kernels_alone(place, tmp_path, monkeypatch):
+    """Neither the namespace nor a browser is started by a program that a stranger named so."""
+    theirs = tmp_path / "theirs" / "bin"
+    theirs.mkdir(parents=True)
+    (theirs / "unshare").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (theirs / "unshare").chmod(0o755)
+    monkeypatch.setattr(lab.replaying, "interpreter", lambda *_: str(theirs / "python"))
+    laid = lab.lay(place, HERE, folder=tmp_path / "scratch")
+    (spec,) = Path(laid.environment["JUPYTER_DATA_DIR"]).glob("kernels/*/kernel.json")
+    kernel = json.loads(spec.read_text())
+    assert str(theirs) not in laid.environment["PATH"] and kernel["env"]["PATH"].startswith(f"{theirs}:")
+    if can_cut():
+        monkeypatch.setenv("PATH", f"{theirs}:{laid.environment['PATH']}")  # and not even if it came first
+        subprocess.run([*lab.namespaces.without_network(), "/bin/true"], check=True)
+        assert kernel["argv"][0] == lab.namespaces.program("unshare") and not (tmp_path / "ran").exists()
 
 
 def test_it_asks_as_a_replay_does(place):

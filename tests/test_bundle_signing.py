@@ -77,7 +77,7 @@ def test_what_is_missing_is_said(keys, tmp_path, monkeypatch):
     with pytest.raises(TapeUsageError, match="no such file of signers"):
         signing.verify(DATA, None, tmp_path / "none")
     signature = signing.sign(DATA, keys / "ada")
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("tape_jupyter.namespaces.SYSTEM_FOLDERS", (str(tmp_path),))
     with pytest.raises(TapeUsageError, match="signatures need ssh-keygen"):
         signing.verify(DATA, signature, None)
     assert signing.verify(DATA, None, None).state == "none"

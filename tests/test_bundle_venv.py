@@ -165,7 +165,7 @@ def test_allowed_or_not_a_file_of_this_machine_and_a_repository_are_not_installe
     for entry in (b'directory = {path = "/etc"}', b'vcs = {type = "git", url = "git+ssh://h/x", commit-id = "c"}'):
         bundle = world.bundle(ask_index=False)
         bundle.files["environment/pylock.toml"] += FOREIGN % entry
-        with pytest.raises(BundleError, match="no https address with a digest"):
+        with pytest.raises(BundleError, match="no https address of a wheel with a digest"):
             venv.made(bundle, allow_index=True)
 
 

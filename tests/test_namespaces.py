@@ -13,7 +13,7 @@ needs_cut = pytest.mark.skipif(not namespaces.can_cut(), reason="needs unshare -
 
 @pytest.fixture
 def bare_machine(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(namespaces, "SYSTEM_FOLDERS", (str(tmp_path),))
     namespaces.can_cut.cache_clear()
     yield
     namespaces.can_cut.cache_clear()
@@ -52,6 +52,15 @@ def test_a_process_with_a_network_does_not_pass_for_one_that_is_cut_off():
 def test_without_unshare_the_socket_guard_is_named():
     assert not namespaces.can_cut() and namespaces.guards() == namespaces.GUARDED
     assert "socket guard alone" in namespaces.guards()[0]
+
+
+@linux
+def test_programs_of_the_system_are_not_sought_on_the_path(tmp_path, monkeypatch):
+    (tmp_path / "unshare").write_text("#!/bin/sh\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert namespaces.program("sh").startswith("/") and not namespaces.program("unshare").startswith(str(tmp_path))
+    assert namespaces.program("no-such-program") == ""
 
 
 def test_what_is_not_to_be_cut_is_started_as_it_is():

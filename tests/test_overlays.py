@@ -1,7 +1,6 @@
 """A command that sees a folder at its own path and changes nothing of it."""
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -59,5 +58,5 @@ def test_a_folder_in_which_something_is_mounted_is_copied_instead(top, tmp_path)
 
 
 def test_where_there_is_no_unshare_there_is_no_overlay(top, tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr("tape_jupyter.namespaces.SYSTEM_FOLDERS", ())
     assert prefix(Overlay(top, tmp_path / "layers"), top) is None

@@ -1,7 +1,8 @@
 """Doors room: makes a virtual environment and installs into it, with uv where it is on the PATH, else with pip.
 
 Packages come from the person's own indexes, as pip (and uv) are configured; only what is asked for by name, version and
-digest. What goes wrong is told in a person's words: which package, and what to do now.
+digest, and only wheels: to build a package is to run its code. An installer gets the variables that it needs, and no
+others. What goes wrong is told in a person's words: which package, and what to do now.
 """
 
 from __future__ import annotations
@@ -22,9 +23,18 @@ from tape_jupyter.errors import BundleError
 
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
-_LEFT = re.compile(
-    r"PYTHON(?:PATH|HOME|STARTUP)|VIRTUAL_ENV|PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV)|CONDA_\w+"
+_KEPT = re.compile(
+    r"PATH|HOME|USER|USERNAME|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|XDG_(?:CONFIG|CACHE|DATA)_\w+|LD_LIBRARY_PATH"
+    r"|PIP_\w+|UV_\w+|(?:https?|all|no|ftp)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NETRC"
+    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM(?:DATA|FILES)\S*"
+    r"|PROCESSOR_ARCHITECTURE|NUMBER_OF_PROCESSORS|DBUS_SESSION_BUS_ADDRESS",  # the last: where passwords are kept
+    re.IGNORECASE,
 )
+"""Variables that an installer gets: where programs and its own files lie, its options, the way to the network."""
+_LEFT = re.compile(
+    r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE)"
+)
+"""Of those the ones that are for other environments than a bundle's."""
 _NETWORK = re.compile(
     r"Failed to establish a new connection|name resolution|Max retries exceeded|Connection refused|dns error"
     r"|error sending request|Could not connect|ConnectTimeout|NewConnectionError|network is unreachable"
@@ -68,7 +78,7 @@ class Maker:
         hashed = any("--hash=" in line for line in wanted)
         requirements = where / "wanted.txt"
         requirements.write_text("".join(f"{line}\n" for line in wanted), "utf-8")
-        words = ["--no-deps", *(["--require-hashes"] if hashed else []), "-r", str(requirements)]
+        words = ["--no-deps", "--only-binary=:all:", *(["--require-hashes"] if hashed else []), "-r", str(requirements)]
         self._install(python, words, where, said, self._sources())
 
     def install_wheels(self, python: Path, wheels: Sequence[Path], where: Path, said: Said) -> None:
@@ -100,7 +110,9 @@ class Maker:
         return told
 
     def _run(self, line: list[str], where: Path, said: Said, goal: str, added: Mapping[str, str] | None = None) -> None:
-        environ = {name: value for name, value in self.environ.items() if not _LEFT.fullmatch(name)}
+        environ = {
+            name: value for name, value in self.environ.items() if _KEPT.fullmatch(name) and not _LEFT.fullmatch(name)
+        }
         if self.uv:  # who is trusted is the system's to say, as it is for pip
             environ.setdefault("UV_SYSTEM_CERTS", "1")
             environ.setdefault("UV_NATIVE_TLS", "1")
@@ -188,8 +200,8 @@ def reason(lines: Sequence[str]) -> str:
         return f"{whose}the package index cannot be reached. Connect to the network (packages are kept once installed)"
     if name:
         return (
-            f"{whose}your package index has no such version for this Python and platform. Configure the index that "
-            "has it (pip config set global.extra-index-url ...), or replay with the packages that are here"
+            f"{whose}your package index has no such version as a wheel for this Python and platform. Configure the "
+            "index that has it (pip config set global.extra-index-url ...), or replay with the packages that are here"
         )
     last = [re.sub(r"//[^/@\s]*@", "//…@", line) for line in lines if line.strip()][-3:]
     return " | ".join(last)[:600] or "the installer gave no reason"

@@ -147,10 +147,13 @@ def _settings() -> Iterator[str]:
 
 
 def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None) -> dict[str, str]:
-    """Of JupyterLab and so of its kernels: a home of their own, replay mode, and one kernel to choose."""
+    """Of JupyterLab and so of its kernels: a home of their own, replay mode, and one kernel to choose.
+
+    The bundle's programs come first on the kernel's PATH alone: the server starts a browser and kernels by its own.
+    """
     env = alone.environment(home, python)
     data = Path(env["JUPYTER_DATA_DIR"])
-    _install(data / "kernels" / KERNEL, python, notebook, cut=sockets is not None)
+    _install(data / "kernels" / KERNEL, python, notebook, env["PATH"], cut=sockets is not None)
     runtime = sockets or home / "runtime"
     runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
     shown = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS")
@@ -158,13 +161,13 @@ def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets:
     options = {"TAPE_OPTIONS": said} if said else {}
     return {
         **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
-        "TAPE_MODE": "replay", "PYTHONHASHSEED": alone.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1",
-        "JUPYTER_RUNTIME_DIR": str(runtime),
+        "PATH": os.environ.get("PATH", os.defpath), "TAPE_MODE": "replay",
+        "PYTHONHASHSEED": alone.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1", "JUPYTER_RUNTIME_DIR": str(runtime),
         "JUPYTER_PATH": str(data),  # before the kernels of the server's own environment
     }  # fmt: skip
 
 
-def _install(folder: Path, python: str, notebook: Path, *, cut: bool) -> None:
+def _install(folder: Path, python: str, notebook: Path, path: str, *, cut: bool) -> None:
     """A kernel that loads the tape before the first cell, as a replay's does."""
     from tape_jupyter.fresh_kernel import LOAD
 
@@ -173,5 +176,6 @@ def _install(folder: Path, python: str, notebook: Path, *, cut: bool) -> None:
     spec = {
         "argv": apart.command(words) if cut else words, "display_name": f"{notebook.stem} (replay)",
         "language": "python",
+        "env": {"PATH": path.replace("$", "$$")},  # to jupyter_client `$NAME` is a variable's value
     }  # fmt: skip
     (folder / "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")

@@ -23,7 +23,8 @@ TOOL = "tape-jupyter"
 @dataclass(frozen=True, slots=True)
 class Locked:
     """One package. `digests`: sha256 of its files; `path` in `environment/`, "" from an index. `urls`: address and
-    digest of each file that names both. `foreign`: it can be had only from where the bundle says.
+    digest of each file that names both. `foreign`: it can be had only from where the bundle says. `built`: only its
+    sources are listed.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Locked:
     urls: tuple[tuple[str, str], ...] = ()
     path: str = ""
     foreign: bool = False
+    built: bool = False
     odd: tuple[str, ...] = ()
 
 
@@ -123,7 +125,12 @@ def _locked(entry: Mapping[str, Any]) -> Locked:
     if not digests and not path and "vcs" not in entry:
         odd.append(_NO_DIGEST)
     foreign = not path and ("vcs" in entry or "archive" in entry or "directory" in entry)
-    return Locked(name, version, tuple(sorted(set(digests))), tuple(urls), path, foreign, tuple(dict.fromkeys(odd)))
+    built = not path and not foreign and "sdist" in entry and not wheels
+    if built:
+        odd.append("has no wheel: it would have to be built, which runs its code. A replay does not install it")
+    return Locked(
+        name, version, tuple(sorted(set(digests))), tuple(urls), path, foreign, built, tuple(dict.fromkeys(odd))
+    )
 
 
 def _digests(place: Mapping[str, Any]) -> list[str]:

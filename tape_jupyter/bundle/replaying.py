@@ -38,6 +38,8 @@ Env = Literal["lock", "current"]
 SESSION = ("notebook", "cassette", "take", "asset", "module", "data")
 """Roles of the files that lie in the scratch folder while the notebook runs."""
 
+WHEELS = "Its packages are installed as wheels, from your index: nothing of them runs before its kernel starts."
+
 DRIFTED = 12
 """Differences of an interpreter that are named; the others are counted."""
 
@@ -210,6 +212,7 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home and none of your variables, but it can read what you can read.",
+        *([WHEELS] if want.env == "lock" else []),
         "What holds it: " + "; ".join(namespaces.guards()) + ".",
         f"Without running anything: tape verify, tape open. It says it was made by {safe(manifest.made_by)}.",
     ]

@@ -8,7 +8,6 @@ shows is that somebody who has that key signed.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.errors import BundleError, TapeUsageError
+from tape_jupyter.namespaces import program
 
 NAMESPACE = "tape-jupyter"
 SUFFIX = ".sig"
@@ -75,35 +75,35 @@ def verify(manifest: bytes, signature: bytes | None, signers: Path | None) -> Si
         return NONE if signers is None else Signed("wrong", why="there is none, and a file of signers was given")
     if not signature.startswith(_FIRST):
         return Signed("wrong", why="it is no signature of ssh-keygen's")
-    program = _program()
+    keygen = _program()
     with tempfile.TemporaryDirectory(prefix="tape-signature-") as folder:
         at = Path(folder, "signature")
         at.write_bytes(signature)
-        valid = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(at)], manifest)
+        valid = _run([keygen, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(at)], manifest)
         if valid.returncode:
             return Signed("wrong", why="it is not of this bundle")
         key = _key(valid)
         if signers is None:
             return Signed("key", key=key)
-        return _signer(program, manifest, at, signers.absolute(), key)
+        return _signer(keygen, manifest, at, signers.absolute(), key)
 
 
-def _signer(program: str, manifest: bytes, signature: Path, signers: Path, key: str) -> Signed:
-    found = _run([program, "-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
+def _signer(keygen: str, manifest: bytes, signature: Path, signers: Path, key: str) -> Signed:
+    found = _run([keygen, "-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
     for who in found.stdout.decode("utf-8", "replace").splitlines() if not found.returncode else ():
         about = ["-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)]
-        if not _run([program, "-Y", "verify", *about], manifest).returncode:
+        if not _run([keygen, "-Y", "verify", *about], manifest).returncode:
             return Signed("signer", who=who, key=key)
     return Signed("wrong", key=key, why=f"the key {key} is not one that {signers.name} lists for {NAMESPACE}")
 
 
 def _program() -> str:
-    program = shutil.which("ssh-keygen")
-    if program is None:
+    found = program("ssh-keygen")
+    if not found:
         raise TapeUsageError(
-            "signatures need ssh-keygen (OpenSSH 8.2 or newer), and it is not on PATH: install OpenSSH"
+            "signatures need ssh-keygen (OpenSSH 8.2 or newer), and the system has none: install OpenSSH"
         )
-    return program
+    return found
 
 
 def _run(told: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:

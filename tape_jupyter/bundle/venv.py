@@ -2,21 +2,23 @@
 
 Packages come from the person's own package index, by name, version and digest; the addresses in a stranger's lock are
 not followed. What is made is kept in the user's cache folder, by the digest of all it was made from; one that was not
-finished is made again. Nothing of the bundle runs while it is made: wheels of its sources are put together by us.
+finished is made again. Nothing of the bundle runs while it is made: only wheels are installed, those of its sources
+are put together by us, and what would run by itself in an environment is refused (startup.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from tape_jupyter.bundle import backend, locked, names
+from tape_jupyter.bundle import backend, locked, startup
 from tape_jupyter.bundle.archive import Bundle
 from tape_jupyter.bundle.index import cache
 from tape_jupyter.bundle.installing import Maker, maker, python_of
@@ -39,6 +41,7 @@ def made(bundle: Bundle, folder: Path | None = None, *, allow_index: bool = Fals
     pylock = bundle.read(f"{_FOLDER}/pylock.toml")
     wanted = locked.packages(pylock)
     _refuse_foreign(wanted, allow_index=allow_index)
+    _refuse_built(wanted)
     making = maker(locked.python(pylock))
     wheels = dict(_wheels(bundle, wanted))
     if folder is not None:
@@ -60,11 +63,19 @@ def _refuse_foreign(wanted: Iterable[Locked], *, allow_index: bool) -> None:
     if foreign and not allow_index:
         raise BundleError(f"nothing was installed: {shown}. Allow it (--allow-index) if you trust that place")
     if lost := [each.name for each in foreign if not list(_addresses([each]))]:
-        raise BundleError(f"nothing was installed: {lost[0]} has no https address with a digest ({shown})")
+        raise BundleError(f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({shown})")
+
+
+def _refuse_built(wanted: Iterable[Locked]) -> None:
+    if built := [each.name for each in wanted if each.built]:
+        raise BundleError(
+            f"nothing was installed: the lock has no wheel of {', '.join(built[:5])}, and to build one would run "
+            "its code with your files and network. Install it yourself if you trust it, and replay with your packages"
+        )
 
 
 def _key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_index: bool) -> str:
-    digest = hashlib.sha256(f"1 {making.python} {allow_index}\n".encode())
+    digest = hashlib.sha256(f"2 {making.python} {allow_index}\n".encode())
     for data in (pylock, *(wheels[name] for name in sorted(wheels))):
         digest.update(hashlib.sha256(data).digest())
     return digest.hexdigest()[:32]
@@ -101,12 +112,15 @@ def _make(
         with tempfile.TemporaryDirectory(prefix="tape-venv-") as scratch:
             where = Path(scratch)
             python = making.make(place, count)
+            watched = startup.Watched.new(place)
             for group in filter(None, (lines, bare, foreign)):
                 making.install(python, group, where, count)
+                watched.check()
             files = [where / name for name in sorted(wheels)]
             for file in files:
                 file.write_bytes(wheels[file.name])
             making.install_wheels(python, files, where, count)
+            watched.check()
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
@@ -135,7 +149,7 @@ def _line(package: Locked) -> str:
 def _addresses(wanted: Iterable[Locked]) -> Iterator[str]:
     for each in wanted:
         for url, digest in each.urls if each.foreign else ():
-            if url.startswith("https://") and NOWHERE not in url and not any(char.isspace() for char in url):
+            if re.fullmatch(r"https://[^\s?#]+\.whl", url) and NOWHERE not in url:
                 yield f"{each.name} @ {url} --hash=sha256:{digest}"
 
 
@@ -150,7 +164,7 @@ def _wheels(bundle: Bundle, wanted: Iterable[Locked]) -> Iterator[tuple[str, byt
             data = bundle.read(f"{_FOLDER}/{each.path}")
             if each.digests and hashlib.sha256(data).hexdigest() not in each.digests:
                 raise BundleError(f"{name} is not the wheel that the lock names: its sha256 is another")
-            _refuse_hooks(each.name, _entries(name, data))
+            startup.refuse(each.name, _entries(name, data))
             yield name, data
         elif kind == "sources":
             yield _put_together(bundle, each.name, f"{_FOLDER}/{each.path}/{backend.FOLDER}/")
@@ -158,7 +172,7 @@ def _wheels(bundle: Bundle, wanted: Iterable[Locked]) -> Iterator[tuple[str, byt
 
 def _put_together(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
     inside = [name for name in bundle.names("source") if name.startswith(root)]
-    _refuse_hooks(package, (name.removeprefix(root) for name in inside))
+    startup.refuse(package, (name.removeprefix(root) for name in inside))
     try:
         name, data = backend.packed({name.removeprefix(root): bundle.read(name) for name in inside})
     except StopIteration:
@@ -174,16 +188,3 @@ def _entries(name: str, data: bytes) -> list[str]:
             return wheel.namelist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise BundleError(f"{name} is no wheel: {error}") from error
-
-
-def _refuse_hooks(package: str, inside: Iterable[str]) -> None:
-    """A file that every start of Python would run, or that would stand for a program of the environment."""
-    for name in inside:
-        parts = PurePosixPath(name).parts
-        scheme = parts[1] if len(parts) > 2 and parts[0].endswith(".data") else ""
-        rest = parts[2:] if scheme else parts
-        shared = scheme == "data" and rest[0] in ("share", "etc")
-        if ".." in parts or name.startswith("/") or (scheme and scheme not in ("purelib", "platlib") and not shared):
-            raise BundleError(f"{package} would put {name[:200]!a} outside of its packages; nothing was installed")
-        if hook := names.hook("/".join(rest if shared else rest[:1])):
-            raise BundleError(f"{package} brings {hook!a}, which runs by merely lying there; nothing was installed")

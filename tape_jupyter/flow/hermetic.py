@@ -26,6 +26,7 @@ from typing import Any
 
 from tape_jupyter.flow.ends import End
 from tape_jupyter.flow.history import Entry, History
+from tape_jupyter.namespaces import program
 from tape_jupyter.scratch import scratch
 
 SECONDS = 120.0
@@ -34,10 +35,11 @@ AWAY = "TAPE_AWAY"
 COPIED = 200 << 20
 """Bytes of a folder that are copied where it cannot be layered over."""
 _LAYER = 1 << 30
-_UNSHARE = ("unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork")
+_UNSHARE = ("--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork")
 
 _SCRIPT = r"""
 set -e
+path=$PATH; PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin
 layers=$1; shift; size=$1; shift
 while read -r _ _ _ _ place _; do
   case $place in /proc*|/sys*|/dev*) ;; *) mount -o remount,bind,ro "$place" 2>/dev/null || true ;; esac
@@ -51,6 +53,7 @@ while [ "$1" != -- ]; do
 done
 shift
 cd "$1"; shift
+PATH=$path
 exec "$@"
 """
 
@@ -206,16 +209,20 @@ def replay(job: Job, hearer: Hearer | None = None) -> Replayed:
         return _converse(moved, _plain, [str(folder)], told, "copy")
 
 
+def _in_layers() -> list[str]:
+    return [program("unshare"), *_UNSHARE, program("sh"), "-c", _SCRIPT, "sh"]
+
+
 @functools.cache
 def _layers() -> bool:
     """Whether this system gives us a network and mounts of our own."""
-    if sys.platform != "linux" or shutil.which("unshare") is None:
+    if sys.platform != "linux" or not program("unshare"):
         return False
     with scratch("proof") as folder:
         low, layers = folder / "low", folder / "layers"
         low.mkdir()
         layers.mkdir()
-        asked = [*_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), "1m", str(low), "--", str(low), "true"]
+        asked = [*_in_layers(), str(layers), "1m", str(low), "--", str(low), program("true")]
         return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603 - ours
 
 
@@ -239,7 +246,7 @@ def _layered(job: Job, scratch: str, roots: list[str]) -> Command:
     layers.mkdir()
     roots = sorted(roots, key=lambda root: str(layers).startswith(root + os.sep))  # what hides the layers comes last
     return lambda command: [
-        *_UNSHARE, "sh", "-c", _SCRIPT, "sh", str(layers), str(_LAYER), *roots, "--", job.cwd, *command
+        *_in_layers(), str(layers), str(_LAYER), *roots, "--", job.cwd, *command
     ]  # fmt: skip
 
 
