@@ -71,6 +71,16 @@ class _Reading:
         return text
 
 
+def size(value: Any, folder: Path) -> int:
+    """Bytes of the assets that the structure refers to, each as often as it does; one that is missing has none."""
+    if isinstance(value, dict):
+        if MARK not in value:
+            return sum(size(item, folder) for item in value.values())
+        target = folder / str(value[MARK])
+        return target.stat().st_size if _NAME.match(str(value[MARK])) and target.is_file() else 0
+    return sum(size(item, folder) for item in value) if isinstance(value, list) else 0
+
+
 def names(value: Any) -> set[str]:
     """Digests of every asset that the structure refers to."""
     if isinstance(value, dict):

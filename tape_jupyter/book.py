@@ -114,7 +114,13 @@ class Book(Index):
             at = entry.offset - start
             return self._restored(entry, self._decoded(data[at : at + entry.length], entry.offset))
 
-        return as_far_as_sound(entries, restored)
+        mark = assets.MARK.encode()
+        at_first = (
+            place
+            for place, entry in enumerate(entries[1:], 1)
+            if data.find(mark, entry.offset - start, entry.offset - start + entry.length) >= 0
+        )  # they may be of any size: none is read ahead
+        return as_far_as_sound(entries[: next(at_first, None)], restored)
 
     def _restored(self, entry: Entry, text: str) -> tuple[Reply | Value, bool]:
         try:
@@ -175,6 +181,13 @@ class Book(Index):
         if entry.book is not self and self.base is not None:
             return self.base.folded_body(name)
         return self.section(entry, "request").get("body")
+
+    def assets_of(self, entry: Entry) -> int:
+        """Bytes of the long texts that stand in a reply's record, each as often as it stands there."""
+        text = self.text(entry.offset, entry.length)
+        section = tapetext.top(text, "response", last=True) if assets.MARK in text else None
+        late = [self._parse(*at) for at in entry.more]
+        return assets.size([section, *late], self._assets)
 
     def check(self) -> None:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met."""

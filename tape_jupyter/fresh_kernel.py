@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 Mode = Literal["record", "replay"]
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 """Not `extra_extensions`: the notebook's own `%load_ext tape_jupyter` would then print that it is loaded already."""
+START = "import sys; del sys.path[0]; from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+"""Python that becomes a kernel. Not `-m ipykernel_launcher`: that imports of the standard library before it takes the
+notebook's folder off the path, and a file there may have a module's name.
+"""
 PROBE = "__import__('tape_jupyter.notebook.deck', fromlist=['get']).get().session_mode"
 READY = 120
 """Seconds that a kernel gets to start, and then to say whether it tapes: a busy machine takes long to import."""
@@ -168,7 +172,7 @@ def _manager(python: str) -> AsyncKernelManager:
     """Of a kernel of that interpreter. Not with -P: IPython would then leave the notebook's folder out of its path."""
     manager = AsyncKernelManager()
     manager._kernel_spec = KernelSpec(  # noqa: SLF001 - the only door for a kernel that is installed nowhere
-        argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
+        argv=[python, "-c", START, "-f", "{connection_file}"], language="python"
     )
     return manager
 

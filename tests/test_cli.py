@@ -40,6 +40,7 @@ COMMANDS = [
     "takes",
     "diff",
     "merge",
+    "import",
     "export",
     "verify",
     "open",

@@ -35,6 +35,20 @@ def bare(monkeypatch):
 
 
 @pytest.fixture
+def own():
+    """Sets a person's own variables. pytest's `monkeypatch` would put back what it read: a placeholder that was lent."""
+    names = []
+
+    def put(name, value):
+        names.append(name)
+        os.environ[name] = value
+
+    yield put
+    for name in names:
+        os.environ.pop(name, None)
+
+
+@pytest.fixture
 def lend(tmp_path):
     started = []
 
@@ -92,28 +106,28 @@ def test_who_looks_in_files_next_is_told_the_truth(lend, module):
         ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
     ],
 )
-def test_a_credential_of_another_name_is_not_stood_in_the_way_of(lend, monkeypatch, recorded, here):
+def test_a_credential_of_another_name_is_not_stood_in_the_way_of(lend, own, recorded, here):
     lend(Tape(recorded))
     assert look(recorded)
-    monkeypatch.setenv(here, "a-persons-own")
+    own(here, "a-persons-own")
     assert look(recorded) is None
 
 
-def test_settings_come_with_the_placeholders_and_go_when_there_is_a_key(lend, monkeypatch):
+def test_settings_come_with_the_placeholders_and_go_when_there_is_a_key(lend, own):
     lend(Tape("OPENAI_API_KEY", OPENAI_BASE_URL="http://127.0.0.1:8099/v1", AWS_REGION="eu-west-1"))
     assert (look("OPENAI_BASE_URL"), look("AWS_REGION")) == ("http://127.0.0.1:8099/v1", "eu-west-1")
-    monkeypatch.setenv("OPENAI_API_KEY", "a-persons-own")
+    own("OPENAI_API_KEY", "a-persons-own")
     assert look("OPENAI_BASE_URL") is None
 
 
-def test_a_real_key_does_not_go_to_an_address_that_was_lent(lend, monkeypatch):
+def test_a_real_key_does_not_go_to_an_address_that_was_lent(lend, own):
     lent = lend(Tape(OPENAI_BASE_URL="https://api.groq.com/openai/v1", ANTHROPIC_BASE_URL="https://api.anthropic.com"))
     asked = Request("POST", "https://api.groq.com/openai/v1/chat/completions", (("authorization", "Bearer real"),), b"")
     assert lent.lacks(asked) == ""
     assert look("OPENAI_BASE_URL") and look("ANTHROPIC_BASE_URL")
     assert lent.lacks(asked) == "OPENAI_BASE_URL"
     assert lent.lacks(Request("POST", "https://api.anthropic.com/v1/messages", (), b"")) == ""
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.groq.com/openai/v1")
+    own("OPENAI_BASE_URL", "https://api.groq.com/openai/v1")
     assert lent.lacks(asked) == ""
 
 

@@ -169,10 +169,10 @@ def _environment(home: Path, python: str, notebook: Path, want: Wanted, sockets:
 
 def _install(folder: Path, python: str, notebook: Path, path: str, *, cut: bool) -> None:
     """A kernel that loads the tape before the first cell, as a replay's does."""
-    from tape_jupyter.fresh_kernel import LOAD
+    from tape_jupyter.fresh_kernel import LOAD, START
 
     folder.mkdir(parents=True)
-    words = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}", f"--InteractiveShellApp.exec_lines={LOAD}"]
+    words = [python, "-c", START, "-f", "{connection_file}", f"--InteractiveShellApp.exec_lines={LOAD}"]
     spec = {
         "argv": apart.command(words) if cut else words, "display_name": f"{notebook.stem} (replay)",
         "language": "python",

@@ -18,6 +18,11 @@ from tape_jupyter.errors import BundleError
 NOWHERE = "index.invalid"
 """Stands for the host of a private index (a name that RFC 2606 keeps from ever being one)."""
 TOOL = "tape-jupyter"
+LONGEST = 8 << 20
+"""Bytes of a lock: one of 500 packages, each with 50 wheels, has 7 MB."""
+MOST_PACKAGES = 5_000
+MOST_STEPS = 20_000_000
+"""What reading a lock may take: a key of n parts (`a.b.c`) takes the square of n. A lock of 7 MB takes 6 million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
 def python(pylock: bytes) -> str:
     """The Python that a lock is for, `3.11`; "" where it does not say."""
     try:
-        told = str(tomllib.loads(pylock.decode("utf-8")).get("requires-python", ""))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        told = str(_loaded(pylock).get("requires-python", ""))
+    except BundleError:
         return ""
     found = re.fullmatch(r"==(\d\.\d{1,3})\.\*", told)
     return found[1] if found else ""
@@ -72,16 +77,27 @@ def _several(names: list[str]) -> str:
 
 def packages(pylock: bytes) -> list[Locked]:
     """The packages of a lock, checked; nothing in it is believed. Raises BundleError for what is no lock."""
-    try:
-        told = tomllib.loads(pylock.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BundleError(f"environment/pylock.toml is no TOML: {error}") from error
+    told = _loaded(pylock)
     if not str(told.get("lock-version", "")).startswith("1."):
         raise BundleError("environment/pylock.toml is no lock of version 1 (PEP 751)")
     entries = told.get("packages", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise BundleError("environment/pylock.toml: `packages` is no list of tables")
     return [*(_locked(each) for each in entries), *_without(told)]
+
+
+def _loaded(pylock: bytes) -> dict[str, Any]:
+    """The tables of a lock. Raises BundleError for what is no TOML, or would take long to read."""
+    if len(pylock) > LONGEST:
+        raise BundleError(f"environment/pylock.toml has {len(pylock):,} bytes, at most {LONGEST:,} are read")
+    if (count := pylock.count(b"[[packages]]")) > MOST_PACKAGES:
+        raise BundleError(f"environment/pylock.toml has {count:,} packages, at most {MOST_PACKAGES:,} are read")
+    if sum(line.count(b".") ** 2 for line in pylock.split(b"\n")) > MOST_STEPS:
+        raise BundleError("environment/pylock.toml has keys of more parts (`a.b.c`) than are read")
+    try:
+        return tomllib.loads(pylock.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # also of numbers and dates that are none
+        raise BundleError(f"environment/pylock.toml is no TOML: {str(error)[:200]}") from error
 
 
 def _without(told: Mapping[str, Any]) -> Iterator[Locked]:

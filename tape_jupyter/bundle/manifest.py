@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NoReturn, TypeVar
 
@@ -20,10 +20,29 @@ FORMAT = 1
 NAME = "manifest.json"
 ROLES = ("notebook", "cassette", "take", "asset", "module", "data", "lock", "wheel", "source", "page", "readme")
 INDEXES = ("public", "private", "none")
-KIT = (
-    "python", "implementation", "platform", "distributions", "unhashed", "timezone", "models", "variables", "git",
-    "unseen", "pace",
-)  # fmt: skip
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str | bool | int | None) for each in value.values())
+
+
+def _are_flat(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_flat, value))
+
+
+KIT: Mapping[str, Callable[[Any], bool]] = {
+    "python": _is_text, "implementation": _is_text, "platform": _is_text, "distributions": _are_texts,
+    "unhashed": _are_texts, "timezone": _is_text, "models": _are_flat, "variables": _are_texts, "git": _is_flat,
+    "unseen": _is_text, "pace": _is_text,
+}  # fmt: skip
 """What `kit` may hold; each may be missing. `unhashed`: the distributions that the lock gives no hash for; `unseen`:
 what the export could not watch cells read, in words; `pace`: the one it was proved at, where a person said one.
 """
@@ -34,6 +53,10 @@ MOST_FILES = 10_000
 MOST_BYTES = 512 * 1024 * 1024
 """Of all files of a bundle together, unpacked, with the manifest."""
 MOST_MANIFEST = 16 * 1024 * 1024
+DEEPEST = 8
+"""Objects and lists in one another that are read; a manifest has four."""
+LARGEST = 1 << 53
+"""Of numbers: what every reader of JSON holds exactly."""
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
@@ -182,10 +205,17 @@ def checked(made: Manifest) -> Manifest:
     _one_of(made.lock.index, INDEXES, "the lock's index")
     if set(made.kernel) - {"name", "language"} or not all(isinstance(each, str) for each in made.kernel.values()):
         _refuse("kernel has other keys than name and language, or values that are no text")
-    if unknown := sorted(set(made.kit) - set(KIT)):
-        _refuse(f"kit has a key that format 1 does not know: {_short(unknown[0])}")
-    _one_of(str(made.kit.get("pace", "")), ("", *PACES), "the kit's pace")
+    _check_kit(made.kit)
     return made
+
+
+def _check_kit(kit: Mapping[str, Any]) -> None:
+    for key, value in kit.items():
+        if key not in KIT:
+            _refuse(f"kit has a key that format 1 does not know: {_short(key)}")
+        if not KIT[key](value):
+            _refuse(f"kit: {key} is {_short(value)}")
+    _one_of(kit.get("pace", ""), ("", *PACES), "the kit's pace")
 
 
 def _loaded(data: bytes) -> dict[str, Any]:
@@ -197,7 +227,22 @@ def _loaded(data: bytes) -> dict[str, Any]:
         raise BundleError(f"the manifest is no JSON: {_short(str(error))}") from error
     if not isinstance(said, dict):
         _refuse("it is no JSON object")
+    _require_bounded(said)
     return said
+
+
+def _require_bounded(said: dict[str, Any]) -> None:
+    """Neither deep nor with numbers that take long to write: what comes after need not ask."""
+    level: list[Any] = [said]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for each in level:
+            inside += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+            if isinstance(each, float) or (isinstance(each, int) and abs(each) > LARGEST):
+                _refuse(f"{_short(each)[:40]} is no number that it may hold")
+        level = inside
+    if level:
+        _refuse(f"it is nested deeper than {DEEPEST}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

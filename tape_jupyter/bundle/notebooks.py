@@ -15,6 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+DEEPEST = 100
+"""Objects and lists in one another that are read: what works on a notebook makes several calls a level."""
+
 
 def wrong(data: bytes) -> str:
     """What is wrong with a notebook in these bytes; "" nothing."""
@@ -22,11 +25,21 @@ def wrong(data: bytes) -> str:
         told = json.loads(data.decode("utf-8"))
         if not isinstance(told, dict):
             return "it is no JSON object"
+        if not _is_flat_enough(told):
+            return f"it is nested deeper than {DEEPEST}"
         validate = _validator(told.get("nbformat"), told.get("nbformat_minor"))
         validate(told) if validate else _validated(data)
     except Exception as error:  # the validators have each their own; ValueError and RecursionError are JSON's
         return (str(error) or type(error).__name__).splitlines()[0][:200]
     return ""
+
+
+def _is_flat_enough(told: Any) -> bool:
+    level = [told]
+    for _ in range(DEEPEST):
+        inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [each for values in inside for each in values]
+    return not level
 
 
 @functools.cache

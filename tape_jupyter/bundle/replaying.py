@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter import headless, namespaces, outputs
-from tape_jupyter.bundle import alone, caches, comparing, expected, names, trust
+from tape_jupyter.bundle import alone, caches, comparing, expected, names, notebooks, trust
 from tape_jupyter.bundle.alone import Out, Starting
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.comparing import Difference
@@ -39,6 +39,12 @@ SESSION = ("notebook", "cassette", "take", "asset", "module", "data")
 """Roles of the files that lie in the scratch folder while the notebook runs."""
 
 WHEELS = "Its packages are installed as wheels, from your index: nothing of them runs before its kernel starts."
+
+_OURS = re.compile(
+    r"/(?:tape_jupyter|ipykernel|IPython|anywidget|click|genai_prices|nbclient|packaging|platformdirs|portalocker|rich"
+    r"|tomli_w|time_machine)(?:/__init__)?\.\w[^/]*"
+)
+"""Files that would be imported for a module that loads the tape: the notebook's folder is on the kernel's path."""
 
 DRIFTED = 12
 """Differences of an interpreter that are named; the others are counted."""
@@ -219,10 +225,12 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
 
 
 def runnable(bundle: Bundle, want: Wanted) -> None:
-    """Raises BundleError for a notebook of another language, and for a take that it has not."""
+    """Raises BundleError for a notebook that is none or of another language, and for a take that it has not."""
     language = str(bundle.manifest.kernel.get("language") or "python")
     if language.lower() != "python":
         raise BundleError(f"its notebook is in {safe(language)}; only Python is replayed", place=bundle.place)
+    if wrong := notebooks.wrong(bundle.read(bundle.manifest.notebook)):
+        raise BundleError(f"its notebook cannot be read: {safe(wrong)}. Nothing was run", place=bundle.place)
     if not want.take:
         return
     check_name(want.take)
@@ -283,16 +291,12 @@ def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:
     bundle.extract(folder, SESSION)
     told = []
     for name in (each.path for each in bundle.manifest.files if each.role in SESSION):
-        if (why := names.hook(name)) or _stands_for_the_tape(name):
+        if (why := names.hook(name)) or _OURS.search(name):
             folder.joinpath(*name.split("/")).unlink()
             told.append(
                 f"{safe(name)} was left out: {safe(why or 'it')} would run, or stand for the tape, by its name alone"
             )
     return folder.joinpath(*bundle.manifest.notebook.split("/")), told
-
-
-def _stands_for_the_tape(name: str) -> bool:
-    return any(part.partition(".")[0] in ("tape_jupyter", "ipykernel", "IPython") for part in name.split("/")[1:])
 
 
 class _Judge:

@@ -20,6 +20,10 @@ from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.takes import SUFFIX
 from tape_jupyter.telling import Tell, nobody
 
+RESTORED = 32 << 20
+"""Bytes of long texts in a reply that is restored; larger ones are told, and replay as they are."""
+RESTORED_IN_ALL = 256 << 20
+
 SESSION = ("notebook", "cassette", "take", "asset")
 """Roles of what is read here, besides the digests."""
 
@@ -118,10 +122,10 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
             problems += _cells(it, notes)
         names = [*it.names("cassette"), *(name for name in it.names("take") if name.endswith(SUFFIX))]
         problems += _choices(it)
-        calls = 0
+        calls, budget = 0, _Budget()
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
-            calls += _recording(unpacked / name, name, problems, notes)
+            calls += _recording(unpacked / name, name, problems, notes, budget)
     return Verdict(
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
         tuple(problems), tuple(notes), tuple(_said(it)),
@@ -159,20 +163,37 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:12])) + (f" and {len(numbers) - 12} more" if len(numbers) > 12 else "")
 
 
-def _recording(path: Path, name: str, problems: list[str], notes: list[str]) -> int:
-    """How many calls a cassette or take holds itself; every record is read whole, and every reply restored."""
+class _Budget:
+    """How much of the recordings' long texts may still be put together: one text may stand in any number of replies."""
+
+    def __init__(self) -> None:
+        self._left = RESTORED_IN_ALL
+
+    def allows(self, size: int) -> bool:
+        allowed = size <= min(RESTORED, self._left)
+        self._left -= size if allowed else 0
+        return allowed
+
+
+def _recording(path: Path, name: str, problems: list[str], notes: list[str], budget: _Budget) -> int:
+    """How many calls a cassette or take holds itself; every record is read whole, and every reply restored that the
+    budget allows.
+    """
     from tape_jupyter.book import Book
 
     try:
         book = Book.open(path, check="whole")
         own = [entry for entry in book.calls if entry.book is book]
-        edited = sum(1 for entry in own if entry.edited())
+        restored = [entry for entry in own if budget.allows(book.assets_of(entry))]
+        edited = sum(1 for entry in restored if entry.edited())
     except (CassetteError, OSError, RecursionError) as error:
         reason = error.reason if isinstance(error, CassetteError) else str(error)
         line = f":{error.line}" if isinstance(error, CassetteError) and error.line is not None else ""
         problems.append(f"{name}{line} cannot be read: {reason}")
         return 0
     notes += [f"{name}: {note}" for note in book.notes]
+    if left := len(own) - len(restored):
+        notes.append(f"{name}: {left:,} replies are too large to be put together here; only a replay does")
     if edited:
         notes.append(f"{name}: {edited:,} replies were edited by hand")
     return len(own)
