@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,28 @@ from tape_jupyter.errors import CassetteError
 MARK = "<asset>"
 LIMIT = 64 * 1024  # characters of one text that stay in the cassette
 CAP = 512 * 1024 * 1024
+_REPEATED = 4
+"""Times that a record may be larger than the long texts it refers to: one of them may stand in it more than once."""
+_FREE = 64 * 1024 * 1024
+"""Characters that it may have however often they stand there."""
+_KEPT = 32 * 1024 * 1024
+"""Characters of texts that were read last and are kept: turns of a conversation refer to the same ones."""
 _NAME = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class Budget:
+    """How much of long texts a command may still put together: one text may stand in any number of calls."""
+
+    EACH, ALL = 32 << 20, 256 << 20  # bytes
+
+    def __init__(self) -> None:
+        self._left = self.ALL
+
+    def allows(self, size: int) -> bool:
+        """Whether texts of so many bytes may be; they are counted then."""
+        allowed = size <= min(self.EACH, self._left)
+        self._left -= size if allowed else 0
+        return allowed
 
 
 def put_away(value: Any, folder: Path) -> Any:
@@ -42,12 +64,14 @@ def check(name: str, folder: Path) -> None:
 
 
 class _Reading:
-    """The assets of one structure: each is read once, and together they may not be larger than CAP."""
+    """The assets of one structure: each is read once, and together they may not be larger than CAP, nor many times what
+    lies on the disk.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._texts: dict[str, str] = {}
-        self._left = CAP
+        self._size = self._read = 0
 
     def whole(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -64,10 +88,15 @@ class _Reading:
             raise CassetteError(f"beside the asset {str(name)[:80]!r} stand other keys; take them out")
         text = self._texts.get(name) if isinstance(name, str) else None
         if text is None:
-            text = self._texts[name] = _read(name, self._folder)
-        self._left -= len(text)
-        if self._left < 0:
-            raise CassetteError(f"the assets of this record are larger than {CAP // 1024 // 1024} MiB together")
+            text = self._texts[name] = _recent.read(name, self._folder)
+            self._read += len(text)
+        self._size += len(text)
+        if self._size > min(CAP, max(_FREE, _REPEATED * self._read)):
+            raise CassetteError(
+                f"the assets of this record are larger than {CAP // 1024 // 1024} MiB together"
+                if self._size > CAP
+                else f"asset {name} stands so often in this record that it would have over {self._size:,} characters"
+            )
         return text
 
 
@@ -104,6 +133,40 @@ def _holds(target: Path, data: bytes) -> bool:
         return not target.is_symlink() and target.stat().st_size == len(data) and target.read_bytes() == data
     except OSError:
         return False
+
+
+class _Recent:
+    """The texts that were read last, as long as their files are the same."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, int, int, int], str] = {}
+        self._lock = threading.Lock()
+
+    def read(self, name: Any, folder: Path) -> str:
+        key = self._key(name, folder)
+        with self._lock:
+            text = self._texts.get(key) if key else None
+        if text is None:
+            text = _read(name, folder)
+            if key:
+                self._keep(key, text)
+        return text
+
+    def _key(self, name: Any, folder: Path) -> tuple[str, int, int, int] | None:
+        try:
+            about = (folder / str(name)).lstat()
+        except (OSError, ValueError):
+            return None
+        return str(folder / str(name)), about.st_ino, about.st_size, about.st_mtime_ns
+
+    def _keep(self, key: tuple[str, int, int, int], text: str) -> None:
+        with self._lock:
+            self._texts[key] = text
+            while sum(map(len, self._texts.values())) > _KEPT:
+                del self._texts[next(iter(self._texts))]
+
+
+_recent = _Recent()
 
 
 def _read(name: Any, folder: Path) -> str:

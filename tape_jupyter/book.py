@@ -182,12 +182,11 @@ class Book(Index):
             return self.base.folded_body(name)
         return self.section(entry, "request").get("body")
 
-    def assets_of(self, entry: Entry) -> int:
-        """Bytes of the long texts that stand in a reply's record, each as often as it stands there."""
-        text = self.text(entry.offset, entry.length)
-        section = tapetext.top(text, "response", last=True) if assets.MARK in text else None
-        late = [self._parse(*at) for at in entry.more]
-        return assets.size([section, *late], self._assets)
+    def long_texts(self, entry: Entry) -> int:
+        """Bytes of the long texts (assets) that stand in a call's record, each as often as it stands there."""
+        marked = assets.MARK in self.text(entry.offset, entry.length)
+        spans = [(entry.offset, entry.length), *entry.more] if marked else entry.more
+        return assets.size([self._parse(*at) for at in spans], self._assets)
 
     def check(self) -> None:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met."""

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import IO, Any
 
-from tape_jupyter import takes
+from tape_jupyter import assets, takes
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import TapeUsageError
@@ -168,10 +168,10 @@ _FOR_EVER = 1e9
 
 def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
     """Details, a block for each BLOCK rows, as long as there is room; what the page is too small for is said."""
-    left, total, start = MOST_BYTES, len(spans.nodes), 0
+    left, total, start, budget = MOST_BYTES, len(spans.nodes), 0, assets.Budget()
     while start < total:
         nodes = spans.nodes[start : start + BLOCK]
-        block = packed(f"tape-details-{start // BLOCK}", folded(_known(spans, node) for node in nodes))
+        block = packed(f"tape-details-{start // BLOCK}", folded(_known(spans, node, budget) for node in nodes))
         left -= len(block)
         if left < 0:
             notes.append(
@@ -184,8 +184,8 @@ def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
         tell(start, total)
 
 
-def _known(spans: Spans, node: Node) -> dict[str, Any]:
-    call = details.read_call(node.told.entry if node.told is not None else None)
+def _known(spans: Spans, node: Node, budget: assets.Budget) -> dict[str, Any]:
+    call = details.read_call(node.told.entry if node.told is not None else None, budget)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
     detail = details.detail(spans, node, tags.of_record, call)
     return {"detail": {**detail, "path": _below(spans, detail.get("path"))}, "raw": raw}

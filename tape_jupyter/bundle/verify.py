@@ -13,16 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter import assets
 from tape_jupyter.bundle import notebooks, places, signing
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.takes import SUFFIX
 from tape_jupyter.telling import Tell, nobody
-
-RESTORED = 32 << 20
-"""Bytes of long texts in a reply that is restored; larger ones are told, and replay as they are."""
-RESTORED_IN_ALL = 256 << 20
 
 SESSION = ("notebook", "cassette", "take", "asset")
 """Roles of what is read here, besides the digests."""
@@ -122,7 +119,7 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
             problems += _cells(it, notes)
         names = [*it.names("cassette"), *(name for name in it.names("take") if name.endswith(SUFFIX))]
         problems += _choices(it)
-        calls, budget = 0, _Budget()
+        calls, budget = 0, assets.Budget()
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
             calls += _recording(unpacked / name, name, problems, notes, budget)
@@ -163,19 +160,7 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:12])) + (f" and {len(numbers) - 12} more" if len(numbers) > 12 else "")
 
 
-class _Budget:
-    """How much of the recordings' long texts may still be put together: one text may stand in any number of replies."""
-
-    def __init__(self) -> None:
-        self._left = RESTORED_IN_ALL
-
-    def allows(self, size: int) -> bool:
-        allowed = size <= min(RESTORED, self._left)
-        self._left -= size if allowed else 0
-        return allowed
-
-
-def _recording(path: Path, name: str, problems: list[str], notes: list[str], budget: _Budget) -> int:
+def _recording(path: Path, name: str, problems: list[str], notes: list[str], budget: assets.Budget) -> int:
     """How many calls a cassette or take holds itself; every record is read whole, and every reply restored that the
     budget allows.
     """
@@ -184,7 +169,7 @@ def _recording(path: Path, name: str, problems: list[str], notes: list[str], bud
     try:
         book = Book.open(path, check="whole")
         own = [entry for entry in book.calls if entry.book is book]
-        restored = [entry for entry in own if budget.allows(book.assets_of(entry))]
+        restored = [entry for entry in own if budget.allows(book.long_texts(entry))]
         edited = sum(1 for entry in restored if entry.edited())
     except (CassetteError, OSError, RecursionError) as error:
         reason = error.reason if isinstance(error, CassetteError) else str(error)
@@ -193,7 +178,9 @@ def _recording(path: Path, name: str, problems: list[str], notes: list[str], bud
         return 0
     notes += [f"{name}: {note}" for note in book.notes]
     if left := len(own) - len(restored):
-        notes.append(f"{name}: {left:,} replies are too large to be put together here; only a replay does")
+        notes.append(
+            f"{name}: {left:,} replies are not put together: their long texts are too large for a check. A replay does"
+        )
     if edited:
         notes.append(f"{name}: {edited:,} replies were edited by hand")
     return len(own)

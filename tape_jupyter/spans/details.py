@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tape_jupyter import providers, takes
+from tape_jupyter import assets, providers, takes
 from tape_jupyter.book import Book
 from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.entry import Entry, Overridden
@@ -46,11 +46,13 @@ def _no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[str, 
     return {}
 
 
-def read_call(entry: Entry | None) -> Read:
-    """A call with its bodies."""
+def read_call(entry: Entry | None, budget: assets.Budget | None = None) -> Read:
+    """A call with its bodies. With a budget, a call whose long texts are beyond it is told as one that is too large."""
     if entry is None:
         return Read(None, None, {})
     try:
+        if budget is not None and not budget.allows(size := entry.book.long_texts(entry)):
+            return Read(None, None, entry.head(), f"its long texts have {size:,} bytes: too large to be shown here")
         return Read(entry.request(), entry.reply(), entry.head())
     except _MALFORMED as error:
         return Read(None, None, {}, str(error))
