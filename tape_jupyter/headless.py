@@ -332,9 +332,9 @@ def _judged(
         said = tuple(f"{name}: {value}".rstrip().split("\n"))
         return CellRun(number, "missed", title, seconds, said, tape)
     if mode == "record":
-        said = (f"{name}: {value}",) if name else ()
-        return CellRun(number, "failed" if name else "ok", title, seconds, said, tape)
-    if unheld := outputs.unheld_of(new):
+        said = (*((f"{name}: {value}",) if name else ()), *outputs.told_of(new, "lost"))
+        return CellRun(number, "failed" if said else "ok", title, seconds, said, tape)
+    if unheld := outputs.told_of(new, "unheld"):
         return CellRun(number, "differs", title, seconds, unheld, tape)
     if outputs.same(saved, new, where):
         return CellRun(number, "same", title, seconds, (), tape)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from tape_jupyter import pictures
 from tape_jupyter.forgiven import forgive
@@ -38,10 +38,12 @@ def summary_of(outputs: Iterable[Output]) -> str:
     )
 
 
-def unheld_of(outputs: Iterable[Output]) -> tuple[str, ...]:
-    """What recorded tools of a replayed cell did that was not done again, as its summary says."""
+def told_of(outputs: Iterable[Output], kind: Literal["unheld", "lost"]) -> tuple[str, ...]:
+    """What a cell's summary says of this kind: what recorded tools did that a replay did not do again (unheld), or what
+    should be on the tape and could not be written (lost).
+    """
     marks = (output.get("metadata", {}).get("tape", {}) for output in outputs if is_summary(output))
-    return tuple(str(each) for mark in marks for each in mark.get("unheld", ()))
+    return tuple(str(each) for mark in marks for each in mark.get(kind, ()))
 
 
 def failure_of(outputs: Iterable[Output]) -> tuple[str, str]:

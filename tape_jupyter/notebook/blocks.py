@@ -13,7 +13,7 @@ from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.notebook import deck, partial
 from tape_jupyter.notebook.taped import Cell, CellAsk, CellReport, current_task
 from tape_jupyter.notebook.words import check_effects, check_pace, check_pins
@@ -33,8 +33,9 @@ _LAZY = (
 class Block:
     """A context manager, also asynchronous, also a decorator of functions: plain, async, and generators of both sorts.
 
-    After the block `report` says what happened. A refused call that the block's own code hid is raised at its end. A
-    generator's block begins when it is first read, and is open until it ends or is closed.
+    After the block `report` says what happened. A refused call that the block's own code hid is raised at its end, and
+    so is a CassetteError where something of the recording could not be written. A generator's block begins when it is
+    first read, and is open until it ends or is closed.
     """
 
     def __init__(self, ask: CellAsk) -> None:
@@ -74,8 +75,12 @@ class Block:
         if isinstance(error, GeneratorExit):  # a generator that nobody reads on did not fail
             error = None
         self.end(error)
-        if self.report is not None and self.report.misses and error is None:
+        if self.report is None or error is not None:
+            return
+        if self.report.misses:
             raise self.report.misses[0]
+        if self.report.lost:
+            raise _lost(self.report)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -170,6 +175,12 @@ class Block:
 
     def _spelled(self) -> str:
         return "tape.recording(...)" if self._ask.mode == "record" else "tape.replaying(...)"
+
+
+def _lost(report: CellReport) -> CassetteError:
+    first, count = report.lost[0], len(report.lost)
+    more = f", and {count - 1:,} more like it" if count > 1 else ""
+    return CassetteError(f"{first}{more}. The block ran to its end; mend that, and record it again")
 
 
 def _call(anything: Any) -> Any:

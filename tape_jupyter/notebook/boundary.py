@@ -539,7 +539,7 @@ def _failed(cell: Cell, call: Request | FunctionCall, error: Exception) -> Captu
     (--freeze) while recording must not go out either.
     """
     if not cell.replaying and not cell.execution.selection.held:
-        cell.warn(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})", cold=True)
+        cell.lose(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})")
         return Passing()
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
 

@@ -120,7 +120,7 @@ class Taking:
                 try:
                     asked = self._asking if isinstance(self._asking, Asked) else self._asking()
                 except Exception as error:
-                    self.cell.warn(f"a call is NOT on the tape ({type(error).__name__}: {error})", cold=True)
+                    self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
                     asked = Asked("")
                 self._named = asked, self.cell.next_name(asked.match)
             return self._named
@@ -188,10 +188,9 @@ class Taking:
                 self.entry = cassette.append_call(head, call, reply, self.secrets, self._beginning)
             self.cell.first_commit()
         except (CassetteError, OSError) as error:
-            self.cell.warn(f"call {self.id} is NOT on the tape: {error}", cold=True)
+            self.cell.lose(f"call {self.id} is NOT on the tape: {error}")
         except Exception as error:
-            text = f"call {self.id} is NOT on the tape ({type(error).__name__}: {error}); please report this"
-            self.cell.warn(text, cold=True)
+            self.cell.lose(f"call {self.id} is NOT on the tape ({type(error).__name__}: {error}); please report this")
 
 
 class HttpCapture(Taking, Passing):
@@ -318,7 +317,7 @@ class HttpCapture(Taking, Passing):
         try:
             self.entry = self.cell.cassette.recovered(self.cell.run, self.id, self.over)
         except CassetteError as error:
-            self.cell.warn(f"call {self.id} is perhaps NOT on the tape: {error}", cold=True)
+            self.cell.lose(f"call {self.id} is perhaps NOT on the tape: {error}")
         else:
             if self.entry is None:
                 self._settle(end)
@@ -357,7 +356,7 @@ class HttpCapture(Taking, Passing):
         try:
             self.cell.cassette.append_more(self.entry, late, self.secrets)
         except (CassetteError, OSError) as problem:
-            self.cell.warn(f"the last bytes of call {self.id} are NOT on the tape: {problem}", cold=True)
+            self.cell.lose(f"the last bytes of call {self.id} are NOT on the tape: {problem}")
 
 
 def failure(reply: Reply, error: BaseException | None) -> str:

@@ -358,7 +358,7 @@ class Deck:
                 for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):
                     cell.warn(line)
         except (CassetteError, OSError) as problem:
-            cell.warn(f"the end of the run is not on the tape: {problem}")
+            cell.lose(f"the end of the run is not on the tape: {problem}")
 
     def start_run(self, cell: Cell) -> None:
         """Commit the run's record before its first call goes out. Raises CassetteError."""

@@ -205,4 +205,4 @@ class FunctionCapture(Taking, Passing):
         try:
             self.cell.cassette.append_more(self.entry, late, self.secrets)
         except (CassetteError, OSError) as problem:
-            self.cell.warn(f"the last items of call {self.id} are NOT on the tape: {problem}", cold=True)
+            self.cell.lose(f"the last items of call {self.id} are NOT on the tape: {problem}")

@@ -32,7 +32,7 @@ def report_of(cell: Cell, error: BaseException | None) -> CellReport:
     told = Later([*notes, *whereto], lambda: drifted.said(cell))
     return CellReport(
         cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
-        list(cell.divergences), lambda: saved.spans_of(cell), list(cell.unheld),
+        list(cell.divergences), lambda: saved.spans_of(cell), list(cell.unheld), list(cell.lost),
     )  # fmt: skip
 
 

@@ -50,8 +50,9 @@ def show(report: CellReport, shown: BaseException | None = None, notebook: Path 
     made = saved.bundle(spans, report.calls, report.mode, notebook) if spans is not None else None
     if made is not None:
         data[saved.MIME] = made
-    unheld = {"tape": {**MARK["tape"], "unheld": list(report.unheld)}} if report.unheld else MARK
-    publish_display_data(data, metadata=unheld)  # type: ignore[no-untyped-call]
+    told = {"unheld": list(report.unheld), "lost": list(report.lost)}
+    mark = {"tape": {**MARK["tape"], **{kind: said for kind, said in told.items() if said}}}
+    publish_display_data(data, metadata=mark)  # type: ignore[no-untyped-call]
 
 
 def _spans(report: CellReport) -> Spans | None:

@@ -171,8 +171,8 @@ class CellReport:
     """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was interrupted.
 
     `take` is the take that it played or wrote. `divergences` are the refused calls that a person can decide on.
-    `unheld` says what recorded tools did that this replay did not do again. `spans` gives what is on the tape of it,
-    read when it is shown.
+    `unheld` says what recorded tools did that this replay did not do again, `lost` what should be on the tape and could
+    not be written. `spans` gives what is on the tape of it, read when it is shown.
     """
 
     mode: str
@@ -187,6 +187,7 @@ class CellReport:
     divergences: Sequence[Divergence] = ()
     spans: Callable[[], Spans | None] = lambda: None
     unheld: Sequence[str] = ()
+    lost: Sequence[str] = ()
 
 
 class Pacing(Protocol):
@@ -292,6 +293,7 @@ class Cell:
     found: Found = field(default_factory=Found)
     bodies: Bodies = field(default_factory=Bodies)
     unheld: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -363,6 +365,15 @@ class Cell:
                 self.warnings.append(text)
             if cold and text not in self.cold:
                 self.cold.append(text)
+
+    def lose(self, text: str) -> None:
+        """Say that something is not on the tape that should be: the first time at once, where the program prints."""
+        self.warn(text, cold=True)
+        with self.lock:
+            self.lost.append(text)
+            first = len(self.lost) == 1
+        if first:
+            print(f"tape: {text}. What is lost after it is told when this ends", file=sys.stderr)  # noqa: T201 - a note
 
     def say_late(self, text: str) -> None:
         """Say a thing once that happens after the cell was reported; a kernel shows it below the cell all the same."""
