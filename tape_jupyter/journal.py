@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import portalocker
 
+from tape_jupyter import locks
 from tape_jupyter.errors import CassetteError
 
 RECORD_CAP = 64 * 1024 * 1024
@@ -64,7 +65,7 @@ class Journal:
         self.path = path
         self.committed = 0
         self.torn = 0
-        self._known = False
+        self._known = self._kept_out = False
         self._seen: _Seen | None = None
         self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
         self._counted = (0, 1)  # a byte whose line is known, and its line: a list asks for them one after another
@@ -261,13 +262,19 @@ class Journal:
         while True:
             file = self._create()
             try:
-                portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
+                self._hold(file)
                 found = os.fstat(file)
                 if self._is_at_path(found):
                     yield file, _Seen.of(found)
                     return
             finally:
                 os.close(file)
+
+    def _hold(self, file: int) -> None:
+        """Wait for the lock: where it was waited for in vain the next append does not wait as long again."""
+        patience, self._kept_out = 0.0 if self._kept_out else locks.PATIENCE, True
+        locks.hold(file, self.path, patience)
+        self._kept_out = False
 
     def _create(self) -> int:
         try:

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import portalocker
-
-from tape_jupyter import assets, slices, takes, tapetext
+from tape_jupyter import assets, locks, slices, takes, tapetext
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.drafts import replacing
 from tape_jupyter.errors import CassetteError
@@ -134,7 +132,7 @@ def _locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise CassetteError(f"cannot be opened: {error.strerror}", path=str(path)) from error
     try:
-        portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
+        locks.hold(file, path)
         yield
     finally:
         os.close(file)

@@ -584,8 +584,12 @@ def test_36_disk_full_while_appending(tmp_path):
     done = run_in(
         tmp_path,
         """
-        with Provider() as provider, tape.recording(path) as block:
-            answers = [ask(provider.url, n) for n in range(30)]
+        try:
+            with Provider() as provider, tape.recording(path) as block:
+                answers = [ask(provider.url, n) for n in range(30)]
+        except tape.CassetteError as error:
+            said = str(error)
+        assert "No space left" in said and f"and {len(block.report.lost) - 1} more like it" in said, said
         assert all("You wrote" in answer for answer in answers)
         lost = [warning for warning in block.report.warnings if "NOT on the tape" in warning]
         assert lost and "No space left" in lost[0], block.report.warnings
@@ -610,6 +614,22 @@ def test_36_disk_full_while_appending(tmp_path):
         ],
     )
     assert done.stdout == "fine\n", done.stderr
+    assert done.stderr.count("NOT on the tape") == 1, "at once, and once: the rest is counted at the end"
+
+
+@pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
+def test_36_a_script_that_lost_calls_does_not_end_well(tmp_path):
+    done = run_in(
+        tmp_path,
+        """
+        with Provider() as provider, tape.recording(path):
+            for n in range(30):
+                ask(provider.url, n)
+        """,
+        prefix=["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=100k none "$4" && exec "$@"', "sh"],
+    )
+    assert done.returncode == 1
+    assert "CassetteError: call" in done.stderr and "more like it. The block ran to its end" in done.stderr
 
 
 @pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
