@@ -172,10 +172,15 @@ def _flattened(span: Traced) -> Call | None:
     provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
     told = Conversation(
         span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _known_settings(settings),
-        span.text("llm.finish_reason"), usage=_usage(span),
+        span.text("llm.finish_reason"), _reply_id(span), _usage(span),
         stream=any("First Token" in each.name for each in span.events),
     )  # fmt: skip
     return _neutral(span, told, provider, "P")
+
+
+def _reply_id(span: Traced) -> str:
+    said = load_or_text(span.attributes.get("output.value"))
+    return str(said.get("id") or "") if isinstance(said, dict) else ""
 
 
 def _known_settings(told: Any) -> dict[str, Any]:
