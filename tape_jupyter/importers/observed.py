@@ -18,6 +18,7 @@ from tape_jupyter.importers.trace import Call, Grade, Origin, Span
 
 UNSENT = ("url", "request headers", "reply headers", "request bytes", "reply bytes")
 _ASKED = {"messages", "contents", "input", "prompt"}
+_NOT_SENT = ("extra_headers", "extra_query", "extra_body", "timeout", "self")
 _LISTS = ("messages", "contents", "input", "prompts", "prompt", "args")
 _SAID = {"choices", "output", "content", "candidates", "data", "message", "completion", "error"}
 _APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": rebuild.GEMINI}
@@ -132,8 +133,16 @@ def _plain(message: Mapping[str, Any]) -> bool:
     return "kwargs" not in message and "additional_kwargs" not in message and message.get("type") not in ("human", "ai")
 
 
+def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of an SDK's method as the body that it sends."""
+    body = {name: value for name, value in given.items() if name not in _NOT_SENT}
+    more = given.get("extra_body")
+    return {**body, **(more if isinstance(more, Mapping) else {})}
+
+
 def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
     """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
+    body = keywords(body)
     provider = rebuild.provider_of(seen.provider)
     api = rebuild.api_of(provider, body)
     if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:

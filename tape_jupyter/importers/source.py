@@ -178,6 +178,8 @@ class Source:
                     yield Source(self.path, f"{self.name}/{_printable(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise self.failed(f"is no sound zip archive: {error}") from None
+        except (NotImplementedError, RuntimeError) as error:  # a way of compressing or of locking that zipfile has not
+            raise self.failed(f"holds a file that cannot be read: {error}") from None
 
     def _member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         if info.compress_type == _ZSTD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
@@ -195,8 +197,11 @@ class Source:
         head = archive.fp.read(30)
         archive.fp.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
         raw = archive.fp.read(info.compress_size)
-        with zstandard.ZstdDecompressor().stream_reader(raw) as file:
-            data: bytes = file.read(info.file_size + 1)
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(raw) as file:
+                data: bytes = file.read(info.file_size + 1)
+        except zstandard.ZstdError as error:
+            raise self.failed(f"{_printable(info.filename)} in it is no sound zstd: {error}") from None
         if len(data) > info.file_size:
             raise self.failed(f"{_printable(info.filename)} in it is larger than it says: refused")
         return data

@@ -16,7 +16,6 @@ from tape_jupyter.importers.trace import Call, Item, Skipped, each
 TITLE = "LangSmith"
 
 _KINDS = {"llm": "model", "embedding": "model", "tool": "tool", "retriever": "retrieval"}
-_NOT_SENT = ("extra_headers", "extra_query", "extra_body", "timeout", "_stop", "self")
 _AMOUNT = {"input_tokens", "output_tokens", "total_tokens"}
 
 
@@ -111,9 +110,7 @@ def _model(seen: Observed, extra: Mapping[str, Any], row: Mapping[str, Any]) -> 
         seen.model = seen.model or str(parameters.get("model") or parameters.get("model_name") or "")
         seen.stream = seen.stream or bool(parameters.get("stream"))
         return
-    body = {name: value for name, value in seen.asked.items() if name not in _NOT_SENT}
-    more = seen.asked.get("extra_body")
-    body.update(more if isinstance(more, dict) else {})
+    body = observed.keywords(seen.asked)
     first = (body.get("messages") or [{}])[0]
     if seen.provider == "anthropic" and isinstance(first, dict) and first.get("role") == "system":
         body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
