@@ -72,6 +72,7 @@ class Observed:
     waits: Sequence[float] = ()
     stream: bool = False
     sent: bool = False
+    status: int = 200
     grade: Grade | None = None
     line: int = 0
     missing: list[str] = field(default_factory=list)
@@ -113,7 +114,12 @@ def _sent(seen: Observed) -> Call | None:
     said = decoded(seen.said)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
         return None
-    if not (seen.error or seen.chunks or (isinstance(said, dict) and (seen.sent or _SAID & said.keys()))):
+    if not (
+        seen.error
+        or seen.chunks
+        or seen.status >= 400
+        or (isinstance(said, dict) and (seen.sent or _SAID & said.keys()))
+    ):
         return None
     return exchanged(seen, body, said)
 
@@ -154,7 +160,9 @@ def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
         body = {**body, "stream": True}
         assumed.append("stream: true, as the reply came in chunks")
     url = seen.url or rebuild.url_of(api, provider, assumed, model=model, stream=stream, base=seen.base)
-    if seen.error and not seen.chunks and not (isinstance(said, dict) and _SAID & said.keys()):
+    if seen.status >= 400 and said is not None:
+        reply = rebuild.reply(said, seen.status, seen.seconds)
+    elif seen.error and not seen.chunks and not (isinstance(said, dict) and _SAID & said.keys()):
         reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
         assumed += more
     elif seen.chunks:

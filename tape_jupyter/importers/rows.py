@@ -13,12 +13,18 @@ _DEEPEST = 3
 """How many times JSON may stand as text in JSON."""
 
 
-def read_rows(source: Source, make: Callable[[dict[str, Any], int], Iterable[Item]], *lists: str) -> Iterator[Item]:
+def read_rows(
+    source: Source, make: Callable[[dict[str, Any], int], Iterable[Item]], *lists: str, beside: str = ""
+) -> Iterator[Item]:
     """What `make` gives of each record and its line. `lists`: names of lists that an object around them has.
+
+    Of the fields beside them the one named `beside` is a record too; the others tell of the export.
 
     What is no object is a `Skipped`, and keeps its text.
     """
     for path, row, line in rows(source, *lists):
+        if len(path) == 1 and path[0] not in ("[]", "broken", beside):
+            continue
         if isinstance(row, dict):
             yield from each(partial(make, row, line), line)
         elif isinstance(row, Broken):

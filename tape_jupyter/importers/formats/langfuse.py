@@ -30,7 +30,7 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "observations", "traces", "data")
+    yield from read_rows(source, partial(_row, source.name), "observations", "traces", "data", beside="trace")
 
 
 def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
