@@ -1,4 +1,4 @@
-"""Doors room: recordings of agent-rewind (JSON Lines, gzip too). Its blobs lie in files of their own, and are not read."""
+"""Doors room: recordings of agent-rewind (JSON Lines, gzip too). Its blobs, files of their own, are not read."""
 
 from __future__ import annotations
 

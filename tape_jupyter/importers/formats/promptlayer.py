@@ -39,7 +39,8 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     seen = Observed(
         str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
         str(row.get("trace_id") or ""), "", seconds(row.get("request_start_time")),
-        seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)}, messages.said_messages(said) if said else row.get("response"),
+        seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},
+        messages.said_messages(said) if said else row.get("response"),
         str(row.get("error_message") or ""), model=str(model.get("name") or row.get("model") or ""),
         provider=str(model.get("provider") or row.get("provider") or ""), settings=mapping(model.get("parameters")),
         tools=tools, usage=usage_of(row), grade="P", line=line,
