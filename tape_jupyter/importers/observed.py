@@ -128,9 +128,9 @@ def is_request(body: Mapping[str, Any]) -> bool:
     """Whether this is what an SDK sends: messages with roles, and not those of LangChain."""
     if not _ASKED & body.keys():
         return False
-    listed = body.get("messages", body.get("contents", body.get("input", body.get("prompt"))))
-    if isinstance(listed, str):
-        return "model" in body
+    listed = body.get("messages", body.get("contents", body.get("input")))
+    if listed is None or isinstance(listed, str):
+        return "model" in body and isinstance(listed or body.get("prompt"), str)
     items = listed if isinstance(listed, list) else [None]
     return all(isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each) for each in items)
 
