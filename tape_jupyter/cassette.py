@@ -264,8 +264,8 @@ class Cassette(Derived):
                 self._start_over(entry.run)
                 raise
 
-    def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None) -> None:
-        """Commit a run's end mark, and ask the disk to hold all that is committed. Raises CassetteError."""
+    def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None, *, sync: bool = True) -> None:
+        """Commit a run's end mark, and with `sync` ask the disk to hold all that is committed. Raises CassetteError."""
         whole = {"end": run, **records.masked(record, secrets)}
         data = tapetext.emit(whole)
         with self._lock:
@@ -275,6 +275,12 @@ class Cassette(Derived):
                 self._start_over(run)
                 self._append(data)
             self.ended[run] = whole
+            if sync:
+                self._journal.sync()
+
+    def sync(self) -> None:
+        """Ask the disk to hold all that is committed. Raises CassetteError."""
+        with self._lock:
             self._journal.sync()
 
     def recovered(self, run: str, name: str, over: Entry | None = None) -> Entry | None:

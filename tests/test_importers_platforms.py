@@ -6,6 +6,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import TapeError
 
 ASKED = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Who?"}], "seed": 7}
 SAID = {"id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini",
@@ -482,3 +483,29 @@ def test_keys_in_messages_are_masked(tmp_path):
         [run("r", inputs={"messages": [{"role": "user", "content": f"use {key}"}], "model": "m"}, outputs=SAID)],
     )
     assert key not in done.path.read_text()
+
+
+def test_an_export_as_parquet_is_recognised_and_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    row = {**run("r"), "inputs": json.dumps(ASKED), "outputs": json.dumps(SAID), "extra": json.dumps(run("r")["extra"])}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "runs.parquet")
+    done = tape.import_trace(tmp_path / "runs.parquet", cassette=tmp_path / "x.tapes" / "main.tape.yaml")
+    assert said(done, seed=7) == "North" and done.files[0].format == "langsmith"
+
+
+def test_a_parquet_file_without_its_reader_says_how_to_get_it_and_a_broken_one_is_one_error(tmp_path, monkeypatch):
+    import sys
+
+    (tmp_path / "runs.parquet").write_bytes(b"PAR1 nothing here PAR1")
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        pass
+    else:
+        with pytest.raises(TapeError, match="no sound Parquet"):
+            tape.import_trace(tmp_path / "runs.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(TapeError, match=r"tape-jupyter\[interop\]"):
+        tape.import_trace(tmp_path / "runs.parquet")

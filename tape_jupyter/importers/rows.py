@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from tape_jupyter.importers.source import Broken, Source, Value, load, load_or_text, needs
+from tape_jupyter.importers.source import Broken, Source, Value, load, load_or_text
 from tape_jupyter.importers.trace import Item, Skipped, each
 
 _DEEPEST = 3
@@ -35,7 +35,7 @@ def read_rows(
 
 def rows(source: Source, *lists: str) -> Iterator[Value]:
     """Each record of a file; of an object that has one of `lists`, each item of that list and each other field."""
-    if source.head[:4] == b"PAR1":
+    if source.is_parquet:
         yield from _parquet(source)
     elif source.head_text[:1] == "[":
         yield from source.values(lambda path: not path)
@@ -57,14 +57,14 @@ def _one_a_line(source: Source) -> bool:
 
 
 def _parquet(source: Source) -> Iterator[Value]:
-    parquet = needs("pyarrow.parquet", "Parquet files", source.name)
     number = 0
+    file = source.parquet()
     try:
-        for batch in parquet.ParquetFile(source.path).iter_batches(batch_size=256):
+        for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
                 number += 1
                 yield Value((), {name: _timed(value) for name, value in row.items()}, number)
-    except (OSError, ValueError) as error:  # what pyarrow raises for a file that is none
+    except (OSError, ValueError) as error:
         raise source.failed(f"is no sound Parquet file: {error}", number) from None
 
 

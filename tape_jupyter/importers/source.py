@@ -218,9 +218,23 @@ class Source:
     def head_text(self) -> str:
         return self.head.decode("utf-8-sig", "replace").lstrip()
 
+    @property
+    def is_parquet(self) -> bool:
+        return self.head[:4] == b"PAR1"
+
+    def parquet(self) -> Any:
+        """Its pyarrow.parquet.ParquetFile, which needs the extra."""
+        parquet = needs("pyarrow.parquet", "Parquet files", self.name)
+        try:
+            return parquet.ParquetFile(self.path)
+        except (OSError, ValueError) as error:  # what pyarrow raises for a file that is none
+            raise self.failed(f"is no sound Parquet file: {error}") from None
+
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key of a JSON object in its first 64 KiB, however deep."""
+        """Every key of a JSON object in its first 64 KiB, however deep; of Parquet its columns."""
+        if self.is_parquet:
+            return self.top
         return frozenset(_KEY.findall(self.head_text))
 
     @cached_property
@@ -237,7 +251,12 @@ class Source:
 
     @cached_property
     def top(self) -> frozenset[str]:
-        """The keys of its first JSON object (of a list: of its first item), as far as they stand in 64 KiB."""
+        """The keys of its first JSON object (of a list: of its first item), as far as they stand in 64 KiB.
+
+        Of Parquet its columns.
+        """
+        if self.is_parquet:
+            return frozenset(self.parquet().schema_arrow.names)
         if isinstance(self.first, dict):
             return frozenset(self.first)
         return frozenset(_top_keys(self.head_text))
