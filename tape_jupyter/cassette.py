@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets as entropy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -277,6 +278,10 @@ class Cassette(Derived):
             self.ended[run] = whole
             if sync:
                 self._journal.sync()
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the file open and locked over many appends: for a cassette that nobody else knows of yet."""
+        return self._journal.held()
 
     def sync(self) -> None:
         """Ask the disk to hold all that is committed. Raises CassetteError."""

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -295,11 +296,12 @@ class _Assembly:
         cassette = Cassette.open(self._draft / self.goal.name)
         header = {"notebook": f"{self.goal.parent.stem}.ipynb", "cassette": self.goal.name.partition(".")[0]}
         total, done = sum(len(trace.held) for trace in traces), 0
-        for trace in sorted(traces, key=lambda each: (each.report, each.start)):
-            for _ in self._write_run(cassette, trace, header):
-                done += 1
-                if done % _TOLD == 0:
-                    self._tell("writing calls", done, total)
+        with cassette.held():
+            for trace in sorted(traces, key=lambda each: (each.report, each.start)):
+                for _ in self._write_run(cassette, trace, header):
+                    done += 1
+                    if done % _TOLD == 0:
+                        self._tell("writing calls", done, total)
         cassette.sync()
         _settle(self._draft, self.goal)
         self._draft = None
@@ -435,6 +437,7 @@ def _kind(call: Call) -> Kind | None:
     return "model" if told == "model" or providers.facts(call.request).model else "http"
 
 
+@lru_cache(64)
 def within(file: str) -> str:
     """A file as the cassette names it: an absolute path says where somebody's home is, and goes with the cassette."""
     return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
