@@ -176,6 +176,35 @@ def test_langchains_messages_are_rebuilt_and_the_run_around_them_is_a_span(tmp_p
     assert heads(cassette)[0]["span"] == "ChatOpenAI" and heads(cassette)[0]["kit"]["grade"] == "M"
 
 
+def test_an_answer_that_calls_a_tool_says_so_even_where_the_source_does_not(tmp_path):
+    """Agents' loops go on while the reply says that it stopped for a tool."""
+    import anthropic
+
+    answer = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"],
+              "kwargs": {"content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}], "tool_calls": [{"id": "t1", "name": "look", "args": {}}],
+                         "usage_metadata": {"input_tokens": 3, "output_tokens": 1}}}  # fmt: skip
+    about = {"metadata": {"ls_provider": "anthropic", "ls_model_name": "claude-sonnet-5", "ls_max_tokens": 9}}
+    model = run(
+        "r",
+        inputs={"messages": [[{"type": "human", "content": "Who?"}]]},
+        outputs={"generations": [[{"text": "", "message": answer}]]},
+        extra=about,
+    )
+    tool = run(
+        "u",
+        "tool",
+        name="look",
+        inputs={},
+        outputs={"output": {"type": "tool", "content": "seen", "tool_call_id": "t1"}},
+    )
+    done, cassette = imported(tmp_path, [model, tool])
+    sdk = anthropic.Anthropic(api_key="none")
+    with tape.replaying(done.path):
+        said = sdk.messages.create(model="claude-sonnet-5", max_tokens=9, messages=ASKED["messages"])
+    assert said.stop_reason == "tool_use" and len(said.content) == 1
+    assert heads(cassette)[0]["kit"]["usage"] == {"input": 3, "output": 1} and cassette.calls[1].reply().value == "seen"
+
+
 def test_chunks_that_an_older_sdk_kept_are_the_stream_with_its_times(tmp_path):
     def chunk(text, stop=None):
         return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o-mini",

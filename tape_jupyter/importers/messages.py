@@ -76,9 +76,10 @@ def message_of(told: Mapping[str, Any]) -> Message:
     if role not in ("system", "user", "assistant", "tool"):
         role = "assistant" if "output" in kind else "user"
     made: Message = {"role": role, "parts": list(_parts(told, role))}
-    if told.get("finish_reason") or told.get("stop_reason"):
-        made["finish_reason"] = str(told.get("finish_reason") or told.get("stop_reason"))
-    return made
+    about = told.get("response_metadata")  # LangChain's
+    ends = (told, about if isinstance(about, Mapping) else {})
+    stop = next((each[name] for each in ends for name in ("finish_reason", "stop_reason") if each.get(name)), None)
+    return {**made, "finish_reason": str(stop)} if stop else made
 
 
 def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:

@@ -254,8 +254,17 @@ def _literal(value: Any) -> Any:
 # ---------------------------------------------------------------- tools
 
 
+def _returned(result: Any) -> Any:
+    """What a tool returned, where LangChain made a message for the model of it."""
+    if isinstance(result, Mapping):
+        inner = result.get("kwargs") if result.get("lc") else result
+        if isinstance(inner, Mapping) and "tool_call_id" in inner and "content" in inner:
+            return inner["content"]
+    return result
+
+
 def _used(seen: Observed) -> Call:
-    given, result = decoded(seen.asked), decoded(seen.said)
+    given, result = decoded(seen.asked), _returned(decoded(seen.said))
     request = rebuild.tool_call(seen.name, given)
     if seen.kind == "retrieval":
         request = replace(request, kind="retrieval")

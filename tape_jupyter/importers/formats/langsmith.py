@@ -15,7 +15,8 @@ from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
 TITLE = "LangSmith"
 
-_KINDS = {"llm": "model", "embedding": "model", "tool": "tool", "retriever": "retrieval"}
+_KINDS = {"llm": "model", "chat_model": "model", "embedding": "model", "tool": "tool", "retriever": "retrieval"}
+_COUNTS = ("usage_metadata", "token_usage", "usage")
 _AMOUNT = {"input_tokens", "output_tokens", "total_tokens"}
 
 
@@ -108,7 +109,12 @@ def _model(seen: Observed, extra: Mapping[str, Any], row: Mapping[str, Any]) -> 
         seen.settings = {**kept, **parameters}
         seen.tools = listed(parameters.get("tools") or parameters.get("functions"))
         seen.model = seen.model or str(parameters.get("model") or parameters.get("model_name") or "")
-        seen.stream = seen.stream or bool(parameters.get("stream"))
+        tokens = any(mapping(each).get("name") == "new_token" for each in listed(row.get("events")))
+        seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
+        seen.usage = seen.usage or usage_of(_of_langchain(seen.said))
+        if isinstance(seen.asked, dict) and "prompts" in seen.asked and about.get("ls_model_type") == "chat":
+            seen.missing.append("messages: their texts are joined")
+            seen.grade = "T"
         return
     body = observed.keywords(seen.asked)
     first = (body.get("messages") or [{}])[0]
@@ -123,6 +129,17 @@ def _model(seen: Observed, extra: Mapping[str, Any], row: Mapping[str, Any]) -> 
         seen.waits = [max(time - seen.start, 0.0) for _, time in chunks] if seen.start else ()
     if isinstance(seen.said, dict):
         seen.said = _reply(seen.said, seen)
+
+
+def _of_langchain(said: Any) -> Any:
+    """The counts of tokens in LangChain's result."""
+    generations = mapping(said).get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    message = mapping(mapping(generations).get("message"))
+    output = mapping(mapping(said).get("llm_output"))
+    told = (message.get("kwargs") or message, output)
+    return next((each[name] for each in told for name in _COUNTS if mapping(each).get(name)), None)
 
 
 def _chunk(event: Any) -> tuple[dict[str, Any], float] | None:
