@@ -114,6 +114,27 @@ def test_rows_of_langfuses_export_without_their_content_are_spans(tmp_path):
     }
 
 
+def test_what_the_source_tells_of_a_request_beside_its_messages_is_in_it(tmp_path):
+    about = {
+        "attributes": {
+            "gen_ai.system": "openai",
+            "gen_ai.request.model": "gpt-4o-mini",
+            "gen_ai.system_instructions": '[{"type": "text", "content": "Be brief."}]',
+        }
+    }
+    whole = observation("g", model="gpt-4o-mini-2024-07-18", input=ASKED["messages"], output="North", metadata=about)
+    last = observation("h", input={"role": "user", "content": "And?"}, output="South", completionStartTime=START)
+    _, cassette = imported(tmp_path, langfuse(whole, last))
+    assert body(cassette.calls[0]) == {
+        "messages": [{"role": "system", "content": "Be brief."}, *ASKED["messages"]],
+        "model": "gpt-4o-mini",
+    }
+    kit = heads(cassette)[1]["kit"]
+    assert any("earlier messages" in each for each in kit["missing"]) and any(
+        "stream: true" in each for each in kit["assumed"]
+    )
+
+
 def test_media_that_langfuse_keeps_elsewhere_are_missing(tmp_path):
     asked = [
         {

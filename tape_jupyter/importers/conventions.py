@@ -507,7 +507,10 @@ def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
     responses = (
-        span.text("openai.api.type") == "responses" or told.id.startswith("resp_") or span.name == "openai.response"
+        span.text("openai.api.type") == "responses"
+        or span.text("ai.model.provider").endswith(".responses")
+        or told.id.startswith("resp_")
+        or span.name == "openai.response"
     )
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:

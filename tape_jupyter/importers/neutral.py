@@ -92,7 +92,7 @@ def _stop(told: Conversation, *said: Message) -> str:
     """Why an answer ended; where nobody says, that it calls tools or has none left to call."""
     known = next((str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop)
     uses = any(kind == "tool_call" for each in said for kind, _ in _kinds(each))
-    return known or ("tool_call" if uses else "stop")
+    return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
 
 
 # ---------------------------------------------------------------- OpenAI Chat

@@ -186,7 +186,8 @@ def _told(seen: Observed) -> Call | None:
     body = decoded(seen.asked)
     body = body if isinstance(body, Mapping) else {"messages": body}
     listed = next((body[name] for name in _LISTS if body.get(name)), None)
-    if listed is None and {"content", "role"} & body.keys():
+    alone = listed is None and bool({"content", "role"} & body.keys())
+    if alone:
         listed = [body]
     asked = messages.messages_of(listed)
     if not any(each["parts"] for each in asked):
@@ -194,7 +195,8 @@ def _told(seen: Observed) -> Call | None:
     said = messages.said_messages(seen.said)
     tools = [*seen.tools, *(decoded(body.get("tools")) or ()), *messages.declarations(decoded(listed))]
     provider = rebuild.provider_of(seen.provider)
-    api = rebuild.OPENAI_RESPONSES if _is_response(seen.said) else _APIS.get(provider, rebuild.OPENAI_CHAT)
+    responses = seen.provider.endswith(".responses") or _is_response(seen.said)
+    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.settings}
     told = Conversation(
         seen.model or str(body.get("model") or ""), _system(body), list(asked), list(said), neutral.functions(tools),
@@ -204,6 +206,10 @@ def _told(seen: Observed) -> Call | None:
     if api != rebuild.OPENAI_CHAT:
         _lift_system(told)
     request, reply, missing, assumed = neutral.call_parts(told, provider, api, seen.base)
+    if seen.stream and not settings.get("stream"):
+        assumed.append("stream: true, from the time of the first token")
+    if alone:
+        missing.append("earlier messages: the source keeps the last one")
     if seen.error:
         reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
         assumed += more

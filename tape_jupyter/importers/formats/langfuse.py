@@ -9,7 +9,7 @@ from typing import Any
 from tape_jupyter.importers import conventions, observed
 from tape_jupyter.importers.attributes import Traced, seconds
 from tape_jupyter.importers.observed import Observed, usage_of
-from tape_jupyter.importers.rows import decoded, mapping, read_rows
+from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped
 
@@ -62,27 +62,37 @@ def _observation(file: str, told: Mapping[str, Any], line: int) -> Item:
         if isinstance(made, Call) and not _PARTS & set(made.missing):
             return made
     kind: Any = _KINDS.get(str(told["type"]), "span")
-    parameters = mapping(told.get("model_parameters"))
-    provider = attributes.get("gen_ai.provider.name") or attributes.get("gen_ai.system") or about.get("ls_provider")
-    provider = provider or attributes.get("llm.provider") or _provider(str(told.get("model") or ""))
-    tools = [
-        decoded(each)
-        for each in decoded(about.get("tools")) or decoded(attributes.get("gen_ai.tool.definitions")) or ()
-    ]
-    if kind == "model" and not tools:
-        tools = list(decoded(told.get("tool_definitions")) or ())
+    if kind == "model" and told.get("input") is None and told.get("output") is None:
+        kind = "span"
     seen = Observed(
         own, kind, name, trace, parent, start, end, decoded(told.get("input")), decoded(told.get("output")), failed,
-        model=str(told.get("model") or ""), provider=str(provider), settings=parameters,
-        tools=[tool for tool in tools if isinstance(tool, Mapping)],
+        model=_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), told.get("model")),
+        provider=_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
+        settings=mapping(told.get("model_parameters")), tools=_tools(told, about, attributes),
         usage=usage_of(mapping(told.get("usage_details") or told.get("usage"))),
         stream=bool(told.get("completion_start_time")), line=line,
     )  # fmt: skip
+    seen.provider = seen.provider or _provider(seen.model)
+    system = decoded(attributes.get("gen_ai.system_instructions"))
+    if kind == "model" and system and isinstance(seen.asked, list):
+        seen.asked = {"messages": seen.asked, "system": system}
     if _MEDIA in str(told.get("input")) + str(told.get("output")):
         seen.missing.append("media: the file refers to Langfuse's store")
-    if kind == "model" and told.get("input") is None and told.get("output") is None:
-        return observed.item(Observed(own, "span", name, trace, parent, start, end, error=failed), "langfuse", file)
     return observed.item(seen, "langfuse", file)
+
+
+_PROVIDERS = ("ai.model.provider", "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+
+
+def _first(*told: Any) -> str:
+    return str(next((each for each in told if each), ""))
+
+
+def _tools(told: Mapping[str, Any], about: Mapping[str, Any], attributes: Mapping[str, Any]) -> list[Any]:
+    """The tools of a request, wherever they are kept: as objects, or each as JSON text."""
+    places = (about.get("tools"), attributes.get("gen_ai.tool.definitions"), told.get("tool_definitions"))
+    found = next((listed(each) for each in places if listed(each)), [])
+    return [tool for tool in map(decoded, found) if isinstance(tool, Mapping)]
 
 
 def _provider(model: str) -> str:
