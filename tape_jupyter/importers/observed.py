@@ -158,7 +158,7 @@ def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
     stream = bool(body.get("stream")) or bool(seen.chunks) or seen.stream
     if stream and "stream" not in body and api not in (rebuild.GEMINI, rebuild.BEDROCK):
         body = {**body, "stream": True}
-        assumed.append("stream: true, as the reply came in chunks")
+        assumed.append("stream: true, as the source tells of chunks or of a first token")
     url = seen.url or rebuild.url_of(api, provider, assumed, model=model, stream=stream, base=seen.base)
     if seen.status >= 400 and said is not None:
         reply = rebuild.reply(said, seen.status, seen.seconds)
