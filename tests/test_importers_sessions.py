@@ -189,6 +189,19 @@ def test_an_old_session_of_codex_whose_answers_are_events_is_read(tmp_path):
     assert asked["input"] == [{"role": "user", "content": "Hi"}] and said["output"][0]["content"][0]["text"] == "Hello"
 
 
+def test_a_session_of_codex_from_before_its_records_had_envelopes_is_read(tmp_path):
+    rows = [
+        {"id": "s", "timestamp": "2025-06-01T12:00:00Z", "instructions": None},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List"}]},
+        {"record_type": "state"},
+        {"type": "function_call", "name": "shell", "arguments": '{"command": ["ls"]}', "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
+    ]
+    done, cassette = imported(tmp_path, *rows)
+    assert done.files[0].format == "codex" and [entry.head()["kind"] for entry in cassette.calls] == ["model", "tool"]
+    assert cassette.calls[1].reply().value == "a.txt" and "time" in cassette.calls[0].head()["kit"]["missing"]
+
+
 def gemini(**more):
     use = {"id": "u1", "name": "read_file", "args": {"path": "a"}, "status": "success", "timestamp": "2026-03-01T12:00:02Z",
            "result": [{"functionResponse": {"name": "read_file", "response": {"output": "hello"}}}]}  # fmt: skip
@@ -333,6 +346,29 @@ def test_traffic_by_websocket_that_claude_tap_kept_is_a_stream(tmp_path):
         events = list(openai.OpenAI(api_key="none").responses.create(model="gpt-5", input="Who?", stream=True))
     assert events[-1].response.output_text == "North"
     assert any("WebSocket" in each for each in cassette.calls[0].head()["kit"]["assumed"])
+
+
+def test_events_that_claude_tap_kept_are_a_stream_and_a_reply_that_broke_off_says_so(tmp_path):
+    asked = {"model": "gpt-4o-mini", "messages": ASKED["messages"], "stream": True}
+    chunks = [
+        {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "delta": {"content": each}, "finish_reason": None}],
+        }
+        for each in ("No", "rth")
+    ]
+    row = {"id": "q", "turn": 1, "upstream_base_url": "https://api.openai.com", "timestamp": "2026-03-01T12:00:00Z",
+           "request": {"method": "POST", "path": "/v1/chat/completions", "headers": {}, "body": asked}}  # fmt: skip
+    events = [{"event": "message", "data": json.dumps(chunks[0])}, {"data": chunks[1]}, {"data": "[DONE]"}]
+    rows = [{**row, "response": {"status": 200, "headers": {"content-type": "text/event-stream"}, "sse_events": events}},
+            {**row, "response": {"status": 200, "headers": {}, "body": "data: {", "completed": False}}]  # fmt: skip
+    done, cassette = imported(tmp_path, *rows)
+    with tape.replaying(done.path):
+        assert [each.choices[0].delta.content for each in chat(stream=True)] == ["No", "rth"]
+    assert any("broke off" in each for each in cassette.calls[1].head()["kit"]["missing"])
 
 
 # ---------------------------------------------------------------- other recorders

@@ -25,6 +25,8 @@ _SAID = ("reasoning", "web_search_call", "image_generation_call", "agent_message
 def recognises(source: Source) -> int:
     if {"timestamp", "type", "payload"} <= source.top and any(f'"{kind}"' in source.head_text for kind in _KINDS):
         return 90
+    if {"id", "timestamp", "instructions"} <= source.top and {"type", "role", "content"} <= source.keys:
+        return 75  # before 2025-09: a head, then bare items
     return 60 if {"call_id", "arguments", "type"} <= source.keys and source.path.name.startswith("rollout-") else 0
 
 
