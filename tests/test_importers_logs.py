@@ -342,6 +342,14 @@ def test_messages_that_inspect_keeps_once_are_in_each_call(tmp_path):
     assert cassette.calls[0].head()["kit"]["grade"] == "M"
 
 
+def test_requests_that_inspect_keeps_in_pieces_are_whole(tmp_path):
+    call = {"request": {"model": "gpt-4o-mini"}, "response": SAID, "call_key": "messages", "call_refs": [[0, 1]]}
+    done, cassette = log(tmp_path, sample(model(call=call), events_data={"messages": [], "calls": CHAT["messages"]}))
+    with tape.replaying(done.path):
+        assert chat() == "North"
+    assert cassette.calls[0].head()["kit"]["grade"] == "J"
+
+
 def test_tools_of_inspect_are_calls_and_what_is_neither_is_counted(tmp_path):
     tool = {
         "event": "tool",

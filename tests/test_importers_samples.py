@@ -42,3 +42,34 @@ def test_requests_equal_what_the_provider_received(told):
         return sum(call["as sent"] for call in calls), len(calls)
 
     assert {name: counts(told[name]) for name in SENT} == SENT
+
+
+def _records(path):
+    """How many records a file holds, counted apart from the importers."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl" or path.parent.name in ("agent_rewind",):
+        return sum(bool(line.strip()) for line in text.splitlines())
+    value = json.loads(text)
+    system = path.parent.name
+    if system == "langfuse":
+        return len(value["observations"])
+    if system == "mlflow":
+        return len(value["data"]["spans"])
+    if system == "langsmith":
+        return len(value["post"] if isinstance(value, dict) else value)
+    rows = value["data"] if isinstance(value, dict) else value
+    return len(rows)
+
+
+EXACT = ("langfuse", "mlflow", "langsmith", "openai_batch", "llm_cassette")
+AT_LEAST = ("braintrust", "claude_code", "codex", "claude_tap", "anthropic_batch")  # a line may be a call and a prompt
+
+
+def test_no_record_is_lost_in_silence(told):
+    for name, each in told.items():
+        system = name.partition("/")[0]
+        if system in EXACT + AT_LEAST and not name.endswith("requests.json"):
+            held, found = _records(SAMPLES / name), sum(each["records"].values())
+            # a session's head becomes its run, and is counted nowhere else
+            heads = system == "codex"
+            assert found == held if system in EXACT else found + heads >= held, name
