@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets as entropy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -264,8 +265,8 @@ class Cassette(Derived):
                 self._start_over(entry.run)
                 raise
 
-    def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None) -> None:
-        """Commit a run's end mark, and ask the disk to hold all that is committed. Raises CassetteError."""
+    def end_run(self, run: str, record: dict[str, Any], secrets: Secrets | None = None, *, sync: bool = True) -> None:
+        """Commit a run's end mark, and with `sync` ask the disk to hold all that is committed. Raises CassetteError."""
         whole = {"end": run, **records.masked(record, secrets)}
         data = tapetext.emit(whole)
         with self._lock:
@@ -275,6 +276,16 @@ class Cassette(Derived):
                 self._start_over(run)
                 self._append(data)
             self.ended[run] = whole
+            if sync:
+                self._journal.sync()
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the file open and locked over many appends: for a cassette that nobody else knows of yet."""
+        return self._journal.held()
+
+    def sync(self) -> None:
+        """Ask the disk to hold all that is committed. Raises CassetteError."""
+        with self._lock:
             self._journal.sync()
 
     def recovered(self, run: str, name: str, over: Entry | None = None) -> Entry | None:

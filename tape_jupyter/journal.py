@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -70,6 +70,7 @@ class Journal:
         self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
         self._counted = (0, 1)  # a byte whose line is known, and its line: a list asks for them one after another
         self._written = _UNSURE  # the file as our last append left it
+        self._held: int | None = None  # the open file, where it stays so over many appends
 
     # ------------------------------------------------------------ reading
 
@@ -239,7 +240,8 @@ class Journal:
         """
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
-        self.exists()
+        if self._held is None:
+            self.exists()
         try:
             with self._locked() as (file, found):
                 if not self._continues(file, found):
@@ -257,8 +259,25 @@ class Journal:
             raise self._failed("written", error) from error
 
     @contextmanager
+    def held(self) -> Iterator[None]:
+        """The file stays open and locked over many appends: for one that is made in a place nobody else knows."""
+        with ExitStack() as stack:
+            try:
+                file, _ = stack.enter_context(self._locked())
+            except (OSError, portalocker.LockException) as error:
+                raise self._failed("written", error) from error
+            self._held = file
+            try:
+                yield
+            finally:
+                self._held = None
+
+    @contextmanager
     def _locked(self) -> Iterator[tuple[int, _Seen]]:
         """The file, open, with its lock held, and how it looks; opened anew where it was replaced meanwhile."""
+        if self._held is not None:
+            yield self._held, _Seen.of(os.fstat(self._held))
+            return
         while True:
             file = self._create()
             try:

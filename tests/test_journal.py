@@ -369,3 +369,28 @@ def test_lines_are_counted_on_from_the_last_that_was_asked_for_until_the_file_is
     assert [journal.line(at) for at in (*offsets, *reversed(offsets))] == [4, 8, 12, 12, 8, 4]
     path.write_bytes(b"# a line\n" + path.read_bytes())
     assert journal.line(offsets[2] + 9) == 13
+
+
+def test_a_file_that_is_held_over_many_appends_is_as_if_it_were_opened_for_each(path):
+    journal = Journal(path)
+    with journal.held():
+        offsets = [journal.append(record(n), b"---\ntape: 1\n...\n") for n in range(3)]
+    journal.append(record(3))
+    assert texts(path) == [b"---\ntape: 1\n...\n", *(record(n) for n in range(4))]
+    assert [journal.read(at, len(record(0))) for at in offsets] == [record(n) for n in range(3)]
+
+
+def test_a_file_that_is_held_is_locked_and_is_let_go_after_an_error(path):
+    import portalocker
+
+    journal = Journal(path)
+    try:
+        with journal.held():
+            journal.append(record(1))
+            with path.open("ab") as file, pytest.raises(portalocker.LockException):
+                portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+            raise KeyError
+    except KeyError:
+        pass
+    Journal(path).append(record(2))
+    assert texts(path) == [record(1), record(2)]

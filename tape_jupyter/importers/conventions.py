@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.calls import FunctionCall, Reply, Request, Value
-from tape_jupyter.importers import neutral, rebuild
+from tape_jupyter.importers import neutral, observed, rebuild
 from tape_jupyter.importers.attributes import Event, Traced, indexed, text_of
 from tape_jupyter.importers.neutral import Conversation
+from tape_jupyter.importers.observed import Observed
 from tape_jupyter.importers.source import load_or_text
 from tape_jupyter.importers.trace import Call, Grade, Origin, Span
 
@@ -105,40 +106,21 @@ def _sent_json(span: Traced) -> Call | None:
         return None
     if any(not _is_plain(each) for each in body.get("messages") or ()):
         return None
-    provider = rebuild.provider_of(span.text("llm.provider", "llm.system") or _of_scope(span.scope))
-    api = rebuild.api_of(provider, body)
-    if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:
-        api = rebuild.OPENAI_CHAT
-    missing, assumed = ["url", "request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
-    model = str(body.get("model") or span.text("llm.model_name", "embedding.model_name"))
-    first = next((each.time for each in span.events if "First Token" in each.name), 0.0)
-    if first and not body.get("stream") and api != rebuild.GEMINI:
-        body = {**body, "stream": True}
-        assumed.append("stream: true, from the time of the first token")
     settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
-    if (
-        isinstance(settings, dict)
-        and settings.get("stream") is True
-        and "stream" not in body
-        and "contents" not in body
-    ):
-        body = {**body, "stream": True}
-        assumed.append("stream: true, from the invocation parameters")
-    stream = bool(body.get("stream"))
-    url = rebuild.url_of(api, provider, assumed, model=model, stream=stream)
-    if span.text("input.value").find(_REDACTED) >= 0:
-        missing.append("redacted parts of the request")
-    if span.error:
-        reply = _failed(span, assumed)
-    elif stream:
-        missing.append("chunks")
-        reply = rebuild.as_stream(api, said)
-    else:
-        reply = rebuild.reply(said, seconds=_seconds(span))
-    return _call(
-        "model", rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
-        assumed=assumed, usage=_usage(span),
+    streamed = isinstance(settings, dict) and settings.get("stream") is True
+    thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
+    seen = Observed(
+        span.id, "model", start=span.start, end=span.end,
+        error=str(thrown.get("exception.message") or span.error) if span.error else "",
+        thrown=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
+        model=span.text("llm.model_name", "embedding.model_name"), usage=_usage(span),
+        provider=span.text("llm.provider", "llm.system") or _of_scope(span.scope),
+        stream="contents" not in body and (streamed or any("First Token" in each.name for each in span.events)),
     )  # fmt: skip
+    made = observed.exchanged(seen, body, {} if span.error else said)
+    if span.text("input.value").find(_REDACTED) >= 0:
+        made.missing.append("redacted parts of the request")
+    return made
 
 
 _SAID = {"choices", "output", "content", "candidates", "data", "message", "completion"}
@@ -172,10 +154,15 @@ def _flattened(span: Traced) -> Call | None:
     provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
     told = Conversation(
         span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _known_settings(settings),
-        span.text("llm.finish_reason"), usage=_usage(span),
+        span.text("llm.finish_reason"), _reply_id(span), _usage(span),
         stream=any("First Token" in each.name for each in span.events),
     )  # fmt: skip
     return _neutral(span, told, provider, "P")
+
+
+def _reply_id(span: Traced) -> str:
+    said = load_or_text(span.attributes.get("output.value"))
+    return str(said.get("id") or "") if isinstance(said, dict) else ""
 
 
 def _known_settings(told: Any) -> dict[str, Any]:
@@ -502,7 +489,10 @@ def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
     responses = (
-        span.text("openai.api.type") == "responses" or told.id.startswith("resp_") or span.name == "openai.response"
+        span.text("openai.api.type") == "responses"
+        or span.text("ai.model.provider").endswith(".responses")
+        or told.id.startswith("resp_")
+        or span.name == "openai.response"
     )
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:

@@ -88,6 +88,13 @@ def _kinds(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
+def _stop(told: Conversation, *said: Message) -> str:
+    """Why an answer ended; where nobody says, that it calls tools or has none left to call."""
+    known = next((str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop)
+    uses = any(kind == "tool_call" for each in said for kind, _ in _kinds(each))
+    return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
+
+
 # ---------------------------------------------------------------- OpenAI Chat
 
 
@@ -134,7 +141,7 @@ def _chat_reply(told: Conversation) -> dict[str, Any]:
         made: dict[str, Any] = {"role": "assistant", "content": None}
         for each in _chat_messages({**message, "role": "assistant"}):
             made |= each
-        stop = str(message.get("finish_reason") or told.stop or "stop")
+        stop = _stop(told, message)
         choices.append({"index": index, "message": made, "finish_reason": _STOPS["openai_chat"].get(stop, stop)})
     usage = {"prompt_tokens": told.usage.get("input", 0), "completion_tokens": told.usage.get("output", 0)}
     whole = {"id": told.id, "object": "chat.completion", "created": 0, "model": told.model, "choices": choices}
@@ -237,7 +244,7 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _anthropic_reply(told: Conversation) -> dict[str, Any]:
-    stop = str(told.stop or (told.said[0].get("finish_reason") if told.said else "") or "stop")
+    stop = _stop(told, *told.said)
     usage = {"input_tokens": told.usage.get("input", 0), "output_tokens": told.usage.get("output", 0)}
     return {
         "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
@@ -287,7 +294,7 @@ def _bedrock_reply(told: Conversation) -> dict[str, Any]:
     content = [
         block for message in told.said for block in _bedrock_message({**message, "role": "assistant"})["content"]
     ]
-    stop = str(told.stop or (told.said[0].get("finish_reason") if told.said else "") or "stop")
+    stop = _stop(told, *told.said)
     usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
     return {
         "output": {"message": {"role": "assistant", "content": content}},

@@ -22,6 +22,7 @@ from tape_jupyter.providers import editing
 OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
 GEMINI, BEDROCK, EMBEDDINGS = "gemini", "bedrock", "openai_embeddings"
 BEDROCK_INVOKE = "bedrock_invoke"
+COMPLETIONS = "openai_completions"
 
 JSON_HEADERS: Headers = (("content-type", "application/json"),)
 SSE_HEADERS: Headers = (("content-type", "text/event-stream"),)
@@ -47,7 +48,7 @@ _BASES = {
 }
 _PATHS = {
     OPENAI_CHAT: "/chat/completions", OPENAI_RESPONSES: "/responses", EMBEDDINGS: "/embeddings",
-    ANTHROPIC: "/v1/messages",
+    ANTHROPIC: "/v1/messages", COMPLETIONS: "/completions",
 }  # fmt: skip
 _STATUS = {
     "BadRequest": 400, "ValidationException": 400, "InvalidRequest": 400, "Authentication": 401,
@@ -96,7 +97,7 @@ def api_of(provider: str, body: Mapping[str, Any]) -> str:
     if "input" in body:
         embeds = str(body.get("model", "")).startswith("text-embedding") or "encoding_format" in body
         return EMBEDDINGS if embeds else OPENAI_RESPONSES
-    return OPENAI_CHAT
+    return COMPLETIONS if isinstance(body.get("prompt"), str) else OPENAI_CHAT
 
 
 def _has_blocks(messages: Any) -> bool:
@@ -151,7 +152,7 @@ def streamed(api: str, chunks: Iterable[Any], waits: Sequence[float] = ()) -> Re
         frames = tuple(_invoke_frame(each) for each in chunks)
         return Reply(200, FRAME_HEADERS, frames, _fitting(waits, frames))
     events = [_event(api, each) for each in chunks]
-    if api == OPENAI_CHAT and events and events[-1] != _DONE:
+    if api in (OPENAI_CHAT, COMPLETIONS) and events and events[-1] != _DONE:
         events.append(_DONE)
         waits = (*waits, waits[-1]) if waits else ()
     return Reply(200, SSE_HEADERS, tuple(events), _fitting(waits, events))

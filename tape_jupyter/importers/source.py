@@ -178,6 +178,8 @@ class Source:
                     yield Source(self.path, f"{self.name}/{_printable(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise self.failed(f"is no sound zip archive: {error}") from None
+        except (NotImplementedError, RuntimeError) as error:  # a way of compressing or of locking that zipfile has not
+            raise self.failed(f"holds a file that cannot be read: {error}") from None
 
     def _member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         if info.compress_type == _ZSTD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
@@ -195,8 +197,11 @@ class Source:
         head = archive.fp.read(30)
         archive.fp.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
         raw = archive.fp.read(info.compress_size)
-        with zstandard.ZstdDecompressor().stream_reader(raw) as file:
-            data: bytes = file.read(info.file_size + 1)
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(raw) as file:
+                data: bytes = file.read(info.file_size + 1)
+        except zstandard.ZstdError as error:
+            raise self.failed(f"{_printable(info.filename)} in it is no sound zstd: {error}") from None
         if len(data) > info.file_size:
             raise self.failed(f"{_printable(info.filename)} in it is larger than it says: refused")
         return data
@@ -213,9 +218,23 @@ class Source:
     def head_text(self) -> str:
         return self.head.decode("utf-8-sig", "replace").lstrip()
 
+    @property
+    def is_parquet(self) -> bool:
+        return self.head[:4] == b"PAR1"
+
+    def parquet(self) -> Any:
+        """Its pyarrow.parquet.ParquetFile, which needs the extra."""
+        parquet = needs("pyarrow.parquet", "Parquet files", self.name)
+        try:
+            return parquet.ParquetFile(self.path)
+        except (OSError, ValueError) as error:  # what pyarrow raises for a file that is none
+            raise self.failed(f"is no sound Parquet file: {error}") from None
+
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key of a JSON object in its first 64 KiB, however deep."""
+        """Every key of a JSON object in its first 64 KiB, however deep; of Parquet its columns."""
+        if self.is_parquet:
+            return self.top
         return frozenset(_KEY.findall(self.head_text))
 
     @cached_property
@@ -232,7 +251,12 @@ class Source:
 
     @cached_property
     def top(self) -> frozenset[str]:
-        """The keys of its first JSON object (of a list: of its first item), as far as they stand in 64 KiB."""
+        """The keys of its first JSON object (of a list: of its first item), as far as they stand in 64 KiB.
+
+        Of Parquet its columns.
+        """
+        if self.is_parquet:
+            return frozenset(self.parquet().schema_arrow.names)
         if isinstance(self.first, dict):
             return frozenset(self.first)
         return frozenset(_top_keys(self.head_text))

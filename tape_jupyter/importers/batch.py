@@ -1,0 +1,62 @@
+"""Doors room: batches: the requests lie in one file and the results in another; they are joined by `custom_id`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.importers.rows import rows
+from tape_jupyter.importers.source import Source, TraceError
+
+_LOOKED_AT = 50
+_LARGEST = 256 * 1024 * 1024
+ALONE = "a request of a batch: its reply, if there is one, is in the file of results"
+
+Ask = tuple[str, str, Any]
+"""A request's method, its path, and its JSON."""
+
+
+def asked(
+    source: Source, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]], wanted: set[str]
+) -> dict[str, Ask]:
+    """The requests of these results, from the one file beside them that has them all; none where several have."""
+    if source.data is not None or not wanted:
+        return {}
+    fitting: list[tuple[Path, dict[str, Ask]]] = []
+    for path in _beside(source.path):
+        found = _requests(path, read)
+        if wanted <= found.keys():
+            fitting.append((path, found))
+    if len(fitting) == 1:
+        source.notes.append(f"the requests are those of {fitting[0][0].name}, beside it")
+        return fitting[0][1]
+    if fitting:
+        names = ", ".join(path.name for path, _ in fitting[:5])
+        source.notes.append(f"several files beside it have requests of these ids ({names}): none was taken")
+    return {}
+
+
+def _beside(path: Path) -> Iterator[Path]:
+    own = path.absolute()
+    found = sorted(each for each in own.parent.iterdir() if each.suffix in (".jsonl", ".json", ".gz", ".ndjson"))
+    for each in found[:_LOOKED_AT]:
+        if each != own and each.is_file() and each.stat().st_size <= _LARGEST:
+            yield each
+
+
+def _requests(path: Path, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]]) -> dict[str, Ask]:
+    beside = Source(path)
+    try:
+        if "custom_id" not in beside.keys:
+            return {}
+        return {own: ask for _, row, _ in rows(beside, "requests") if isinstance(row, dict) for own, ask in read(row)}
+    except TraceError:  # a file of another kind
+        return {}
+
+
+def echoed(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reply tells of its request: all that is known of it where the requests are not there."""
+    names = ("model", "instructions", "tools", "tool_choice", "temperature", "top_p", "text", "previous_response_id")
+    kept = names if body.get("object") == "response" else ("model",)
+    return {name: body[name] for name in kept if body.get(name) is not None}

@@ -1,0 +1,77 @@
+"""Doors room: recordings of agent-rewind (JSON Lines, gzip too). Its blobs, files of their own, are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import observed, recorders
+from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.rows import listed, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Run, Skipped
+
+TITLE = "agent-rewind"
+
+_KINDS = {"llm": "model", "tool": "tool", "memory": "tool"}
+_MARKS: dict[str, Callable[[Any], Any]] = {
+    "__rewind_blob__": lambda _: None, "__rewind_literal__": lambda told: told, "__repr__": str,
+    "__bytes_hex__": lambda told: bytes.fromhex(str(told)),
+    "__bytes_utf8__": lambda told: str(told).encode("utf-8", "surrogatepass"),
+}  # fmt: skip
+_LOST = {
+    "__rewind_blob__": "what lies in the folder of blobs", "__repr__": "objects, of which there is only their repr",
+}  # fmt: skip
+_STREAM = "__rewind_stream__"
+
+
+def recognises(source: Source) -> int:
+    if "rewind_format" in source.top:
+        return 95
+    return 85 if {"seq", "kind", "fingerprint", "request"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name))
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    if "rewind_format" in row:
+        yield Run("", "recording", mapping(row.get("meta")))
+        return
+    kind = str(row.get("kind") or "")
+    if kind not in _KINDS:
+        yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
+        return
+    missing: list[str] = []
+    asked, said = _plain(row.get("request"), missing), _plain(row.get("response"), missing)
+    failed, thrown = recorders.error_of(row.get("error"))
+    start, name, place = float(row.get("ts") or 0.0), str(row.get("name") or ""), _KINDS[kind]
+    took = float(row.get("duration_ms") or 0.0) / 1000
+    seen = Observed(
+        str(row.get("seq")), place, name, "", "", start - took if start else 0.0, start, recorders.named(asked), said,  # type: ignore[arg-type]
+        failed, thrown, line=line, missing=missing,
+    )  # fmt: skip
+    if place == "model":
+        seen.provider = recorders.provider_of(name)
+        seen.model = str(seen.asked.get("model") or "") if isinstance(seen.asked, Mapping) else ""
+        if isinstance(said, Mapping) and _STREAM in said:
+            seen.chunks = listed(said[_STREAM])
+            seen.missing.append("pace")
+            for mark, what in (("truncated", "the rest of the stream"), ("error", "the error that ended the stream")):
+                if said.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
+                    seen.missing.append(what)
+    yield observed.item(seen, "agent-rewind", file)
+
+
+def _plain(value: Any, missing: list[str]) -> Any:
+    """The value without agent-rewind's marks."""
+    if isinstance(value, Mapping):
+        mark = next((name for name in _MARKS if name in value), "")
+        if mark in _LOST:
+            missing.append(_LOST[mark])
+        if mark:
+            return _MARKS[mark](value[mark])
+        return {name: _plain(each, missing) for name, each in value.items()}
+    return [_plain(each, missing) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,114 @@
+"""Doors room: tapes of agenttape (YAML or JSON). Files in its `assets` folder are not read."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.calls import Reply, Request
+from tape_jupyter.importers import observed, recorders
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.recorded import LOST, data_of, document, exchange, headers_of, status_of
+from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Run, Skipped, each
+
+TITLE = "agenttape"
+
+_KINDS = {"llm": "model", "tool": "tool", "retrieval": "retrieval", "memory_read": "tool", "memory_write": "tool"}
+_ASSET, _BYTES = "__agenttape_asset__", "__agenttape_bytes__"
+
+
+def recognises(source: Source) -> int:
+    if {"run_id", "interactions", "match_key", "boundary"} <= source.keys:
+        return 90
+    text = source.head_text
+    return 90 if "\ninteractions:" in text and "boundary:" in text and "run_id:" in text else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    told = mapping(document(source))
+    trace, about = str(told.get("run_id") or ""), mapping(told.get("meta"))
+    yield Run(trace, f"run {trace[:8]}", {name: about[name] for name in ("framework", "model") if about.get(name)})
+    start = seconds(str(told.get("created_at") or ""))
+    for number, row in enumerate(listed(told.get("interactions"))):
+        yield from each(partial(_interaction, source, trace, about, start, number, row))
+        start += float(mapping(row).get("latency_ms") or 0.0) / 1000
+
+
+def _interaction(
+    source: Source, trace: str, about: Mapping[str, Any], start: float, number: int, row: Mapping[str, Any]
+) -> Iterator[Item]:
+    kind = str(row.get("kind") or "")
+    missing: list[str] = []
+    asked, said = _plain(row.get("request"), missing), _plain(row.get("response"), missing)
+    if kind == "http" and isinstance(asked, Mapping) and isinstance(said, Mapping):
+        yield _http(source, trace, number, asked, said, start)
+        return
+    if kind not in _KINDS or not isinstance(asked, Mapping):
+        yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
+        return
+    failed, thrown = recorders.error_of(row.get("error"))
+    place: Any = _KINDS[kind]
+    seen = Observed(
+        f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,
+        start + float(row.get("latency_ms") or 0.0) / 1000, error=failed, thrown=thrown, said=said,
+        usage=usage_of(row.get("usage")), missing=missing, assumed=["time, from when the tape began"] if start else [],
+    )  # fmt: skip
+    if place == "model":
+        body = {name: value for name, value in asked.items() if name != "endpoint"}
+        seen.asked, seen.model = _before(body, said, seen.assumed), str(asked.get("model") or "")
+        seen.provider = recorders.provider_of(asked.get("endpoint"), about.get("framework"))
+    else:
+        seen.asked = recorders.named(asked.get("args", asked.get("arguments", asked)))
+    yield observed.item(seen, "agenttape", source.name)
+
+
+def _before(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
+    """The request without what came after it: agenttape keeps the list of messages that the program goes on with."""
+    own = _uses(said)
+    for place, message in enumerate(listed(body.get("messages"))):
+        if own & _uses(message):
+            assumed.append("messages up to the reply: the tape holds those that were added after it too")
+            return {**body, "messages": body["messages"][:place]}
+    return body
+
+
+def _uses(told: Any) -> set[str]:
+    """The ids of the tool calls in a message, or in a reply's choices."""
+    choices = [mapping(each_).get("message") for each_ in listed(mapping(told).get("choices"))] or [told]
+    calls = (use for message in choices for use in listed(mapping(message).get("tool_calls")))
+    blocks = (block for block in listed(mapping(told).get("content")) if mapping(block).get("type") == "tool_use")
+    return {str(use["id"]) for use in (*calls, *blocks) if mapping(use).get("id")}
+
+
+def _http(
+    source: Source, trace: str, number: int, asked: Mapping[str, Any], said: Mapping[str, Any], start: float
+) -> Item:
+    request = Request(
+        str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), headers_of(asked.get("headers")),
+        data_of(asked.get("body")),
+    )  # fmt: skip
+    data = data_of(said.get("body"))
+    reply = Reply(status_of(said.get("status", said.get("status_code"))), headers_of(said.get("headers")), (data,))
+    made = exchange(
+        source, number, "agenttape", request, reply, grade="J", missing=[LOST, "request bytes"], start=start
+    )
+    if not isinstance(made, Skipped):
+        made.trace = trace
+    return made
+
+
+def _plain(value: Any, missing: list[str]) -> Any:
+    """The value without agenttape's marks."""
+    if isinstance(value, Mapping):
+        if _BYTES in value:
+            return base64.b64decode(str(value[_BYTES]))
+        if _ASSET in value:
+            missing.append("what lies in the assets folder")
+            return None
+        return {name: _plain(each_, missing) for name, each_ in value.items()}
+    return [_plain(each_, missing) for each_ in value] if isinstance(value, list) else value

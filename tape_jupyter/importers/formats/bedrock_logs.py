@@ -1,0 +1,88 @@
+"""Doors room: Amazon Bedrock's model invocation logs (S3, CloudWatch). What they keep in S3 is never fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.calls import Reply
+from tape_jupyter.importers import rebuild
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
+
+TITLE = "Amazon Bedrock invocation log"
+
+_OPERATIONS = {  # the API, and whether its reply is a stream
+    "Converse": (rebuild.BEDROCK, False), "ConverseStream": (rebuild.BEDROCK, True),
+    "InvokeModel": (rebuild.BEDROCK_INVOKE, False), "InvokeModelWithResponseStream": (rebuild.BEDROCK_INVOKE, True),
+}  # fmt: skip
+_USAGE = {"input": "inputTokenCount", "output": "outputTokenCount", "cached": "cacheReadInputTokenCount"}
+
+
+def recognises(source: Source) -> int:
+    if "ModelInvocationLog" in source.head_text:
+        return 95
+    return 85 if {"inputBodyJson", "outputBodyJson", "modelId"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name), "events", "logEvents", "Records")
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    if "modelId" not in row:  # CloudWatch puts a log's text into its own record
+        row = mapping(row.get("message", row.get("@message")))
+    operation = str(row.get("operation") or "")
+    asked, said = mapping(row.get("input")), mapping(row.get("output"))
+    if "modelId" not in row:
+        yield Skipped("a record that is no invocation", line=line)
+    elif operation not in _OPERATIONS:
+        yield Skipped(f"an invocation by {operation or 'an operation without a name'}, which is not known", line=line)
+    elif "inputBodyJson" not in asked:
+        where = str(asked.get("inputBodyS3Path") or "")
+        reason = "lies in S3, and is not fetched" if where else "is not in the log"
+        yield Skipped(f"an invocation whose request {reason}", line=line, text=where)
+    elif "outputBodyJson" not in said and not row.get("errorCode"):
+        where = str(said.get("outputBodyS3Path") or "")
+        reason = "lies in S3, and is not fetched" if where else "is not in the log"
+        yield Skipped(f"an invocation whose reply {reason}", line=line, text=where)
+    else:
+        yield _call(file, row, asked, said, line)
+
+
+def _call(file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int) -> Call:
+    api, stream = _OPERATIONS[str(row["operation"])]
+    model, region = str(row["modelId"]), str(row.get("region") or "us-east-1")
+    base = f"https://bedrock-runtime.{region}.amazonaws.com"
+    missing, assumed = ["request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
+    start, own = seconds(row.get("timestamp")), str(row.get("requestId") or "")
+    failed = str(row.get("errorCode") or "")
+    if failed:
+        reply, assumed = rebuild.failed(failed, failed)
+        missing.append("error message")
+    else:
+        reply = _reply(api, said["outputBodyJson"], missing, assumed, stream=stream)
+    usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
+    identity = mapping(row.get("identity")).get("arn")
+    about = {"account": row.get("accountId"), "identity": identity, "request metadata": row.get("requestMetadata")}
+    return Call(
+        own, "model", rebuild.request(url, asked["inputBodyJson"]), reply, "J", Origin("bedrock", file, own, line),
+        name=str(row["operation"]), provider="bedrock", model=model, start=start, error=failed, missing=missing,
+        assumed=assumed, usage=usage, about={name: value for name, value in about.items() if value},
+    )  # fmt: skip
+
+
+def _reply(api: str, body: Any, missing: list[str], assumed: list[str], *, stream: bool) -> Reply:
+    if not stream:
+        return rebuild.reply(body)
+    if isinstance(body, list):  # each chunk as it came
+        missing.append("pace")
+        if "[DONE]" in body:
+            assumed.append("the log's [DONE] is no chunk")
+        return rebuild.streamed(api, [each for each in body if each != "[DONE]"])
+    missing.append("chunks")
+    return rebuild.as_stream(api, body)

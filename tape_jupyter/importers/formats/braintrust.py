@@ -1,0 +1,95 @@
+"""Doors room: rows of Braintrust: its fetch API, BTQL, exports, and what its SDKs send (`{rows: [...]}`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import envelopes, observed, rebuild
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Call, Item, Skipped, each
+
+TITLE = "Braintrust"
+
+_KINDS = {"llm": "model", "tool": "tool"}
+_OWN = ("provider", "client", "braintrust", "request_base_uri", "request_method", "request_path", "braintrust.parent")
+_ATTACHED = "braintrust_attachment"
+
+
+def recognises(source: Source) -> int:
+    if {"span_attributes", "root_span_id"} <= source.keys:
+        return 90
+    if {"metadata", "metrics", "name", "type"} <= source.top and "spans" not in source.keys:
+        return 65  # what its SDKs' own tests keep
+    return 60 if {"span_attributes", "span_id"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name), "data", "rows", "events")
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    body = mapping(row.get("jsonBody") or row.get("rawBody"))
+    if "span_attributes" in row or {"name", "type"} <= row.keys():
+        yield _span(file, row, line)
+    elif listed(body.get("rows")):  # a request of an SDK, with its rows
+        for inner in listed(body["rows"]):
+            yield from each(partial(_row, file, inner, line), line)
+    else:
+        what = "a request of the SDK without rows" if {"method", "path"} <= row.keys() else "a record that is no span"
+        yield Skipped(what, line=line)
+
+
+def _span(file: str, row: Mapping[str, Any], line: int) -> Item:
+    told, metrics, about = (
+        mapping(row.get("span_attributes")),
+        mapping(row.get("metrics")),
+        mapping(row.get("metadata")),
+    )
+    above = listed(row.get("span_parents"))
+    failed = row.get("error")
+    kind: Any = _KINDS.get(str(told.get("type") or row.get("type")), "span")
+    start = seconds(metrics.get("start")) or seconds(row.get("created"))
+    seen = Observed(
+        str(row.get("span_id") or row.get("id") or ""), kind, str(told.get("name") or row.get("name") or ""),
+        str(row.get("root_span_id") or ""), str(above[0]) if above else "", start, seconds(metrics.get("end")),
+        decoded(row.get("input")), decoded(row.get("output")), str(failed or ""),
+        model=str(about.get("model") or ""), provider=str(about.get("provider") or ""),
+        usage=usage_of(metrics), line=line,
+    )  # fmt: skip
+    if kind == "model" and (made := _model(seen, about, metrics, file)) is not None:
+        return made
+    if kind == "model" and not isinstance(seen.asked, dict):
+        seen.asked = {"messages": seen.asked}
+    return observed.item(seen, "braintrust", file)
+
+
+def _model(seen: Observed, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str) -> Call | None:
+    settings, mixed = envelopes.parameters(about, without=_OWN)
+    body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
+    if body is None or (seen.said is None and not seen.error):
+        return None
+    api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
+    seen.asked, seen.grade = body, "P" if mixed or api != rebuild.OPENAI_CHAT else "J"
+    if about.get("request_path"):  # by OpenTelemetry: the messages alone
+        seen.url = f"{str(about.get('request_base_uri') or '').rstrip('/')}/{about['request_path']}"
+        seen.stream = "time_to_first_token" in metrics
+        seen.grade = "M"
+        seen.missing.append("tools and parameters of the request")
+    if api == rebuild.ANTHROPIC and "max_tokens" not in body:
+        body["max_tokens"] = 1024
+        seen.assumed.append("max_tokens 1024, which the API requires")
+        seen.grade = "M"
+    if _ATTACHED in str(seen.asked):
+        seen.missing.append("attachments: the file refers to Braintrust's store")
+        seen.grade = "M"
+    if seen.said is not None:
+        seen.said = envelopes.reply_of(api, seen.said, seen.model, seen.usage, about)
+        seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
+        seen.sent = True
+    made = observed.item(seen, "braintrust", file)
+    return made if isinstance(made, Call) else None

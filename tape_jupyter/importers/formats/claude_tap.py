@@ -1,0 +1,71 @@
+"""Doors room: logs of claude-tap (JSON Lines): the traffic of coding agents, by HTTP and by WebSocket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.calls import Reply, Request
+from tape_jupyter.importers import captured, rebuild
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.rows import read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Call, Item, Skipped
+
+TITLE = "claude-tap"
+
+
+def recognises(source: Source) -> int:
+    return 90 if {"upstream_base_url", "request", "response"} <= source.top | source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source))
+
+
+def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
+    asked, said = row.get("request"), row.get("response")
+    if not isinstance(asked, Mapping) or "path" not in asked:
+        yield Skipped("a record without a request", line=line)
+        return
+    if not isinstance(said, Mapping):
+        yield Skipped("a request without a reply", line=line)
+        return
+    socket = row.get("transport") == "websocket" or isinstance(said.get("ws_events"), list)
+    missing, assumed = [LOST, "request bytes"], list[str]()
+    body, method = asked.get("body"), str(asked.get("method") or "POST").upper()
+    if socket and isinstance(body, dict):
+        body, method = {**{k: v for k, v in body.items() if k != "type"}, "stream": True}, "POST"
+        assumed.append("a POST with stream: true, as it went over a WebSocket")
+    data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    url = str(row.get("upstream_base_url") or "").rstrip("/") + str(asked["path"])
+    request = Request(method, url, headers_of(asked.get("headers")), data)
+    took = float(row.get("duration_ms") or 0.0) / 1000
+    end = seconds(row.get("timestamp"))
+    reply = _reply(said, missing, socket=socket)
+    made = exchange(
+        source, line, "claude-tap", request, reply, grade="J", missing=missing, assumed=assumed,
+        start=max(end - took, 0.0), line=line,
+    )  # fmt: skip
+    if isinstance(made, Call):
+        made.origin.id, made.end = str(row.get("id") or line), end
+    yield made
+
+
+def _reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -> Reply:
+    status, headers = status_of(said.get("status")), headers_of(said.get("headers"))
+    if socket:
+        missing.append("reply bytes")
+        return rebuild.streamed(rebuild.OPENAI_RESPONSES, said.get("ws_events") or ())
+    if isinstance(said.get("sse_events"), list) and said["sse_events"]:
+        missing.append("reply bytes")
+        return captured.stream_of(said["sse_events"], status, headers)
+    body = said.get("body")
+    data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    if not isinstance(body, str):
+        missing.append("reply bytes")
+    if said.get("completed") is False:
+        missing.append("the rest of the reply: it broke off")
+    return Reply(status, decoded(headers, data), (data,) if data else ())

@@ -1,0 +1,60 @@
+"""Doors room: logs of claude-trace (JSON Lines): the traffic of Claude Code, with headers and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.calls import Reply, Request
+from tape_jupyter.importers import captured, rebuild
+from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.rows import read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Skipped
+
+TITLE = "claude-trace"
+
+
+def recognises(source: Source) -> int:
+    if not {"request", "response"} <= source.top or "logged_at" not in source.keys:
+        return 0
+    return 90 if {"timestamp", "method", "url"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source))
+
+
+def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
+    asked, said = row.get("request"), row.get("response")
+    if not isinstance(asked, Mapping) or "url" not in asked:
+        yield Skipped("a record without a request", line=line)
+    elif not isinstance(said, Mapping):
+        note = str(row.get("note") or "")
+        yield Skipped(f"a request without a reply{': ' + note[:60] if note else ''}", line=line)
+    else:
+        start = float(asked.get("timestamp") or 0.0)
+        body = asked.get("body")
+        data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+        request = Request(
+            str(asked.get("method") or "POST").upper(), str(asked["url"]), headers_of(asked.get("headers")), data
+        )
+        missing = [LOST, "request bytes"]
+        reply = _reply(said, start, missing)
+        yield exchange(
+            source, line, "claude-trace", request, reply, grade="J", missing=missing, start=start, line=line
+        )  # fmt: skip
+
+
+def _reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
+    status, headers = status_of(said.get("status_code")), headers_of(said.get("headers"))
+    if isinstance(said.get("events"), list) and said["events"]:
+        missing[0] = "reply bytes"
+        return captured.stream_of(said["events"], status, headers, start)
+    if said.get("body_raw") is not None:
+        data = str(said["body_raw"]).encode("utf-8", "surrogatepass")
+    else:
+        data = b"" if said.get("body") is None else rebuild.compact(said["body"])
+        missing.append("reply bytes")
+    return Reply(status, decoded(headers, data), (data,) if data else ())

@@ -1,0 +1,135 @@
+"""Doors room: sessions of Codex (`~/.codex/sessions/**/rollout-*.jsonl`); old ones are bare items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import transcript
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import usage_of
+from tape_jupyter.importers.rows import decoded, mapping
+from tape_jupyter.importers.source import Broken, Source
+from tape_jupyter.importers.trace import Item, Run, Skipped, each
+from tape_jupyter.importers.transcript import Spoken, Transcript
+
+TITLE = "Codex session"
+
+_KINDS = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
+_USES = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
+_SAID = ("reasoning", "web_search_call", "image_generation_call", "agent_message", *_USES)
+
+
+def recognises(source: Source) -> int:
+    if {"timestamp", "type", "payload"} <= source.top and any(f'"{kind}"' in source.head_text for kind in _KINDS):
+        return 90
+    if {"id", "timestamp", "instructions"} <= source.top and {"type", "role", "content"} <= source.keys:
+        return 75  # before 2025-09: a head, then bare items
+    return 60 if {"call_id", "arguments", "type"} <= source.keys and source.path.name.startswith("rollout-") else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    talk = Transcript(source.name, "codex", "openai", _request, _reply)
+    state = _State(talk, has_messages=_has_messages(source))
+    for line, row in source.lines():
+        if isinstance(row, dict):
+            yield from each(partial(state.row, row, line), line)
+        else:
+            text = row.text if isinstance(row, Broken) else str(row)
+            yield Skipped("a line that is no record", line=line, text=text)
+    yield from talk.end()
+
+
+def _has_messages(source: Source) -> bool:
+    """Whether the model's answers are items of their own; else only events tell of them."""
+    payloads = (mapping(row.get("payload")) or row for _, row in source.lines() if isinstance(row, dict))
+    return any(each.get("type") == "message" and each.get("role") == "assistant" for each in payloads)
+
+
+class _State:
+    def __init__(self, talk: Transcript, *, has_messages: bool) -> None:
+        self.talk, self.has_messages, self.model, self.turn, self.named = talk, has_messages, "", 0, False
+
+    def row(self, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+        payload = row.get("payload")
+        told: Mapping[str, Any] = payload if isinstance(payload, Mapping) else row
+        kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
+        if kind == "session_meta" and not self.named:
+            self.named = True
+            about = {"directory": told.get("cwd"), "version": told.get("cli_version"), "id": told.get("id")}
+            yield Run("", f"session {str(told.get('id') or '')[:8]}", {k: v for k, v in about.items() if v})
+        elif kind == "turn_context":
+            self.model = str(told.get("model") or self.model)
+            yield from self._end()
+            yield Skipped("a record of kind turn_context: no call", line=line)
+        elif kind == "event_msg":
+            yield from self._event(told, time, line)
+        elif kind == "response_item" or (payload is None and "type" in told and kind not in _KINDS):
+            yield from self._item(told, time, line)
+        else:
+            yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
+
+    def _event(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        kind = str(told.get("type") or "")
+        if kind == "user_message" and not self.has_messages:
+            yield from self._heard({"role": "user", "content": told.get("message")}, time, line)
+            return
+        if kind == "agent_message" and not self.has_messages:
+            text = [{"type": "output_text", "text": str(told.get("message") or ""), "annotations": []}]
+            item = {"type": "message", "role": "assistant", "status": "completed", "content": text}
+            yield from self._say(item, time, line)
+            return
+        if kind == "token_count":
+            usage = usage_of(mapping(mapping(told.get("info")).get("last_token_usage")))
+            yield from self._end(usage)
+        yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=line)
+
+    def _item(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        kind = str(told.get("type") or "")
+        if kind == "message" and told.get("role") != "assistant":
+            yield from self._heard(told, time, line)
+        elif kind in _RESULTS:
+            yield from self._end()
+            result = told.get("output", told.get("tools"))
+            result = transcript.text_of(decoded(result) if isinstance(result, str) and result[:1] == "{" else result)
+            if isinstance(result, Mapping) and isinstance(result.get("output"), str):
+                result = result["output"]
+            yield self.talk.used(str(told.get("call_id") or ""), result, time, line)
+            self.talk.asked.append(dict(told))
+        elif kind == "message" or kind in _SAID:
+            yield from self._say(told, time, line)
+        else:
+            yield Skipped(f"an item of kind {kind[:40] or 'none'}: no call", line=line)
+
+    def _say(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        items, spoken = transcript.told(self.talk.speak(f"answer {self.turn}", line, time))
+        yield from items
+        spoken.model = self.model
+        spoken.parts.append(told)
+        if told.get("type") in _USES:
+            given = decoded(told.get("arguments", told.get("input", told.get("action"))))
+            name = str(told.get("name") or told.get("type"))
+            self.talk.use(str(told.get("call_id") or told.get("id") or ""), name, given, time, line)
+
+    def _heard(self, message: Any, time: float, line: int) -> Iterator[Item]:
+        self.turn += 1
+        yield from self.talk.heard(message, time, line)
+
+    def _end(self, usage: dict[str, int] | None = None) -> Iterator[Item]:
+        self.turn += 1
+        for call in self.talk.close():
+            call.usage = usage or call.usage
+            yield call
+
+
+def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+    return "https://api.openai.com/v1/responses", {"model": model, "input": asked}
+
+
+def _reply(spoken: Spoken) -> dict[str, Any]:
+    return {
+        "id": "resp_imported", "object": "response", "created_at": 0, "status": "completed", "model": spoken.model,
+        "output": spoken.parts, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+    }  # fmt: skip

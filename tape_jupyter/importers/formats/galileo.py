@@ -1,0 +1,66 @@
+"""Doors room: records of Galileo (`export_records()`, JSON Lines): spans inside of spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import observed
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Run, Skipped, each
+
+TITLE = "Galileo"
+
+_KINDS = {"llm": "model", "tool": "tool", "retriever": "retrieval"}
+_OUTER = ("trace", "workflow", "agent", "session")
+_DEEPEST = 200
+
+
+def recognises(source: Source) -> int:
+    if {"redacted_input", "type"} <= source.keys or {"num_input_tokens", "duration_ns", "type"} <= source.keys:
+        return 85
+    return 70 if {"spans", "type", "metrics", "status_code"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name), "records", "traces")
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    trace = str(row.get("trace_id") or row.get("id") or f"line {line}")
+    if row.get("type") == "trace":
+        yield Run(trace, str(row.get("name") or ""))
+    yield from _span(file, row, trace, str(row.get("parent_id") or ""), line, 0)
+
+
+def _span(file: str, row: Any, trace: str, parent: str, line: int, depth: int) -> Iterator[Item]:
+    kind = str(row.get("type") or "")
+    if kind not in (*_KINDS, *_OUTER) or depth > _DEEPEST:
+        yield Skipped(f"a span of kind {kind[:40] or 'none'}: no call", line=line)
+        return
+    metrics = mapping(row.get("metrics"))
+    own = str(row.get("id") or f"{parent}/{row.get('name')}")
+    start = seconds(row.get("created_at"))
+    end = start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9 if start else 0.0
+    place: Any = _KINDS.get(kind, "span")
+    status = int(row.get("status_code") or 200)
+    model = str(row.get("model") or "")
+    seen = Observed(
+        own, place, str(row.get("name") or ""), trace, parent, start, end, decoded(row.get("input")),
+        decoded(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
+        tools=listed(row.get("tools")), usage=usage_of(metrics), line=line,
+        settings={"temperature": row["temperature"]} if row.get("temperature") is not None else {},
+    )  # fmt: skip
+    if place == "model":
+        seen.asked, seen.grade = {"prompt": seen.asked}, "P"
+        seen.stream = bool(metrics.get("time_to_first_token_ns"))
+        stop = row.get("finish_reason")
+        if stop and isinstance(seen.said, dict):
+            seen.said = {**seen.said, "finish_reason": stop}
+    yield observed.item(seen, "galileo", file)
+    for inner in listed(row.get("spans")):
+        yield from each(partial(_span, file, inner, trace, own, line, depth + 1), line)

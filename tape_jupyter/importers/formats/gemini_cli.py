@@ -1,0 +1,126 @@
+"""Doors room: sessions of Gemini CLI, and what its `--record-responses` writes (replies in order, no requests)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import rebuild, transcript
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import usage_of
+from tape_jupyter.importers.rows import listed, mapping, read_rows, rows
+from tape_jupyter.importers.source import Broken, Source
+from tape_jupyter.importers.trace import Call, Item, Origin, Run, Skipped, each
+from tape_jupyter.importers.transcript import Spoken, Transcript
+
+TITLE = "Gemini CLI session"
+
+_METHODS = ("generateContent", "generateContentStream", "embedContent", "countTokens")
+_OWN = {"sessionId", "projectHash"}
+
+
+def recognises(source: Source) -> int:
+    if {"method", "response"} == source.top and any(f'"{name}"' in source.head_text for name in _METHODS):
+        return 90
+    return 88 if source.keys >= _OWN and source.keys & {"messages", "startTime", "lastUpdated"} else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    if source.top == {"method", "response"}:
+        yield from read_rows(source, partial(_recorded, source.name))
+        return
+    talk = Transcript(source.name, "gemini-cli", "gemini", _request, _reply)
+    messages: dict[str, tuple[dict[str, Any], int]] = {}
+    for path, row, line in rows(source, "messages"):
+        if isinstance(row, Broken) or not isinstance(row, dict):
+            if isinstance(row, Broken) or not path or path[-1] == "[]":
+                text = row.text if isinstance(row, Broken) else str(row)
+                yield Skipped("a record that breaks off or is no JSON object", line=line, text=text)
+            elif path == ("sessionId",):
+                yield Run("", f"session {str(row)[:40]}")
+        elif path == () and row.keys() >= _OWN:
+            yield Run("", f"session {str(row['sessionId'])[:40]}")
+        elif "$set" in row or path[:1] == ("meta",):
+            listing = listed(mapping(row.get("$set")).get("messages"))
+            messages.update({str(m.get("id") or n): (m, line) for n, m in enumerate(listing) if isinstance(m, dict)})
+            yield Skipped("a change of the session's head", line=line)
+        else:
+            messages[str(row.get("id") or f"#{line}-{len(messages)}")] = (row, line)
+    for row, line in messages.values():
+        yield from each(partial(_message, talk, row, line), line)
+    yield from talk.end()
+
+
+def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
+    parts = listed(row.get("parts")) or listed(row.get("content"))
+    if not parts and row.get("content"):
+        parts = [{"text": str(row["content"])}]
+    if kind == "user":
+        yield from talk.heard({"role": "user", "parts": parts}, time, line)
+        return
+    if kind not in ("gemini", "model", "assistant"):
+        yield Skipped(f"a message of kind {kind[:40] or 'none'}: no call", line=line)
+        return
+    items, spoken = transcript.told(talk.speak(str(row.get("id") or line), line, time))
+    yield from items
+    calls = [each for each in listed(row.get("toolCalls")) if isinstance(each, Mapping)]
+    thoughts = [each for each in listed(row.get("thoughts")) if isinstance(each, Mapping)]
+    spoken.parts += [{"text": str(each.get("description") or ""), "thought": True} for each in thoughts]
+    spoken.parts += parts
+    spoken.parts += [{"functionCall": {"name": use.get("name"), "args": use.get("args") or {}}} for use in calls]
+    spoken.model, spoken.usage = str(row.get("model") or ""), usage_of(row.get("tokens"))
+    yield from talk.close()
+    answers: list[Any] = []
+    for number, use in enumerate(calls):
+        yield _used(talk, use, f"{use.get('id') or number}", time, line, answers)
+    if answers:
+        talk.asked.append({"role": "user", "parts": answers})
+
+
+def _used(talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]) -> Item:
+    found = [each for each in listed(use.get("result")) if isinstance(each, Mapping)]
+    answers += found
+    result = mapping(found[0].get("functionResponse")).get("response") if found else use.get("resultDisplay")
+    if isinstance(result, Mapping) and result.keys() == {"output"}:
+        result = result["output"]
+    failed = str(use.get("status")) in ("error", "cancelled")
+    error = str((result.get("error") if isinstance(result, Mapping) else result) or use["status"]) if failed else ""
+    talk.use(own, str(use.get("name") or ""), use.get("args"), time, line)
+    made = talk.used(own, result, seconds(use.get("timestamp")) or time, line, error=error)
+    if result is None and isinstance(made, Call):
+        made.missing.append("result")
+    return made
+
+
+def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+    return rebuild.url_of(rebuild.GEMINI, "gemini", [], model=model or "gemini"), {"contents": asked}
+
+
+def _reply(spoken: Spoken) -> dict[str, Any]:
+    usage = {"promptTokenCount": spoken.usage.get("input", 0), "candidatesTokenCount": spoken.usage.get("output", 0)}
+    content = {"role": "model", "parts": spoken.parts}
+    return {
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": spoken.model,
+        **({"usageMetadata": usage} if spoken.usage else {}),
+    }  # fmt: skip
+
+
+def _recorded(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    """A reply of `--record-responses`: whole, and to which request is not told."""
+    method, said = str(row.get("method") or ""), row.get("response")
+    if method not in ("generateContent", "generateContentStream") or said is None:
+        yield Skipped(f"a reply of {method[:40] or 'no method'}: no model call", line=line)
+        return
+    stream = isinstance(said, list)
+    first: Any = said[0] if isinstance(said, list) and said else said
+    model = str(first.get("modelVersion") or "gemini") if isinstance(first, Mapping) else "gemini"
+    assumed: list[str] = []
+    url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model, stream=stream)
+    reply = rebuild.streamed(rebuild.GEMINI, listed(said)) if stream else rebuild.reply(said)
+    yield Call(
+        f"{line}", "model", rebuild.request(url, {"contents": []}), reply, "T",
+        Origin("gemini-cli", file, str(line), line), name=method, provider="gemini", model=model,
+        missing=["request", "url", "reply headers", "reply bytes"], assumed=assumed,
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Doors room: requests of Helicone, a proxy: `query-clickhouse`, `npx @helicone/export`.
+
+Their bodies may lie behind URLs, which are not fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import observed
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.rows import decoded, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Skipped, Span
+
+TITLE = "Helicone"
+
+_SESSION, _PATH, _NAME = "Helicone-Session-Id", "Helicone-Session-Path", "Helicone-Session-Name"
+
+
+def recognises(source: Source) -> int:
+    return 90 if {"request_id", "response_id"} <= source.keys and source.keys & _FIELDS else 0
+
+
+_FIELDS = {"request_body", "response_body", "target_url", "signed_body_url", "request_properties"}
+
+
+def read(source: Source) -> Iterator[Item]:
+    told: set[tuple[str, str]] = set()
+    yield from read_rows(source, partial(_row, source.name, told), "data")
+
+
+def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) -> Iterator[Item]:
+    asked, said = decoded(row.get("request_body")), decoded(row.get("response_body"))
+    own = str(row.get("request_id") or "")
+    if not isinstance(asked, dict) or not asked:
+        where = str(row.get("signed_body_url") or "")
+        reason = "whose bodies lie behind a URL, which is not fetched" if where else "without its bodies"
+        yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
+        return
+    tags = mapping(row.get("request_properties") or row.get("properties"))
+    trace, path = str(tags.get(_SESSION) or ""), str(tags.get(_PATH) or "")
+    parent = ""
+    for name in (part for part in path.split("/") if part):
+        above, parent = parent, f"{parent}/{name}"
+        if (trace, parent) not in told:
+            told.add((trace, parent))
+            yield Span(parent, name, above, trace)
+    start = seconds(row.get("request_created_at"))
+    end = seconds(row.get("response_created_at")) or start + float(row.get("delay_ms") or 0) / 1000
+    seen = Observed(
+        own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
+        model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
+        url=_url(row), usage=_usage(row), sent=True, line=line,
+        status=int(row.get("response_status") or 200),
+        about={"user": row["request_user_id"]} if row.get("request_user_id") else {},
+    )  # fmt: skip
+    if isinstance(said, dict) and isinstance(said.get("streamed_data"), list):
+        seen.chunks = said["streamed_data"]
+        seen.missing.append("pace")
+    elif said is None or said == "":
+        yield Skipped("a request without its reply", line=line)
+        return
+    yield observed.item(seen, "helicone", file)
+
+
+def _url(row: Mapping[str, Any]) -> str:
+    target, path = str(row.get("target_url") or ""), str(row.get("request_path") or "")
+    if "://" in path:
+        return path
+    return target.rstrip("/") + path if "://" in target and path and not target.endswith(path) else target
+
+
+def _usage(row: Mapping[str, Any]) -> dict[str, int]:
+    names = {"input": "prompt_tokens", "output": "completion_tokens"}
+    return {name: int(row[key]) for name, key in names.items() if row.get(key)}

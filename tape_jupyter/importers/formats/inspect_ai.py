@@ -1,0 +1,243 @@
+"""Doors room: logs of inspect_ai: `.eval` (a zip, zstd too) and `.json`. A sample's epoch is a run."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+from tape_jupyter.importers import observed
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.source import RECORD_CAP, Broken, Source
+from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
+
+TITLE = "inspect_ai log"
+
+_REFERENCES = ("attachment://", "tc://")
+_OPENS = ("span_begin", "step", "subtask")
+_CACHED = "a model call that was answered from inspect's cache"
+
+
+def recognises(source: Source) -> int:
+    if source.head[:4] == b"PK\x03\x04":
+        return 90 if source.path.suffix == ".eval" or "header.json" in _names(source) else 0
+    return 85 if {"version", "eval", "samples"} <= source.keys | source.top and {"task", "status"} & source.keys else 0
+
+
+def _names(source: Source) -> list[str]:
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return []
+
+
+def read(source: Source) -> Iterator[Item]:
+    if source.head[:4] == b"PK\x03\x04":
+        for member in source.members(_is_sample):
+            yield from each(partial(_sample, source.name, member.json(), 0))
+        return
+    for path, value, line in source.values(lambda path: path in ((), ("samples",))):
+        if isinstance(value, Broken):
+            yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
+        elif path == ("samples", "[]"):
+            yield from each(partial(_sample, source.name, value, line), line)
+
+
+def _is_sample(name: str) -> bool:
+    return name.startswith("samples/") and name.endswith(".json")
+
+
+@dataclass(slots=True)
+class _Pool:
+    """What a sample keeps once and names often: texts, messages, requests. `budget`: characters it may become."""
+
+    texts: Mapping[str, Any]
+    messages: Sequence[Any] = ()
+    calls: Sequence[Any] = ()
+    budget: int = RECORD_CAP
+    lost: set[str] = field(default_factory=set)
+
+    def whole(self, value: Any) -> Any:
+        """The value with its texts in place."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return [self.whole(each) for each in value]
+        return {name: self.whole(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    def _text(self, value: str) -> str:
+        start = next((each for each in _REFERENCES if value.startswith(each)), "")
+        name = value[len(start) :]
+        if not start or " " in name or len(name) > 100:
+            return value
+        if name not in self.texts:
+            self.lost.add(name)
+            return value
+        found = str(self.texts[name])
+        self._spend(len(found))
+        return found
+
+    def slices(self, items: Sequence[Any], places: Any) -> list[Any]:
+        """`[[start, end], ...]` into a list."""
+        found: list[Any] = []
+        for start, end in places or ():
+            part = items[start:end]
+            self._spend(sum(len(json.dumps(each)) for each in part))
+            found += part
+        return found
+
+    def _spend(self, size: int) -> None:
+        self.budget -= size
+        if self.budget < 0:
+            raise ValueError("its references expand past all measure")
+
+
+def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
+    data = mapping(told.get("events_data"))
+    pool = _Pool(
+        mapping(told.get("attachments")), listed(data.get("messages") or told.get("message_pool")),
+        listed(data.get("calls") or told.get("call_pool")),
+    )  # fmt: skip
+    trace = f"{told.get('id', '')}_epoch_{told.get('epoch', 1)}"
+    about = {"sample": told.get("id"), "epoch": told.get("epoch"), "scores": _scores(told.get("scores"))}
+    yield Run(
+        trace, f"sample {told.get('id', '')}, epoch {told.get('epoch', 1)}", {k: v for k, v in about.items() if v}
+    )
+    events = listed(told.get("events"))
+    if events:
+        yield from _events(_Log(file, trace, pool, line), events, "")
+    else:
+        yield from _messages(_Log(file, trace, pool, line), told)
+    if pool.lost:
+        yield Skipped("a text that is kept in attachments that are not there", len(pool.lost), line)
+
+
+def _scores(told: Any) -> dict[str, Any]:
+    return {name: each.get("value") for name, each in mapping(told).items() if isinstance(each, Mapping)}
+
+
+@dataclass(slots=True)
+class _Log:
+    file: str
+    trace: str
+    pool: _Pool
+    line: int
+    opened: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def own(self, event: Mapping[str, Any]) -> str:
+        self.count += 1
+        return str(event.get("uuid") or f"{event.get('event')}-{self.count}")
+
+
+def _events(log: _Log, events: Sequence[Any], parent: str) -> Iterator[Item]:
+    for event in events:
+        if isinstance(event, Mapping):
+            yield from each(partial(_event, log, event, parent), log.line)
+        else:
+            yield Skipped("an event that is no JSON object", line=log.line)
+
+
+def _event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
+    kind = str(event.get("event") or "")
+    above = str(event.get("span_id") or (log.opened[-1] if log.opened else "") or parent)
+    if kind == "model":
+        yield _model(log, event, above)
+    elif kind == "tool":
+        own = str(event.get("span_id") or "") + "/" + str(event.get("id") or log.own(event))
+        yield _tool(log, event, own, above)
+        yield from _events(log, event.get("events") or (), own)
+    elif kind == "span_begin":
+        outer = str(event.get("parent_id") or "")
+        yield Span(
+            str(event.get("id")), str(event.get("name") or ""), outer, log.trace, seconds(event.get("timestamp"))
+        )
+    elif (kind == "step" and event.get("action") == "begin") or kind == "subtask":
+        own = log.own(event)
+        yield Span(own, str(event.get("name") or kind), above, log.trace, seconds(event.get("timestamp")))
+        if kind == "step":
+            log.opened.append(own)
+        yield from _events(log, event.get("events") or (), own)
+    elif kind in ("span_end", "step"):
+        if kind == "step" and log.opened:
+            log.opened.pop()
+        yield Skipped("the end of a span", line=log.line)
+    else:
+        yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=log.line)
+
+
+def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
+    pool = log.pool
+    provider, _, model = str(event.get("model") or "").rpartition("/")
+    if event.get("cache") == "read":
+        return Skipped(_CACHED, line=log.line)
+    start, end = seconds(event.get("timestamp")), seconds(event.get("completed"))
+    output = pool.whole(event.get("output") or {})
+    seen = Observed(
+        log.own(event), "model", str(event.get("model") or ""), log.trace, parent, start,
+        end or start + float(output.get("time") or 0.0), error=str(event.get("error") or ""), model=model,
+        provider={"google": "gemini", "azureai": "azure"}.get(provider.partition("/")[0], provider.partition("/")[0]),
+        usage=usage_of(output.get("usage")), line=log.line,
+    )  # fmt: skip
+    if event.get("retries"):
+        seen.missing.append(f"{event['retries']} retries before it")
+    call = event.get("call")
+    if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
+        seen.asked, seen.said, seen.sent = _sent(pool, call, seen), pool.whole(call.get("response")), True
+        seen.error = seen.error or str(call.get("error") or "")
+        return observed.item(seen, "inspect_ai", log.file)
+    asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
+    seen.asked, seen.said = pool.whole(asked), output.get("choices")
+    seen.settings = {**mapping(event.get("config")), "tool_choice": event.get("tool_choice")}
+    seen.tools = pool.whole(listed(event.get("tools")))
+    if not seen.tools:
+        seen.settings = {name: value for name, value in seen.settings.items() if name != "tool_choice"}
+    return observed.item(seen, "inspect_ai", log.file)
+
+
+def _sent(pool: _Pool, call: Mapping[str, Any], seen: Observed) -> dict[str, Any]:
+    """The request as it was sent: inspect keeps what was not set as null, and long lists apart."""
+    request = dict(call["request"])
+    if call.get("call_refs") and call.get("call_key"):
+        request[str(call["call_key"])] = pool.slices(pool.calls, call["call_refs"])
+    request = pool.whole(request)
+    if any(value is None for value in request.values()):
+        seen.assumed.append("nulls of the request were not sent")
+    return {name: value for name, value in request.items() if value is not None}
+
+
+def _tool(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
+    failed = event.get("error")
+    error = str(failed.get("message") or failed.get("type") or "error") if isinstance(failed, Mapping) else ""
+    seen = Observed(
+        own, "tool", str(event.get("function") or ""), log.trace, parent, seconds(event.get("timestamp")),
+        seconds(event.get("completed")), log.pool.whole(event.get("arguments") or {}),
+        log.pool.whole(event.get("result")), error, line=log.line,
+        thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
+    )  # fmt: skip
+    return observed.item(seen, "inspect_ai", log.file)
+
+
+def _messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
+    """A sample without events has its messages: the tool calls are told by them."""
+    uses: dict[str, Mapping[str, Any]] = {}
+    for number, message in enumerate(log.pool.whole(listed(told.get("messages")))):
+        if not isinstance(message, Mapping):
+            yield Skipped("a message that is no JSON object", line=log.line)
+        elif message.get("role") == "tool":
+            own = str(message.get("tool_call_id") or number)
+            event = {**message, "id": own, "result": message.get("content"), **uses.get(own, {"arguments": None})}
+            made = _tool(log, event, own, "")
+            if own not in uses:
+                getattr(made, "missing", []).append("arguments")
+            yield made
+        else:
+            calls = (use for use in listed(message.get("tool_calls")) if isinstance(use, Mapping))
+            uses |= {str(use.get("id")): {"arguments": use.get("arguments")} for use in calls}
+            yield Skipped("a message of a sample that was logged without its events", line=log.line)

@@ -1,0 +1,172 @@
+"""Doors room: runs of LangSmith: `list_runs`, its query API, the SDK's batches `{post, patch}`, bulk exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import conventions, observed
+from tape_jupyter.importers.attributes import Traced, seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import listed, mapping, rows
+from tape_jupyter.importers.source import Broken, Source
+from tape_jupyter.importers.trace import Call, Item, Skipped, each
+
+TITLE = "LangSmith"
+
+_KINDS = {"llm": "model", "chat_model": "model", "embedding": "model", "tool": "tool", "retriever": "retrieval"}
+_COUNTS = ("usage_metadata", "token_usage", "usage")
+_AMOUNT = {"input_tokens", "output_tokens", "total_tokens"}
+
+
+def recognises(source: Source) -> int:
+    if {"run_type", "dotted_order"} <= source.keys or {"run_type", "parent_run_id"} <= source.keys:
+        return 90
+    return 80 if {"run_type", "trace_id", "inputs"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Runs that are sent in parts (`post`, then `patch`) are put together; all others are read one by one."""
+    parts: dict[str, tuple[dict[str, Any], int]] = {}
+    last = ""
+    for path, row, line in rows(source, "post", "patch", "runs", "data"):
+        if not isinstance(row, dict):
+            if isinstance(row, Broken):
+                yield Skipped(f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text)
+            elif not path or path[-1] == "[]":
+                yield Skipped("a record that is no JSON object", line=line, text=str(row))
+        elif len(path) == 2 and path[0] in ("post", "patch"):
+            own = str(row.get("id") or str(row.get("dotted_order") or "").rpartition("Z")[2] or last)
+            before, at = parts.get(own, ({}, line))
+            parts[own] = (
+                {**before, **{k: v for k, v in row.items() if v is not None and (v or k not in before)}, "id": own},
+                at,
+            )
+            last = own
+        elif "run_type" in row:
+            yield from each(partial(_run, source.name, row, line), line)
+        else:
+            yield Skipped("a record that is no run", line=line)
+    for row, line in parts.values():
+        yield from each(partial(_run, source.name, row, line), line)
+
+
+def _run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    extra = mapping(row.get("extra"))
+    about = mapping(extra.get("metadata"))
+    own, order = str(row.get("id") or ""), str(row.get("dotted_order") or "")
+    above = order.split(".")[-2] if "." in order else ""
+    parent = str(row.get("parent_run_id") or above.partition("Z")[2])
+    start, end = seconds(row.get("start_time")), seconds(row.get("end_time"))
+    trace, name, failed = str(row.get("trace_id") or ""), str(row.get("name") or ""), str(row.get("error") or "")
+    if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
+        span = Traced(own, trace, parent, name, start, end, about, error=failed, line=line)
+        made = conventions.item(span, file)
+        if isinstance(made, Call) and "reply" not in made.missing:
+            yield made
+            return
+    kind: Any = _KINDS.get(str(row.get("run_type")), "span")
+    missing = [f"{side}: they lie in S3, which the file names" for side in ("inputs", "outputs")
+               if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
+    seen = Observed(
+        own, kind, name, trace, parent, start, end, mapping(row.get("inputs")) or row.get("inputs"),
+        mapping(row.get("outputs")) or row.get("outputs"), _last_line(failed), _thrown(failed),
+        str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _provider(row)), line=line,
+        usage=usage_of(about.get("usage_metadata") or mapping(row.get("outputs")).get("usage_metadata") or row),
+        missing=missing, stream=bool(row.get("first_token_time")),
+    )  # fmt: skip
+    if kind == "model":
+        _model(seen, extra, row)
+    elif kind == "tool" and isinstance(seen.said, dict) and seen.said.keys() == {"output"}:
+        seen.said = seen.said["output"]  # how the SDK keeps what is no object
+    yield observed.item(seen, "langsmith", file)
+
+
+def _provider(row: Mapping[str, Any]) -> str:
+    name = str(row.get("name") or "").lower()
+    return next((known for known in ("openai", "anthropic", "gemini") if known in name), "")
+
+
+def _last_line(error: str) -> str:
+    """An error is kept with its traceback after it."""
+    return error.partition("Traceback (most recent")[0].strip() or error.strip()
+
+
+def _thrown(error: str) -> str:
+    head = error.partition("(")[0]
+    return head if head.isidentifier() else ""
+
+
+def _model(seen: Observed, extra: Mapping[str, Any], row: Mapping[str, Any]) -> None:
+    """The keyword arguments of an SDK's call, as `wrap_openai` and its like keep them, or LangChain's messages."""
+    if not isinstance(seen.asked, dict) or not observed.is_request(seen.asked):
+        parameters = mapping(extra.get("invocation_params")) or mapping(
+            mapping(extra.get("metadata")).get("ls_invocation_params")
+        )
+        about = mapping(extra.get("metadata"))
+        kept = {name: about[f"ls_{name}"] for name in ("temperature", "max_tokens", "stop") if about.get(f"ls_{name}")}
+        seen.settings = {**kept, **parameters}
+        seen.tools = listed(parameters.get("tools") or parameters.get("functions"))
+        seen.model = seen.model or str(parameters.get("model") or parameters.get("model_name") or "")
+        tokens = any(mapping(each).get("name") == "new_token" for each in listed(row.get("events")))
+        seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
+        seen.usage = seen.usage or usage_of(_of_langchain(seen.said))
+        if isinstance(seen.asked, dict) and "prompts" in seen.asked and about.get("ls_model_type") == "chat":
+            seen.missing.append("messages: their texts are joined")
+            seen.grade = "T"
+        return
+    body = observed.keywords(seen.asked)
+    first = (body.get("messages") or [{}])[0]
+    if seen.provider == "anthropic" and isinstance(first, dict) and first.get("role") == "system":
+        body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
+        seen.assumed.append("system, which LangSmith keeps as the first message")
+    seen.asked = body
+    events = [_chunk(each) for each in listed(row.get("events"))]
+    chunks = [each for each in events if each is not None]
+    if body.get("stream") and chunks and len(chunks) > 1:
+        seen.chunks = [chunk for chunk, _ in chunks]
+        seen.waits = [max(time - seen.start, 0.0) for _, time in chunks] if seen.start else ()
+    if isinstance(seen.said, dict):
+        seen.said = _reply(seen.said, seen)
+
+
+def _of_langchain(said: Any) -> Any:
+    """The counts of tokens in LangChain's result."""
+    generations = mapping(said).get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    message = mapping(mapping(generations).get("message"))
+    output = mapping(mapping(said).get("llm_output"))
+    told = (message.get("kwargs") or message, output)
+    return next((each[name] for each in told for name in _COUNTS if mapping(each).get(name)), None)
+
+
+def _chunk(event: Any) -> tuple[dict[str, Any], float] | None:
+    """A stream's chunk and its time, where an SDK kept it as JSON (those of 2024 did)."""
+    kwargs = event.get("kwargs") if isinstance(event, dict) and event.get("name") == "new_token" else None
+    token = kwargs.get("token") if isinstance(kwargs, dict) else None
+    return (token, seconds(event.get("time"))) if isinstance(token, dict) else None
+
+
+def _reply(said: dict[str, Any], seen: Observed) -> dict[str, Any]:
+    """A reply as the provider gave it: LangSmith renames its usage, and puts streams together."""
+    made = {name: value for name, value in said.items() if name != "usage_metadata"}
+    if made.get("object") == "chat.completion.chunk":
+        made["object"] = "chat.completion"
+    if isinstance(made.get("choices"), list):
+        made["choices"] = [_finished(choice) for choice in made["choices"]]
+    told = said.get("usage_metadata")
+    if "usage" not in made and isinstance(told, dict) and _AMOUNT & told.keys():
+        into, out = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
+        names = ("prompt_tokens", "completion_tokens") if "choices" in made else ("input_tokens", "output_tokens")
+        made["usage"] = {names[0]: into, names[1]: out, "total_tokens": int(told.get("total_tokens") or into + out)}
+        seen.assumed.append("reply usage, by the provider's names")
+    return made
+
+
+def _finished(choice: Any) -> Any:
+    """A choice whose finish_reason is the chunk that told it (older SDKs of JavaScript)."""
+    if isinstance(choice, dict) and isinstance(choice.get("finish_reason"), dict):
+        return {**choice, "finish_reason": choice["finish_reason"].get("finish_reason")}
+    return choice

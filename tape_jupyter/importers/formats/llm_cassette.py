@@ -1,0 +1,48 @@
+"""Doors room: cassettes of llm-cassette (JSON Lines)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import observed, recorders
+from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Skipped
+
+TITLE = "llm-cassette"
+
+
+def recognises(source: Source) -> int:
+    text = source.head_text
+    if '"llm_call"' not in text and '"tool_call"' not in text:
+        return 0
+    return 90 if "format_version" in source.top else 70 if {"type", "provider", "request"} <= source.top else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name))
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    kind = str(row.get("type") or "")
+    failed, thrown = recorders.error_of(row.get("error"))
+    if kind == "llm_call":
+        asked = mapping(row.get("request"))
+        body = mapping(asked.get("body"))
+        provider = str(row.get("provider") or "") or recorders.provider_of(asked.get("operation"))
+        seen = Observed(
+            str(line), "model", str(asked.get("operation") or ""), asked=body, said=row.get("response"), error=failed,
+            thrown=thrown, model=str(body.get("model") or ""), provider=provider, sent=bool(body), line=line,
+        )  # fmt: skip
+    elif kind == "tool_call":
+        seen = Observed(
+            str(line), "tool", str(row.get("name") or ""), asked=row.get("args"), said=row.get("result"), error=failed,
+            thrown=thrown, line=line,
+        )  # fmt: skip
+    else:
+        yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
+        return
+    yield observed.item(seen, "llm-cassette", file)

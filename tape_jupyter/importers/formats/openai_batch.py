@@ -1,0 +1,77 @@
+"""Doors room: OpenAI's batches, which Groq, Mistral, Azure and Together write too: JSON Lines joined by `custom_id`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import batch, rebuild
+from tape_jupyter.importers.rows import mapping, read_rows, rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
+
+TITLE = "OpenAI batch"
+
+_HOST = "https://api.openai.com"
+
+
+def recognises(source: Source) -> int:
+    if {"custom_id", "response"} <= source.top or {"custom_id", "method", "url", "body"} <= source.top:
+        return 90
+    return 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    if "body" in source.top and "response" not in source.top:
+        yield from read_rows(source, _alone)
+        return
+    wanted = {str(row["custom_id"]) for _, row, _ in rows(source) if isinstance(row, dict) and "custom_id" in row}
+    yield from read_rows(source, partial(_row, source.name, batch.asked(source, _asked, wanted)))
+
+
+def _alone(row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    yield Skipped(batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line)
+
+
+def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
+    if "custom_id" in row and isinstance(row.get("body"), dict):
+        yield str(row["custom_id"]), (str(row.get("method") or "POST"), str(row.get("url") or ""), row["body"])
+
+
+def _row(file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    if "custom_id" not in row:
+        yield Skipped("a record that is no result of a batch", line=line)
+        return
+    own, said, failed = str(row["custom_id"]), mapping(row.get("response")), mapping(row.get("error"))
+    body = said.get("body")
+    missing, assumed = ["request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    grade: Grade = "J"
+    if own in asks:
+        _, path, asked = asks[own]
+    else:
+        grade, asked, path = "T", batch.echoed(mapping(body)), _path(mapping(body))
+        missing.append("request body: no file beside it has the requests")
+    url = path if "://" in path else _HOST + path
+    assumed.append(f"host {_HOST}: a batch names none")
+    if body is not None:
+        reply = rebuild.reply(body, int(said.get("status_code") or 200))
+    else:
+        reply, more = rebuild.failed(
+            str(failed.get("code") or ""), str(failed.get("message") or failed.get("code") or "no reply")
+        )
+        assumed += more
+    about = {"batch request": row.get("id"), "request id": said.get("request_id")}
+    request = rebuild.request(url, asked)
+    yield Call(
+        own, "model", request, reply, grade, Origin("openai-batch", file, own, line), provider="openai", name=own,
+        model=str(mapping(body).get("model") or asked.get("model") or ""), missing=missing, assumed=assumed,
+        start=float(mapping(body).get("created") or mapping(body).get("created_at") or 0),
+        error=str(failed.get("message") or ""), about={name: value for name, value in about.items() if value},
+    )  # fmt: skip
+
+
+def _path(body: Mapping[str, Any]) -> str:
+    """Which API a reply is of."""
+    kind = str(body.get("object") or "")
+    return {"response": "/v1/responses", "list": "/v1/embeddings"}.get(kind, "/v1/chat/completions")

@@ -1,0 +1,93 @@
+"""Doors room: traces of Comet Opik: `opik export` (a trace a file, its spans beside or inside it)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import envelopes, observed, rebuild
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Run, Skipped, each
+
+TITLE = "Comet Opik"
+
+_KINDS = {"llm": "model", "tool": "tool"}
+_OWN = ("created_from", "type", "_opik_graph_definition")
+_DEEPEST = 200
+
+
+def recognises(source: Source) -> int:
+    own = {"parent_span_id", "trace_id"} <= source.keys or {"spans", "project_name"} <= source.keys
+    if own and {"feedback_scores", "created_from", "thread_id", "error_info"} & source.keys:
+        return 88
+    return 80 if {"trace", "spans"} <= source.top and "start_time" in source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name), "traces")
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    trace = mapping(row.get("trace")) or (row if "type" not in row or "trace_id" not in row else {})
+    spans = listed(row.get("spans"))
+    if trace and "id" in trace:
+        own = str(trace["id"])
+        about = {"thread": trace.get("thread_id"), "tags": trace.get("tags"), "project": trace.get("project_name")}
+        yield Run(own, str(trace.get("name") or ""), {name: value for name, value in about.items() if value})
+        for span in spans or listed(trace.get("spans")):
+            yield from each(partial(_span, file, span, own, "", line, 0), line)
+        if not spans and not trace.get("spans"):
+            yield Skipped("a trace without its spans", line=line)
+    elif "id" in row:
+        yield from _span(file, row, str(row.get("trace_id") or ""), "", line, 0)
+    else:
+        yield Skipped("a record that is neither a trace nor a span", line=line)
+
+
+def _span(file: str, told: Mapping[str, Any], trace: str, parent: str, line: int, depth: int) -> Iterator[Item]:
+    own, about, failed = str(told.get("id") or ""), mapping(told.get("metadata")), mapping(told.get("error_info"))
+    kind: Any = _KINDS.get(str(told.get("type")), "span")
+    seen = Observed(
+        own, kind, str(told.get("name") or ""), str(told.get("trace_id") or trace),
+        str(told.get("parent_span_id") or parent), seconds(told.get("start_time")), seconds(told.get("end_time")),
+        decoded(told.get("input")), decoded(told.get("output")),
+        str(failed.get("message") or failed.get("traceback") or ""),
+        str(failed.get("exception_type") or ""), str(told.get("model") or about.get("model") or ""),
+        _provider(str(told.get("provider") or ""), str(about.get("created_from") or "")),
+        usage=usage_of(told.get("usage")), line=line,
+    )  # fmt: skip
+    if failed and not seen.error:
+        seen.error = seen.thrown or "error"
+    if kind == "model":
+        _model(seen, about)
+    yield observed.item(seen, "opik", file)
+    if depth > _DEEPEST:
+        yield Skipped("spans that are nested too deep", len(listed(told.get("spans"))), line)
+        return
+    for inner in listed(told.get("spans")):
+        yield from _span(file, inner, seen.trace, own, line, depth + 1)
+
+
+def _provider(told: str, made_by: str) -> str:
+    """Opik keeps the host of a provider that it does not know."""
+    return made_by if not told or told[:1].isdigit() or told == "localhost" else told
+
+
+def _model(seen: Observed, about: Mapping[str, Any]) -> None:
+    settings, _ = envelopes.parameters(about, without=_OWN)
+    body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
+    if body is None or not observed.is_request(body):
+        return
+    if about.get("object") == "response":
+        seen.missing.append("which of the parameters that the reply repeats were sent")
+    if seen.model and "model" not in body and "contents" not in body:
+        body["model"] = seen.model
+    seen.asked, seen.grade = body, "P"
+    api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
+    if seen.said is not None:
+        seen.said = envelopes.reply_of(api, seen.said, seen.model, seen.usage, about)
+        seen.assumed.append("reply envelope: the platform keeps it in pieces")

@@ -1,0 +1,48 @@
+"""Doors room: requests of PromptLayer: a blueprint of messages, and the model's name and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers import messages, observed
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.rows import listed, mapping, read_rows
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Item, Skipped
+
+TITLE = "PromptLayer"
+
+
+def recognises(source: Source) -> int:
+    return 90 if {"prompt_blueprint", "prompt_template"} <= source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    yield from read_rows(source, partial(_row, source.name), "requests", "data", "items")
+
+
+def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    blueprint = mapping(row.get("prompt_blueprint"))
+    template = mapping(blueprint.get("prompt_template"))
+    told = [each for each in listed(template.get("messages")) if isinstance(each, Mapping)]
+    if not told and isinstance(template.get("content"), list):  # a completion
+        told = [{"role": "user", "content": template["content"]}]
+    if not told:
+        yield Skipped("a request without its messages", line=line)
+        return
+    said = told.pop() if told[-1].get("role") == "assistant" else None
+    model = mapping(mapping(blueprint.get("metadata")).get("model"))
+    tools = [*listed(template.get("tools")), *listed(template.get("functions"))]
+    seen = Observed(
+        str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
+        str(row.get("trace_id") or ""), "", seconds(row.get("request_start_time")),
+        seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},
+        messages.said_messages(said) if said else row.get("response"),
+        str(row.get("error_message") or ""), model=str(model.get("name") or row.get("model") or ""),
+        provider=str(model.get("provider") or row.get("provider") or ""), settings=mapping(model.get("parameters")),
+        tools=tools, usage=usage_of(row), grade="P", line=line,
+    )  # fmt: skip
+    yield observed.item(seen, "promptlayer", file)

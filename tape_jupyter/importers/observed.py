@@ -1,0 +1,283 @@
+"""Doors room: a step as an observability platform keeps it -> the call that it was, or a span.
+
+Formats of platforms read their records into `Observed`; what of it is a request's own JSON, and what has to be rebuilt
+from messages, is decided here by what is there, never by the platform's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tape_jupyter.calls import Reply
+from tape_jupyter.importers import messages, neutral, rebuild
+from tape_jupyter.importers.neutral import Conversation
+from tape_jupyter.importers.rows import decoded
+from tape_jupyter.importers.trace import Call, Grade, Origin, Span
+
+UNSENT = ("url", "request headers", "reply headers", "request bytes", "reply bytes")
+_ASKED = {"messages", "contents", "input", "prompt"}
+_NOT_SENT = ("extra_headers", "extra_query", "extra_body", "timeout", "self")
+_LISTS = ("messages", "contents", "input", "prompts", "prompt", "args")
+_SAID = {"choices", "output", "content", "candidates", "data", "message", "completion", "error"}
+_APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": rebuild.GEMINI}
+_SETTINGS = (
+    "temperature", "top_p", "top_k", "seed", "max_tokens", "max_completion_tokens", "stop", "presence_penalty",
+    "frequency_penalty", "n", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls",
+    "stream_options", "logit_bias", "logprobs", "top_logprobs", "service_tier",
+)  # fmt: skip
+
+
+_USAGE = {
+    "input": ("input", "input_tokens", "prompt_tokens", "promptTokens", "num_input_tokens", "inputTokens"),
+    "output": ("output", "output_tokens", "completion_tokens", "completionTokens", "num_output_tokens", "outputTokens"),
+    "cached": ("input_cached_tokens", "cache_read_input_tokens", "prompt_cached_tokens", "cached"),
+}  # fmt: skip
+
+
+def usage_of(told: Any) -> dict[str, int]:
+    """Counts of tokens by our names, from those of any platform."""
+    counts = told if isinstance(told, Mapping) else {}
+    found = {name: next((counts[key] for key in keys if counts.get(key)), None) for name, keys in _USAGE.items()}
+    return {name: int(count) for name, count in found.items() if isinstance(count, (int, float))}
+
+
+@dataclass(slots=True)
+class Observed:
+    """A step. `asked` and `said` are its input and output as JSON; `sent`: they are a request's and a reply's own.
+
+    `chunks` are a stream's, parsed, and `waits` the seconds to each. `thrown` is an error's class.
+    """
+
+    id: str
+    kind: Literal["model", "tool", "retrieval", "span"]
+    name: str = ""
+    trace: str = ""
+    parent: str = ""
+    start: float = 0.0
+    end: float = 0.0
+    asked: Any = None
+    said: Any = None
+    error: str = ""
+    thrown: str = ""
+    model: str = ""
+    provider: str = ""
+    base: str = ""
+    url: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    tools: Sequence[Any] = ()
+    usage: Mapping[str, int] = field(default_factory=dict)
+    chunks: Sequence[Any] = ()
+    waits: Sequence[float] = ()
+    stream: bool = False
+    sent: bool = False
+    status: int = 200
+    grade: Grade | None = None
+    line: int = 0
+    missing: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
+
+
+def item(seen: Observed, system: str, file: str) -> Call | Span:
+    """The call that a step was. A model call without its messages, and any other step, is a span."""
+    made: Call | None = None
+    if seen.kind == "model":
+        made = _sent(seen) or _told(seen)
+    elif seen.kind in ("tool", "retrieval"):
+        made = _used(seen)
+    if made is None:
+        return Span(seen.id, seen.name, seen.parent, seen.trace, seen.start, seen.end, seen.error)
+    made.origin = Origin(system, file, seen.id, seen.line)
+    made.missing += seen.missing
+    made.assumed += seen.assumed
+    return made
+
+
+def _call(seen: Observed, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+    return Call(
+        seen.id, seen.kind, request, reply, seen.grade or grade, Origin(""), seen.trace, seen.parent,  # type: ignore[arg-type]
+        seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **told,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- a request's own JSON
+
+
+def _sent(seen: Observed) -> Call | None:
+    body = decoded(seen.asked)
+    said = decoded(seen.said)
+    if not isinstance(body, dict) or not (seen.sent or is_request(body)):
+        return None
+    if not (
+        seen.error
+        or seen.chunks
+        or seen.status >= 400
+        or (isinstance(said, dict) and (seen.sent or _SAID & said.keys()))
+    ):
+        return None
+    return exchanged(seen, body, said)
+
+
+def is_request(body: Mapping[str, Any]) -> bool:
+    """Whether this is what an SDK sends: messages with roles, and not those of LangChain."""
+    if not _ASKED & body.keys():
+        return False
+    listed = body.get("messages", body.get("contents", body.get("input")))
+    if listed is None or isinstance(listed, str):
+        return "model" in body and isinstance(listed or body.get("prompt"), str)
+    items = listed if isinstance(listed, list) else [None]
+    return all(isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each) for each in items)
+
+
+def _plain(message: Mapping[str, Any]) -> bool:
+    return "kwargs" not in message and "additional_kwargs" not in message and message.get("type") not in ("human", "ai")
+
+
+def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of an SDK's method as the body that it sends."""
+    body = {name: value for name, value in given.items() if name not in _NOT_SENT}
+    more = given.get("extra_body")
+    return {**body, **(more if isinstance(more, Mapping) else {})}
+
+
+def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
+    """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
+    body = keywords(body)
+    provider = rebuild.provider_of(seen.provider)
+    api = rebuild.api_of(provider, body)
+    if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:
+        api = rebuild.OPENAI_CHAT
+    model = str(body.get("model") or seen.model)
+    missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
+    stream = bool(body.get("stream")) or bool(seen.chunks) or seen.stream
+    if stream and "stream" not in body and api not in (rebuild.GEMINI, rebuild.BEDROCK):
+        body = {**body, "stream": True}
+        assumed.append("stream: true, as the source tells of chunks or of a first token")
+    url = seen.url or rebuild.url_of(api, provider, assumed, model=model, stream=stream, base=seen.base)
+    if seen.status >= 400 and said is not None:
+        reply = rebuild.reply(said, seen.status, seen.seconds)
+    elif seen.error and not seen.chunks and not (isinstance(said, dict) and _SAID & said.keys()):
+        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
+        assumed += more
+    elif seen.chunks:
+        reply = rebuild.streamed(api, seen.chunks, seen.waits)
+    elif stream and isinstance(said, dict):
+        missing.append("chunks")
+        reply = rebuild.as_stream(api, said)
+    else:
+        reply = rebuild.reply(said, seconds=seen.seconds)
+    return _call(
+        seen, rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
+        assumed=assumed, usage=seen.usage,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _told(seen: Observed) -> Call | None:
+    """A call that is told in messages, in whatever form."""
+    body = decoded(seen.asked)
+    body = body if isinstance(body, Mapping) else {"messages": body}
+    listed = next((body[name] for name in _LISTS if body.get(name)), None)
+    alone = listed is None and bool({"content", "role"} & body.keys())
+    if alone:
+        listed = [body]
+    asked = messages.messages_of(listed)
+    if not any(each["parts"] for each in asked):
+        return None
+    said = messages.said_messages(seen.said)
+    tools = [*seen.tools, *(decoded(body.get("tools")) or ()), *messages.declarations(decoded(listed))]
+    provider = rebuild.provider_of(seen.provider)
+    responses = seen.provider.endswith(".responses") or _is_response(seen.said)
+    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
+    settings = {**body, **seen.settings}
+    told = Conversation(
+        seen.model or str(body.get("model") or ""), _system(body), list(asked), list(said), neutral.functions(tools),
+        {name: _literal(settings[name]) for name in _SETTINGS if settings.get(name) is not None},
+        str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
+    )  # fmt: skip
+    if api != rebuild.OPENAI_CHAT:
+        _lift_system(told)
+    request, reply, missing, assumed = neutral.call_parts(told, provider, api, seen.base)
+    if seen.stream and not settings.get("stream"):
+        assumed.append("stream: true, from the time of the first token")
+    if alone:
+        missing.append("earlier messages: the source keeps the last one")
+    if seen.error:
+        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
+        assumed += more
+    elif not said:
+        missing.append("reply")
+    if isinstance(reply, Reply) and len(reply.chunks) == 1 and seen.seconds:
+        reply = replace(reply, waits=(round(seen.seconds, 4),))
+    return _call(
+        seen, request, reply, "M", provider=provider, model=told.model, missing=missing, assumed=assumed,
+        usage=seen.usage, rebuilt=True,
+    )  # fmt: skip
+
+
+def _is_response(said: Any) -> bool:
+    """Whether the reply is one of OpenAI's Responses API."""
+    told = decoded(said)
+    return isinstance(told, Mapping) and (told.get("object") == "response" or str(told.get("id")).startswith("resp_"))
+
+
+def _system(body: Mapping[str, Any]) -> str:
+    told = body.get("system", body.get("instructions", body.get("system_instruction", body.get("systemInstruction"))))
+    if told is None:
+        return ""
+    parts = (each for message in messages.messages_of(told) for each in message["parts"])
+    return "\n\n".join(str(each.get("content", "")) for each in parts)
+
+
+def _lift_system(told: Conversation) -> None:
+    """Providers other than OpenAI take the system text beside the messages."""
+    first = [each for each in told.asked if each.get("role") == "system"]
+    texts = [str(part.get("content", "")) for each in first for part in neutral.parts_of(each)]
+    told.system = told.system or "\n\n".join(texts)
+    told.asked = [each for each in told.asked if each.get("role") != "system"]
+
+
+def _literal(value: Any) -> Any:
+    """Platforms keep numbers and booleans as texts."""
+    if isinstance(value, str):
+        if value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        try:
+            return float(value) if "." in value else int(value)
+        except ValueError:
+            return decoded(value)
+    return value
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _returned(result: Any) -> Any:
+    """What a tool returned, where LangChain made a message for the model of it."""
+    if isinstance(result, Mapping):
+        inner = result.get("kwargs") if result.get("lc") else result
+        if isinstance(inner, Mapping) and "tool_call_id" in inner and "content" in inner:
+            return inner["content"]
+    return result
+
+
+def _used(seen: Observed) -> Call:
+    given, result = decoded(seen.asked), _returned(decoded(seen.said))
+    request = rebuild.tool_call(seen.name, given)
+    if seen.kind == "retrieval":
+        request = replace(request, kind="retrieval")
+    missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
+    if seen.error:
+        missing = [each for each in missing if each != "result"]
+        value = rebuild.tool_error(seen.error, seen.thrown or "RuntimeError")
+    else:
+        value = rebuild.tool_value(result, seen.seconds)
+    return _call(seen, request, value, "J", missing=missing)

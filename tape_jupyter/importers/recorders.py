@@ -1,0 +1,38 @@
+"""Doors room: what recorders of agents share: a call of an SDK's method, by its name, its arguments and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_PROVIDERS = {
+    "openai": "openai", "anthropic": "anthropic", "messages": "anthropic", "gemini": "gemini", "google": "gemini",
+    "genai": "gemini", "generate_content": "gemini", "chat.completions": "openai", "responses": "openai",
+    "embeddings": "openai", "mistral": "mistral", "groq": "groq", "cohere": "cohere", "bedrock": "bedrock",
+}  # fmt: skip
+
+
+def provider_of(*names: Any) -> str:
+    """The provider that one of these names (a method's, an endpoint's) tells of."""
+    for name in names:
+        for part, provider in _PROVIDERS.items():
+            if part in str(name or "").lower():
+                return provider
+    return ""
+
+
+def named(arguments: Any) -> Any:
+    """`{args, kwargs}` as one map: positions are names."""
+    if not isinstance(arguments, Mapping) or not {"args", "kwargs"} & arguments.keys():
+        return arguments
+    places = arguments.get("args")
+    given = {str(place): value for place, value in enumerate(places)} if isinstance(places, list) else {}
+    more = arguments.get("kwargs")
+    return {**given, **(more if isinstance(more, Mapping) else {})}
+
+
+def error_of(told: Any) -> tuple[str, str]:
+    """An error's message and its class."""
+    if isinstance(told, Mapping):
+        return str(told.get("message") or told.get("type") or "error"), str(told.get("type") or "")
+    return (str(told), "") if told else ("", "")

@@ -1,0 +1,104 @@
+"""Doors room: exports that are a list of records: JSON Lines, a JSON list, a list inside an object, Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from tape_jupyter.importers.source import Broken, Source, Value, load, load_or_text
+from tape_jupyter.importers.trace import Item, Skipped, each
+
+_DEEPEST = 3
+"""How many times JSON may stand as text in JSON."""
+
+
+def read_rows(
+    source: Source, make: Callable[[dict[str, Any], int], Iterable[Item]], *lists: str, beside: str = ""
+) -> Iterator[Item]:
+    """What `make` gives of each record and its line. `lists`: names of lists that an object around them has.
+
+    Of the fields beside them the one named `beside` is a record too; the others tell of the export.
+
+    What is no object is a `Skipped`, and keeps its text.
+    """
+    for path, row, line in rows(source, *lists):
+        if len(path) == 1 and path[0] not in ("[]", "broken", beside):
+            continue
+        if isinstance(row, dict):
+            yield from each(partial(make, row, line), line)
+        elif isinstance(row, Broken):
+            yield Skipped(f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text)
+        elif not path or path[-1] == "[]":
+            yield Skipped("a record that is no JSON object", line=line, text=str(row))
+
+
+def rows(source: Source, *lists: str) -> Iterator[Value]:
+    """Each record of a file; of an object that has one of `lists`, each item of that list and each other field."""
+    if source.is_parquet:
+        yield from _parquet(source)
+    elif source.head_text[:1] == "[":
+        yield from source.values(lambda path: not path)
+    elif source.top & set(lists):
+        yield from source.values(lambda path: not path or path[-1] in lists)
+    elif _one_a_line(source):
+        yield from (Value((), row, line) for line, row in source.lines())
+    else:
+        yield from source.values(lambda _: False)
+
+
+def _one_a_line(source: Source) -> bool:
+    first = source.head_text.partition("\n")[0]
+    try:
+        load(first)
+    except ValueError:
+        return len(first) >= len(source.head_text)  # one line longer than what was looked at
+    return True
+
+
+def _parquet(source: Source) -> Iterator[Value]:
+    number = 0
+    file = source.parquet()
+    try:
+        for batch in file.iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                number += 1
+                yield Value((), {name: _timed(value) for name, value in row.items()}, number)
+    except (OSError, ValueError) as error:
+        raise source.failed(f"is no sound Parquet file: {error}", number) from None
+
+
+def _timed(value: Any) -> Any:
+    """Times of Parquet as texts; all else is JSON already."""
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def decoded(value: Any) -> Any:
+    """A field that holds JSON, as text or as text of text; a text that is none stays."""
+    for _ in range(_DEEPEST):
+        if not isinstance(value, str):
+            break
+        text = value.strip()
+        if text[:1] == '"' and text[-1:] == '"' and len(text) > 1:
+            try:
+                value = load(text)
+            except ValueError:
+                break
+        else:
+            found = load_or_text(value)
+            if isinstance(found, str):
+                break
+            value = found
+    return value
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The object that a field holds, as it is or as JSON text; an empty one where it holds none."""
+    found = decoded(value)
+    return found if isinstance(found, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """The list that a field holds, as it is or as JSON text; an empty one where it holds none."""
+    found = decoded(value)
+    return found if isinstance(found, list) else []
