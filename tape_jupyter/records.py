@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from tape_jupyter import bodies
 from tape_jupyter.calls import End, FunctionCall, Headers, Reply, Request, Value, Where, header
+from tape_jupyter.encodings import opened
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing import steps
 from tape_jupyter.freezing.effects import frozen_or_type
@@ -181,6 +182,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
 
 def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
     _require_status(reply.status)
+    secrets.learn_cookies(reply.headers, lambda: _plain_body(reply))
     headers, masked = secrets.scrub_reply_headers(reply.headers)
     section: dict[str, Any] = {"status": reply.status}
     if reply.version != "HTTP/1.1":
@@ -192,6 +194,14 @@ def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
     if masked:
         section["scrubbed"] = True
     return section
+
+
+def _plain_body(reply: Reply) -> bytes:
+    coding = reply.header("content-encoding")
+    try:
+        return opened(reply.body, coding) if coding else reply.body
+    except ValueError:  # also where it is too large
+        return reply.body
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -245,6 +245,15 @@ class Secrets:
         if ("?" in request.url or "@" in request.url) and request.url not in self._seen:
             self._learn_url(request.url)
 
+    def learn_cookies(self, headers: Headers, body: Callable[[], bytes]) -> None:
+        """The cookies that a reply sets and also says in its body: others are learned when the program sends them."""
+        pairs = [value.partition(";")[0] for key, value in headers if key.lower() == "set-cookie"]
+        if strong := [value for pair in pairs if _strong(value := pair.partition("=")[2].strip())]:
+            text = body()
+            for value in strong:
+                if value.encode() in text:
+                    self._learn(3, "cookie", value)
+
     def pattern(self, regex: str, name: str) -> None:
         """Hold back whatever `regex` finds in any text, as `<secret:NAME>`. Raises TapeUsageError if it is no good."""
         try:
@@ -467,7 +476,7 @@ class Secrets:
 
     def _scrub_reply_header(self, name: str, value: str, known: bool) -> str:
         if name == "set-cookie":
-            return re.sub(r"^([^=;]+)=[^;]+", rf"\1={marker(name)}", value)
+            return re.sub(r"^([^=;]+)=[^;]+", rf"\1={marker('cookie')}", value)
         if name in _AUTH_HEADERS:
             return marker(name)
         if name in ("location", "content-location", "link"):

@@ -102,6 +102,29 @@ def test_who_does_not_know_the_address_gets_nothing(bundle):
         got(address)
 
 
+def test_what_stands_on_the_browsers_command_line_leads_to_the_page_one_time(bundle):
+    """Other users of the machine can read it: the address of the page itself is told to the browser alone."""
+    with opening.recordings(bundle) as (_, cassettes):
+        pages = opening.Pages(cassettes[0])
+        with pages.served() as address:
+            once = pages.once
+            assert not address.startswith(once)
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                got(once, Host="evil.example")
+            assert "lookup" in got(once)[1]
+            with pytest.raises(urllib.error.HTTPError, match="404") as refused:
+                got(once)
+            assert b"good for one time" in refused.value.read() and address.encode() not in refused.value.read()
+            assert "lookup" in got(address)[1], "and the page can be loaded again"
+
+
+def test_the_browser_is_given_no_other_address(bundle, monkeypatch):
+    given = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: given.append(address) or bool(got(address)))
+    done = CliRunner().invoke(command, ["open", str(bundle)])
+    assert done.exit_code == 0 and len(given) == 1 and "churn.tape.html" not in given[0]
+
+
 def test_the_first_rows_are_sent_before_the_last_details_are_made(bundle):
     made = []
     with opening.recordings(bundle) as (_, cassettes):

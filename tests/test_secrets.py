@@ -358,7 +358,7 @@ def test_reply_headers_are_all_kept_with_cookies_and_secrets_masked(all_kinds):
     assert all_kinds.scrub_reply_headers(headers) == (
         (
             ("Content-Type", "application/json"),
-            ("Set-Cookie", "__cf_bm=<secret:set-cookie>; path=/; HttpOnly"),
+            ("Set-Cookie", "__cf_bm=<secret:cookie>; path=/; HttpOnly"),
             ("x-echo", "<secret:OPENAI_API_KEY>"),
             ("Location", "https://h/p?sig=<secret:sig>&x=1"),
         ),
@@ -477,3 +477,53 @@ def test_a_key_is_learned_however_it_begins_and_a_path_or_a_placeholder_is_not(n
     secrets = Secrets()
     secrets.learn_environment({name: value})
     assert secrets.suspicious(f"it is {value}.") == learned
+
+
+def test_a_cookie_is_the_same_wherever_a_program_meets_it(tmp_path):
+    """In the header that sets it, in a body that says it, in what it sends back and what is said of that."""
+    import http.server
+    import json
+    import threading
+
+    import httpx
+
+    import tape_jupyter as tape
+
+    value = "8f2Kd93hfKQ0aZpLx71mNbVt"
+
+    class Shop(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"echo": value, "got": self.headers.get("Cookie", "")}).encode()
+            self.send_response(200)
+            told = {
+                "Set-Cookie": f"sid={value}; Path=/",
+                "Content-Type": "application/json",
+                "Content-Length": len(body),
+            }
+            for name, each in told.items():
+                self.send_header(name, str(each))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    def program(url):
+        met = []
+        with httpx.Client() as client:
+            for _ in range(2):
+                reply = client.get(url)
+                said = reply.json()
+                met += [reply.cookies["sid"], said["echo"], said["got"].removeprefix("sid="), client.cookies["sid"]]
+        return {each for each in met if each}
+
+    path = tmp_path / "main.tape.yaml"
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        url = f"http://127.0.0.1:{server.server_port}/x"
+        with tape.recording(path):
+            assert program(url) == {value}
+        server.shutdown()
+    assert value not in path.read_text()
+    with tape.replaying(path):
+        assert program(url) == {"<secret:cookie>"}

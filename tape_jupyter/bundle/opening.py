@@ -81,7 +81,7 @@ def shown(
     with recordings(place, name, take, tell) as (it, cassettes):
         pages = Pages(cassettes[0], tell)
         with pages.served() as address:
-            if webbrowser.open(address):
+            if webbrowser.open(pages.once):
                 if say is not None:
                     say(address)
                 pages.sent.wait()
@@ -123,6 +123,7 @@ class Pages:
         self.wrong: CassetteError | None = None
         self.host = ""
         self._tell, self._path = tell, f"/{secrets.token_urlsafe(24)}/{page.default(cassette.path).name}"
+        self._once, self._lock = f"/{secrets.token_urlsafe(24)}", threading.Lock()
 
     @contextlib.contextmanager
     def served(self) -> Iterator[str]:
@@ -138,6 +139,19 @@ class Pages:
             server.shutdown()
             server.server_close()
             thread.join()
+
+    @property
+    def once(self) -> str:
+        """An address that leads to the page one time: other users of the machine can read a browser's command line."""
+        return f"http://{self.host}{self._once}"
+
+    def redeemed(self, host: str, path: str) -> str:
+        """The page's own path, for the first who asks for the address that leads there; else ""."""
+        with self._lock:
+            if not self._once or host != self.host or not secrets.compare_digest(path.encode(), self._once.encode()):
+                return ""
+            self._once = ""
+            return self._path
 
     def asked(self, host: str, path: str) -> bool:
         """Whether a request is for the page; by another name of this machine's it is not (DNS rebinding)."""
@@ -157,8 +171,17 @@ def _handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
         timeout = 60
 
         def do_GET(self) -> None:
-            if not pages.asked(self.headers.get("Host", ""), self.path):
-                self.send_error(404)
+            host = self.headers.get("Host", "")
+            if page := pages.redeemed(host, self.path):
+                self.send_response(303)
+                self.send_header("Location", page)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            if not pages.asked(host, self.path):
+                self.send_error(
+                    404, explain="An address of tape open is good for one time, and for this machine alone."
+                )
                 return
             self.send_response(200)
             for name, value in HEADERS.items():
