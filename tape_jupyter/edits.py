@@ -18,7 +18,7 @@ from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.dialogue import SWITCHED
 from tape_jupyter.entry import Entry, Overridden
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.freezing import CannotFreeze, freeze, thaw
+from tape_jupyter.freezing import CannotFreeze, thaw
 from tape_jupyter.freezing.classes import ModuleAbsent
 from tape_jupyter.overrides import UNSET
 from tape_jupyter.providers import checking, editing, identify, wire
@@ -70,8 +70,12 @@ def _text(entry: Entry, text: Any) -> Answer:
     _require_size(text)
     request = entry.request()
     if isinstance(request, FunctionCall):
-        return Answer(Value(freeze(text)), {"edit": "text"})
+        return Answer(overrides.answer(entry, value=text), {"edit": "text"})
     taken, reply = _taken(entry)
+    was = wire.loads(_plain(reply)) if taken is None else None
+    if was is not None and type(wire.loads(text.encode())) is not type(was):
+        said = f"the reply of call {entry.id} is JSON that is no message of a model: there is no text to change in it"
+        raise TapeUsageError(f"{said}. Give all of its body: --reply JSON (reply=)")
     if taken is None:
         return Answer(_raw(entry, text, None, None), {"edit": "text"})
     return _encoded(request, reply, editing.with_text(taken.wire, taken.message, text), "text")

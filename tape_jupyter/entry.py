@@ -19,6 +19,7 @@ class Holder(Protocol):
     path: Path
     base: Holder | None
     calls: list[Entry]
+    overrides: list[Overridden]
     runs: list[dict[str, Any]]
     ended: dict[str, dict[str, Any]]
     tools: dict[str, list[Entry]]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tape_jupyter import edits, overrides, takes
+from tape_jupyter.calls import Value
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.edits import Answer
 from tape_jupyter.entry import Entry
@@ -20,7 +22,7 @@ from tape_jupyter.errors import CassetteError, TapeUsageError
 
 USAGE = (
     "override CALL --text TEXT | --message JSON | --fault NAME[:OPTION=VALUE,...] | --value JSON | "
-    "--reply BODY [--status N]  [--take NAME] [--of TAKE]"
+    "--reply BODY [--status N]  [--take NAME] [--of TAKE]; or %%tape override CALL, and below it the new text or JSON"
 )
 WAYS = ("text", "message", "fault", "value", "reply")
 
@@ -80,20 +82,53 @@ def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
     return cassettes[0]  # which then says what there is
 
 
-def override(root: Path, said: Mapping[str, Any]) -> Done:
-    """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError, CassetteError."""
+def override(root: Path, said: Mapping[str, Any], body: str = "") -> Done:
+    """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError, CassetteError.
+
+    `body`: the new text or JSON, where the line says neither (`%%tape override CALL`).
+    """
     book = Cassette.open(root)
     if of := said.get("of"):
         takes.require(root, of)
         book = book.take(of)
     entry = overrides.find(book, said["call"])
+    if body:
+        said = {**said, way_of(entry, body): body}
     ways = [way for way in WAYS if said.get(way) is not None]
     if len(ways) != 1:
         raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
     if said.get("status") is not None and ways != ["reply"]:
         raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
     answer, warnings = _answer(entry, ways[0], said)
+    warnings += _of_callers(book, entry)
     return Done(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
+
+
+def way_of(entry: Entry, body: str) -> str:
+    """What the body of a `%%tape override` cell is: JSON of a tool's value or of parts of a message, a body of a reply
+    that is no message, else the new text.
+    """
+    reply = entry.reply()
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = body
+    if isinstance(reply, Value):
+        return "text" if isinstance(reply.value, str) or told is body else "value"
+    editable = edits.editable_of(entry)
+    if editable.form != "message":
+        return "reply"
+    keys = {"content", "tool_calls", "refusal", *json.loads(editable.current)}
+    return "message" if isinstance(told, dict) and told and keys.issuperset(told) else "text"
+
+
+def _of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
+    """What becomes of the taped functions in whose bodies the call was made."""
+    return tuple(
+        f"it is made inside {each.title} (call {each.id}), whose body runs again in a replay of the take, on the tape; "
+        f"to have what it gave as recorded: override {each.id} --value JSON"
+        for each in overrides.callers(book, entry).values()
+    )
 
 
 def _answer(entry: Entry, way: str, said: Mapping[str, Any]) -> tuple[Answer, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tape_jupyter.book import Book
 from tape_jupyter.calls import FunctionCall, Reply, Value
-from tape_jupyter.entry import Entry, Holder
+from tape_jupyter.entry import Entry, Holder, Overridden
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.freezing import freeze, freeze_error
 from tape_jupyter.providers.editing import plain_headers
@@ -103,6 +103,33 @@ def chain(book: Holder) -> Iterator[Holder]:
     while at is not None:
         yield at
         at = at.base
+
+
+def overridden_inside(book: Holder, entry: Entry) -> list[Entry]:
+    """The calls that the recorded body of a function made, itself or further in, and that a person overrode.
+
+    None where a person overrode what the function itself gives: that plays.
+    """
+    if _is_by_hand(entry):
+        return []
+    made = {(each.run, each.id) for holder in chain(book) for each in holder.overrides if each.run == entry.run}
+    current = [book.by_name[name] for name in sorted(made)]
+    return [each for each in current if _is_by_hand(each) and entry.id in callers(book, each)]
+
+
+def _is_by_hand(entry: Entry) -> bool:
+    return isinstance(entry, Overridden) and not entry.by
+
+
+def callers(book: Holder, entry: Entry) -> Mapping[str, Entry]:
+    """The taped functions in whose bodies a call was made, innermost first, by call id."""
+    found: dict[str, Entry] = {}
+    while (name := str(entry.head().get("parent", ""))) and name not in found:
+        caller = book.by_name.get((entry.run, name))
+        if caller is None:
+            break
+        found[name] = entry = caller
+    return found
 
 
 def require_newest(entry: Entry, above: Holder) -> None:

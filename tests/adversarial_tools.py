@@ -238,4 +238,29 @@ PROCESSES = {
     "script": ([R + "mood = ask()", "%%script sh\nls > names.txt", "t = open('names.txt').read(); m = mood"],),
 }
 
-NOTEBOOKS = {**TOOLS, **DRAWING, **HANDLERS, **PROCESSES}
+RESEARCH = "kept = []\n@tape.tool\ndef research(topic):\n    kept.append(ask())\n    return topic + ': ' + kept[-1]"
+DEEPER = "@tape.tool\ndef report(topic):\n    with open('log.txt', 'a') as f: f.write(topic)\n    return research(topic).upper()"
+
+INSIDE = {
+    "inside a tool": ([RESEARCH, R + "note = research('cats')", "size = len(note)\nprint(note, kept)"],),
+    "inside a tool inside a tool": (
+        [RESEARCH, DEEPER, R + "note = report('cats')", R + "second = ask('dogs')", "print(note, second, kept)"],
+    ),
+    "inside a tool that then calls others": (
+        [
+            "@tape.tool\ndef research(topic):\n    mood = ask()\n    return mood + (ask('more') if mood == 'a' else '')",
+            R + "note = research('cats')",
+            "print(note)",
+        ],
+    ),
+    "inside a coroutine": (
+        [
+            "@tape.tool\nasync def research(topic):\n    return topic + ask()",
+            R + "note = await research('x')",
+            "print(note)",
+        ],
+    ),
+}
+"""The changed call is made in the body of a tool."""
+
+NOTEBOOKS = {**TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **INSIDE}

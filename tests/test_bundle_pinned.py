@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +51,28 @@ def test_it_says_calls_arguments_and_output_and_whose_order_it_is(recorded, run)
     assert "def test_cell_5_shows_this(run):" in said
 
 
+def test_it_fails_where_any_call_is_missing_or_gives_something_else(recorded, run):
+    told = {}
+    exec(text(recorded, run).replace("__file__", repr(str(recorded))), told)  # noqa: S102 - ours
+    tests = [each for name, each in told.items() if name.startswith("test_it")]
+
+    def fails(spans):
+        other, failed = replace(run, spans=tuple(spans)), 0
+        for each in tests:
+            try:
+                each(other)
+            except AssertionError:
+                failed += 1
+        return failed > 0
+
+    assert len(run.calls) == 3 and not fails(run.calls)
+    for number, call in enumerate(run.calls):
+        before, after = run.calls[:number], run.calls[number + 1 :]
+        assert fails((*before, *after))
+        other = {"text": "else"} if call.kind == "model" else {"answered": {**call.answered, "state": "lost"}}
+        assert fails((*before, replace(call, **other), *after))
+
+
 def test_it_passes_as_written_and_is_the_same_every_time(recorded, run):
     file = pinned.write(recorded, pinned.goal(recorded))
     assert file.name == "test_the_orders_2.py" and file.read_text() == text(recorded, run)
@@ -58,7 +81,7 @@ def test_it_passes_as_written_and_is_the_same_every_time(recorded, run):
         env={**clean_env(file.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         cwd=file.parent, capture_output=True, text=True,
     )  # fmt: skip
-    assert "6 passed" in done.stdout, done.stdout
+    assert "8 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is of the lint group")

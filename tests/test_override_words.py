@@ -9,8 +9,9 @@ from click.testing import CliRunner
 import tape_jupyter as tape
 from tape_jupyter import override_words, takes
 from tape_jupyter.cli import tape as command
+from tape_jupyter.calls import Reply, Request
 from tape_jupyter.errors import TapeUsageError
-from tests.tapes import churn
+from tests.tapes import JSON, Recorder, churn
 from tests.test_edits import MESSAGE
 from tests.test_edits import path as agent  # noqa: F401  # a fixture
 
@@ -101,3 +102,73 @@ def test_a_take_is_chosen_undone_and_put_aside_by_words(path):
     assert "take angry is back" in run("takes", path, "undo", "angry").output
     assert "answers as recorded again" in run("takes", path, "undo", "angry").output
     assert run("takes", path, "default", "angry").exit_code == 2 and run("takes", path, "undo", "no").exit_code == 2
+
+
+def test_a_reply_inside_a_tool_is_overridden_and_the_tools_body_runs_again_on_the_tape(tmp_path):
+    ran = []
+
+    @tape.tool
+    def look_up(name):
+        ran.append("look_up")
+        return "paid"
+
+    @tape.tool
+    def describe(name):
+        ran.append("describe")
+        return f"{name} is {look_up(name)}"
+
+    @tape.tool
+    def report(name):
+        ran.append("report")
+        return describe(name).upper()
+
+    def replayed(take=None):
+        ran.clear()
+        with tape.replaying(path, take=take):
+            return report("r_8821"), look_up("r_9000")
+
+    path, whole = tmp_path / "orders.tape.yaml", ["report", "describe", "look_up", "look_up"]
+    with tape.recording(path):
+        recorded = report("r_8821"), look_up("r_9000")
+    calls = {entry.title: entry for entry in reversed(tape.open(path).calls)}
+    inner, middle = calls["tool look_up"], calls["tool describe"]
+    done = override_words.override(path, override_words.parsed(f"{inner.name} --value '\"open\"' --take open"))
+    assert f"made inside tool describe (call {middle.id}), whose body runs again" in done.text()
+    assert f"override {middle.id} --value JSON" in done.text() and "inside tool report" in done.text()
+    assert replayed("open") == ("R_8821 IS OPEN", "paid") and ran == whole
+    assert replayed() == recorded and ran == whole
+    line = f"{middle.name} --value '\"nobody knows\"' --of open --take unknown"
+    override_words.override(path, override_words.parsed(line))
+    assert replayed("unknown") == ("NOBODY KNOWS", "paid")
+
+
+@pytest.mark.parametrize(
+    ("number", "body", "edit"),
+    [
+        (1, "two\nlines {x} $HOME", "text"),
+        (1, '{"mood": "bad"}', "text"),
+        (1, '{"stop_reason": "max_tokens"}', "message"),
+        (2, '{"name": "Bob"}', "value"),
+        (2, "nobody", "text"),
+    ],
+)
+def test_the_body_of_a_cell_is_the_new_text_or_json(path, number, body, edit):
+    said = override_words.parsed(f"{name_of(path, number)} --take other")
+    done = override_words.override(path, said, body)
+    assert done.record()["edit"] == edit
+    if edit == "text" and number == 1:
+        assert text(path, "other") == body
+    with pytest.raises(TapeUsageError, match="say one of"):
+        override_words.override(path, override_words.parsed(f"{name_of(path, number)} --fault reset"), body)
+
+
+def test_text_does_not_go_into_json_that_is_no_message(tmp_path):
+    vectors = b'{"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": "AACAPw=="}]}'
+    path = tmp_path / "vectors.tape.yaml"
+    request = Request("POST", "https://api.openai.com/v1/embeddings", JSON, b'{"model": "m", "input": "x"}')
+    Recorder(path).run("embed('x')", (request, Reply(200, JSON, (vectors,), (0.1,))))
+    with pytest.raises(TapeUsageError, match="no text to change in it. Give all of its body: --reply JSON"):
+        override_words.override(path, override_words.parsed(f"{name_of(path, 0)} --text hello"))
+    body = vectors.replace(b"AACAPw==", b"AAAAQA==").decode()
+    done = override_words.override(path, override_words.parsed(f"{name_of(path, 0)} --take two"), body)
+    assert done.take.calls[0].reply().body.decode() == body

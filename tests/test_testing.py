@@ -1,10 +1,12 @@
 """`tape_jupyter.testing`: what people assert on."""
 
 import pytest
+from click.testing import CliRunner
 
 import tape_jupyter as tape
 from tape_jupyter import testing
 from tape_jupyter.bundle import manifest
+from tape_jupyter.cli import tape as command
 from tests import bundles
 from tests.notebook import clean_env, notebook
 from tests.provider import Provider
@@ -66,6 +68,19 @@ def test_a_notebook_is_recorded_and_then_asserted_on(tmp_path):
     with pytest.raises(AssertionError, match="cell 4 .*missed") as caught:
         testing.assert_replays(path, env=env)
     assert "eve" in str(caught.value) and "ada" in str(caught.value)
+
+
+def test_calls_that_went_live_in_a_replayed_cell_are_among_the_runs(tmp_path):
+    tool = "%load_ext tape_jupyter\nimport tape_jupyter as tape\n@tape.tool\ndef ask(q):\n    return 're ' + q"
+    taped = "%%tape record\nmood = ask('mood')\nletter = ask('a letter: ' + mood)\nlast = ask('last')\nprint(letter)"
+    path, env = notebook(tmp_path / "nb.ipynb", tool, taped), clean_env(tmp_path)
+    assert len(testing.run_notebook(path, "record", env=env).calls) == 3
+    cassette = tape.open(tmp_path / "nb.tapes" / "main.tape.yaml")
+    cassette.override(cassette.calls[0], value="bad", take="bad")
+    done = CliRunner().invoke(command, ["rerun", str(path), "--take", "bad", "--on-divergence", "live"])
+    assert done.exit_code == 0, done.output
+    run = testing.run_notebook(path, take="bad", env=env)
+    assert sorted(call.answered for call in run.calls) == ["bad", "re a letter: bad", "re last"]
 
 
 def test_what_is_public_is_documented():

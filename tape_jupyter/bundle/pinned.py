@@ -23,6 +23,8 @@ WIDTH = 88
 """Columns that a line may have: ruff's and black's own default."""
 SHOWN = 12
 """Lines of the last output that are pinned."""
+LARGEST = 100_000
+"""Characters that all answers of tools, or all texts of models, may take."""
 
 _MARK = re.compile(r"# Written by `tape export --test`, unchanged: sha256 ([0-9a-f]{64})\n\Z")
 _WORD = re.compile(r"[^A-Za-z0-9_]+")
@@ -98,7 +100,7 @@ def _plain(name: str) -> str:
     return "".join(each if each.isprintable() and each not in '"\\' else "?" for each in name)
 
 
-_HEAD = '''"""Pins a run of {name}: its calls, its tools' arguments, its last output."""
+_HEAD = '''"""Pins a run of {name}: its calls, what they ask and give, its last output."""
 
 from pathlib import Path
 
@@ -124,6 +126,11 @@ _CALLS = """def test_it_makes_these_calls(run):
 _TOOLS = """def test_its_tools_are_called_with_these_arguments(run):
     tools = [call for call in run.calls if call.kind in ("tool", "retrieval")]
     assert [(call.name, call.asked) for call in tools] == TOOLS"""
+_ANSWERS = """def test_its_tools_give_this(run):
+    tools = [call for call in run.calls if call.kind in ("tool", "retrieval")]
+    assert [(call.name, call.answered) for call in tools] == ANSWERS"""
+_TEXTS = """def test_its_models_say_this(run):
+    assert [call.text for call in run.calls if call.kind == "model"] == TEXTS"""
 _USES = """def test_its_models_ask_for_these_tools(run):
     uses = [use for call in run.calls for use in call.uses]
     assert [(use.name, use.arguments) for use in uses] == USES"""
@@ -143,6 +150,9 @@ def _parts(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
             _constant("TOOLS", [(call.name, call.asked) for call in tools]),
             _TOOLS,
         )
+        yield _unless_large("ANSWERS", [(call.name, call.answered) for call in tools], _ANSWERS)
+    if texts := [call.text for call in calls if call.kind == "model"]:
+        yield _unless_large("TEXTS", texts, _TEXTS)
     if uses := [use for call in calls for use in call.uses]:
         yield (
             _constant("USES", [(use.name, use.arguments) for use in uses]),
@@ -152,6 +162,13 @@ def _parts(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
         yield "", _UNFAILED
     yield from (("", _same_key(name, key)) for name, key in sorted(_kept(tools)))
     yield from _last(run, notebook)
+
+
+def _unless_large(name: str, values: Sequence[Any], test: str) -> tuple[str, str]:
+    told = _constant(name, values)
+    if len(told) > LARGEST:
+        return "", f"# {name} would be {len(told):,} characters, and is left out."
+    return told, test
 
 
 def _kept(tools: Sequence[Span]) -> set[tuple[str, str]]:

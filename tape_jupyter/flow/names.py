@@ -209,7 +209,7 @@ def cell_names(transformed: str) -> Cell:
 def transform(source: str) -> str:
     """Magics and shell lines as the Python that IPython makes of them. Takes off a `%%tape` line first."""
     lead = ""
-    if re.match(r"\s*%%tape\b", source):
+    if re.match(r"\s*%%tape\b(?!\s+override\b)", source):
         source = source.partition("\n")[2]
         rest = source.lstrip("\n")
         if not rest.startswith("%%"):  # the lines keep their numbers, as they do when the cell is run

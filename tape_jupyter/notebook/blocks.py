@@ -269,7 +269,7 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
     stub: Mapping[str, Any] = _NOTHING,
     on_divergence: str = "stop",
 ) -> Block:
-    """Play the cassette at `path`: no network, no key, no tool body runs.
+    """Play the cassette at `path`: no network, no key, no tool body runs but those around an overridden call.
 
     `mode` may be 'once' or 'new_episodes'; `strict` refuses replies edited by hand, and calls that match by less than
     all of them; `cut_short` plays replies that an interrupt cut; `no_pin` and `no_effects` as in `recording`. `pace`:

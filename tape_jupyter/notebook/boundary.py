@@ -30,6 +30,7 @@ from tape_jupyter.notebook.partial import Held, lacks
 from tape_jupyter.notebook.taped import Cell, Stepping
 from tape_jupyter.notebook.telemetry import Telemetry
 from tape_jupyter.origin import ORIGIN, PARENT, SPAN, Origin
+from tape_jupyter.overrides import overridden_inside
 from tape_jupyter.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.secrets import Secrets
@@ -45,6 +46,13 @@ class Written:
     """Answer with what a person wrote for this call, which is not on the tape, and keep that."""
 
     reply: Reply | Value
+
+
+class BodyAgain(Passing):
+    """A recorded function whose body runs again, on the tape: nothing of it is kept, what it calls has it as parent."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.id = entry.id
 
 
 class Desk(Protocol):
@@ -286,6 +294,8 @@ class Boundary:
             return Play(Value(decided.value))
         if not isinstance(decided, GoLive):
             entry = _entry(decided.recorded if isinstance(decided, Frozen) else decided)
+            if cell.replaying and self._body_runs_again(cell, entry, call):
+                return BodyAgain(entry)
             value = self._value(cell, entry, call)
             effects = None
             if isinstance(value, Value):
@@ -299,6 +309,14 @@ class Boundary:
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
         capture.instead = sent
         return capture
+
+    def _body_runs_again(self, cell: Cell, entry: Entry, call: FunctionCall) -> bool:
+        """Whether a person overrode a call inside it: then what its body gives is found out, not played."""
+        if cell.cassette is None or not (inside := overridden_inside(cell.cassette, entry)):
+            return False
+        calls = ", ".join(each.id for each in inside[:5])
+        cell.warn(f"{title(call)} ran again, on the tape: the take has another reply for a call inside it ({calls})")
+        return True
 
     def _settled(
         self,

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 Lines = list[str]
 
-_OPENING = re.compile(r"%%tape(?=\s|$)(.*)", re.DOTALL)
+_OPENING = re.compile(r"%%tape(?=\s|$)(?!\s+override\b)(.*)", re.DOTALL)
+"""The line that tapes a cell; `%%tape override CALL` tapes nothing: its magic takes the cell as the new reply."""
 
 
 def running_cells() -> Iterator[FrameType]:

@@ -59,9 +59,15 @@ class TapeMagics(Magics):
 
     @cell_magic("tape")  # type: ignore[arg-type]  # the same
     @no_var_expand
-    def cell(self, line: str, _cell: str) -> None:
-        """Reached only where `%%tape` is not the first line of a cell that IPython runs (cells.LineTaker)."""
-        with_short_errors(self._refuse, line)
+    def cell(self, line: str, cell: str) -> None:
+        """`%%tape override CALL`: the cell is the new reply. Any other word comes here only where it is not the first
+        line of a cell that IPython runs (cells.LineTaker).
+        """
+        word, _, rest = line.strip().partition(" ")
+        if word == "override":
+            with_short_errors(lambda told: self._override(told, cell), rest)
+        else:
+            with_short_errors(self._refuse, line)
 
     def _refuse(self, line: str) -> None:
         parse_line(line)
@@ -129,10 +135,10 @@ class TapeMagics(Magics):
         root = takes.cassette_of(self._path(name))
         say(prune.prune(root, dry=dry).text(root, dry=dry))
 
-    def _override(self, line: str) -> None:
+    def _override(self, line: str, body: str = "") -> None:
         said = override_words.parsed(line)
         root = override_words.holding(paths.beside(takes.cassette_of(self._path(""))), said)
-        say(override_words.override(root, said).text())
+        say(override_words.override(root, said, body.rstrip("\n")).text())
 
     def _plan(self, line: str) -> None:
         say(rerun_words.plan(self.cells, takes.cassette_of(self._path("")), line))

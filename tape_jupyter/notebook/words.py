@@ -33,6 +33,7 @@ USAGE = (
 )
 
 _ASKS = re.compile(r"\s*(#.*|%tape\b.*)?")
+_OVERRIDES = re.compile(r"\s*%%tape\s+override\b")
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
 
 
@@ -183,9 +184,9 @@ def did_you_mean(word: str, words: tuple[str, ...]) -> str:
 
 def asks_only(source: str) -> bool:
     """Whether a cell only speaks to the tape: it is no part of what the notebook does."""
-    return all(_ASKS.fullmatch(line) for line in source.splitlines())
+    return _OVERRIDES.match(source) is not None or all(_ASKS.fullmatch(line) for line in source.splitlines())
 
 
 def is_quiet(source: str) -> bool:
     """Whether a cell only sets things up (`%tape`, `%load_ext`, comments): the session does not tape it."""
-    return all(_QUIET.fullmatch(line) for line in source.splitlines())
+    return _OVERRIDES.match(source) is not None or all(_QUIET.fullmatch(line) for line in source.splitlines())

@@ -141,7 +141,10 @@ def _below(run: _Run, calls: list[Told]) -> Iterator[Node]:
         for name in path:
             container = run.within(container, name, told)
         begin = told.at or run.begin
-        run.put(container, Node(f"{run.name}/{told.id}", told.kind, 0, run.record, begin, begin + told.seconds, told))
+        run.put(
+            container,
+            Node(f"{told.run or run.name}/{told.id}", told.kind, 0, run.record, begin, begin + told.seconds, told),
+        )
     yield from _walk(run)
 
 

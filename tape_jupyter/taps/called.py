@@ -1,7 +1,7 @@
 """Taps room: one call of a taped function: asks the tape, then runs the body and tells what it gave, or plays.
 
-In replay a taped body never runs. What a body gives decides how its call ends: a coroutine's when it was awaited, a
-generator's when it ended (yielding.py), any other's when it returned.
+In replay a taped body runs only where a call inside it was overridden. What a body gives decides how its call ends: a
+coroutine's when it was awaited, a generator's when it ended (yielding.py), any other's when it returned.
 """
 
 from __future__ import annotations

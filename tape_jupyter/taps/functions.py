@@ -2,7 +2,7 @@
 
 Two doors to one call: a decorator (`tool`, `retrieval`), and `tape_functions`, which tapes plain functions where they
 stand: whoever holds such a function (a dict of handlers, a bound method, a closure, a tool object of an SDK) holds a
-taped one, because what changes is the function's `__code__`. In replay a taped body never runs.
+taped one, because what changes is the function's `__code__`.
 """
 
 from __future__ import annotations

@@ -59,3 +59,24 @@ def test_calls_and_takes_are_found_in_whatever_cassette_of_the_notebook_they_are
         assert "main.tape.yaml: take fix is called calm now" in kernel.execute("%tape takes rename fix calm").stdout
         missing = kernel.execute("%tape override nobody --text x")
         assert "in any cassette of the notebook: " in missing.traceback
+
+
+def test_the_body_of_a_cell_is_the_new_text_and_is_not_run(tmp_path):
+    notebook(tmp_path / "nb.ipynb")
+    env = {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}
+    with Provider() as provider, Kernel(tmp_path, env) as kernel:
+        kernel.run_all("%load_ext tape_jupyter", ASK.replace("URL", provider.url))
+        kernel.execute("%%tape record\none = ask('one')\nprint(one)", "c1")
+        (text,) = (path.read_text() for path in tmp_path.glob("*.tapes/main.tape.yaml"))
+        call = re.search(r'^call: "?([0-9a-f]{8})', text, re.MULTILINE)[1]
+        said = kernel.execute(
+            f"%%tape override {call} --take letter\nDear {{x}} of $HOME,\n\nwe're sorry:\n  1/0\n", "o"
+        )
+        assert said.ok and "take letter: call" in said.stdout, said.traceback
+        rerun = kernel.execute("%tape rerun letter").stdout
+        assert "+Dear {x} of $HOME," in rerun and "override" not in kernel.execute("%tape plan letter").stdout
+        letter = kernel.execute("one").result
+        assert letter == repr("Dear {x} of $HOME,\n\nwe're sorry:\n  1/0")
+        kernel.execute("%tape record")
+        again = kernel.execute(f"%%tape override {call} --take other\nplain", "o2")
+        assert "take other: call" in again.stdout and "calls" not in again.stdout
