@@ -21,6 +21,7 @@ NAMES = (
     "streaming",
     "cells",
     "pins",
+    "graphs",
     "viewer",
     "tracking",
     "step",

@@ -23,6 +23,7 @@ _HOMES = {
     "span": "tape_jupyter.taps.functions",
     "frozen": "tape_jupyter.taps.wrapping",
     "diff": "tape_jupyter.differences",
+    "import_trace": "tape_jupyter.importers.assemble",
     "plan": "tape_jupyter.flow.sources",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
@@ -39,7 +40,10 @@ __all__ = [*_HOMES, "__version__", "load_ipython_extension", "unload_ipython_ext
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    from tape_jupyter.genuine import genuine
+
+    with genuine():
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 
 
@@ -49,8 +53,10 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext tape_jupyter`. Raises TapeUsageError when TAPE_MODE is no mode; nothing then runs live."""
-    from tape_jupyter.notebook.magics import load
+    from tape_jupyter.genuine import genuine
 
+    with genuine():
+        from tape_jupyter.notebook.magics import load
     load(shell)
 
 

@@ -94,7 +94,8 @@ class Policy:
     origin is a cell that `replays` is refused: a thread may outlive its replay. `allow` holds hosts or host:port
     (also written `host:NAME`) that user code may reach; `on_allowed` is told each that it did. `on_event` is called in
     the thread that did it, also for a refusal, before that is raised. `withheld` says why a child process must not
-    have what it would be given ("": it may), whatever the mode.
+    have what it would be given ("": it may), whatever the mode. `starts`: whether the code of a cell (None: not known
+    whose it is) may start child processes that would be refused.
     """
 
     mode: Literal["replay", "record", "off"]
@@ -103,6 +104,7 @@ class Policy:
     on_event: Callable[[Sighting], None] = _nothing
     on_allowed: Callable[[str, Any], None] = _ignored
     withheld: Callable[[str], str] = _no_reason
+    starts: Callable[[Any], bool] = _never
 
 
 @dataclass(slots=True)
@@ -145,6 +147,7 @@ class Guard:
         policy, origin = self.policy, ORIGIN.get()
         cell = origin.cell if origin is not None else None
         refuse = policy.mode == "replay" or (cell is not None and policy.replays(cell))
+        refuse = refuse and not (event in sightings.CHILDREN and policy.starts(cell))
         if not refuse and event in sightings.CHILDREN and (why := policy.withheld(repr(args))):
             self._withhold(event, args, frame, cell, why)
         if not refuse and policy.mode != "record":

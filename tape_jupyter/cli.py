@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tape_jupyter import __version__, cli_bundle, cli_tapes
+from tape_jupyter import __version__, cli_bundle, cli_import, cli_tapes
 from tape_jupyter.cli_words import (
     EXAMPLES,
     MARKS,
@@ -235,7 +235,7 @@ def rerun(
     return int(not done.good)
 
 
-for command in (*cli_tapes.READS, *cli_tapes.CHANGES, *cli_bundle.COMMANDS):
+for command in (*cli_tapes.READS, *cli_tapes.CHANGES, *cli_import.COMMANDS, *cli_bundle.COMMANDS):
     tape.add_command(command)
 
 

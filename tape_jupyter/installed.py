@@ -14,25 +14,60 @@ from typing import Any
 
 def imported() -> list[tuple[str, str]]:
     """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not wake up."""
-    files = [(name, getattr(module, "__dict__", _NONE).get("__file__")) for name, module in list(sys.modules.items())]
-    return [(name, path) for name, path in files if path and isinstance(path, str) and name != "__main__"]
+    return _look().files
+
+
+def not_installed() -> list[tuple[str, str]]:
+    """Those of them that lie in no folder of installed packages."""
+    return _look().outside
 
 
 _NONE: Mapping[str, Any] = {}
 
 
+@dataclass(slots=True)
+class _Look:
+    """What was imported at a moment. `state`: how many modules there were, and which of them came last."""
+
+    state: tuple[int, str, int]
+    names: list[str]
+    files: list[tuple[str, str]]
+    outside: list[tuple[str, str]]
+    owners: tuple[list[_Shelf], list[str]] | None = None
+
+
+_last = _Look((0, "", 0), [], [], [])
+
+
+def _look() -> _Look:
+    """The last look while nothing was imported since: thousands of new tuples would have the collector run each time,
+    which takes longer than anything else here, and the program waits meanwhile. What is imported comes last.
+    """
+    global _last  # noqa: PLW0603 - one table of modules, one look at it
+    newest = list(sys.modules)[-1]
+    state = len(sys.modules), newest, id(sys.modules.get(newest))
+    if state != _last.state:
+        modules = sys.modules.copy()
+        files = [(name, getattr(module, "__dict__", _NONE).get("__file__")) for name, module in modules.items()]
+        told = [(name, path) for name, path in files if path and isinstance(path, str) and name != "__main__"]
+        _last = _Look(state, list(modules), told, [(name, path) for name, path in told if "-packages" not in path])
+    return _last
+
+
 def distributions() -> list[str]:
     """`name==version` of each installed distribution a module of which is imported now, sorted."""
     sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves = [_shelf(site, _changed(site)) for site in sites]
-    owners = {shelf.owner(key) for key, path in _tops() for shelf in shelves if path.startswith(shelf.inside)}
-    return sorted(owners - {""})
+    shelves, look = [_shelf(site, _changed(site)) for site in sites], _look()
+    if look.owners is None or look.owners[0] != shelves:
+        owners = {shelf.owner(key) for key, path in _tops(look) for shelf in shelves if path.startswith(shelf.inside)}
+        look.owners = shelves, sorted(owners - {""})
+    return list(look.owners[1])
 
 
-def _tops() -> Iterator[tuple[str, str]]:
+def _tops(look: _Look) -> Iterator[tuple[str, str]]:
     """`numpy`, and `google/genai` where the top is a namespace that several distributions share, with a file each."""
-    files = imported()
-    shared = {name for name in list(sys.modules) if "." not in name}.difference(name for name, _ in files)
+    files = look.files
+    shared = {name for name in look.names if "." not in name}.difference(name for name, _ in files)
     for name, path in files:
         top, _, rest = name.partition(".")
         if not rest:
@@ -41,7 +76,7 @@ def _tops() -> Iterator[tuple[str, str]]:
             yield f"{top}/{rest.partition('.')[0]}", path
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Shelf:
     """One folder of installed distributions: which of them owns a top-level module.
 

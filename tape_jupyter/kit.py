@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter import airgap, generators, zones
-from tape_jupyter.installed import distributions, imported
+from tape_jupyter.installed import distributions, not_installed
 
 CLOUD = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI", "ANTHROPIC_VERTEX_PROJECT_ID")
 """Settings that clients of Vertex AI cannot be built without; URLs name them as well."""
@@ -189,8 +189,8 @@ def local_modules(folder: Path) -> dict[str, str]:
     """16 hex of the source of every imported module that lies under `folder` and was not installed there."""
     inside = str(folder) + os.sep
     found: dict[str, str] = {}
-    for name, path in imported():
-        if path.startswith(inside) and "-packages" not in path and not path.startswith(_OURS) and len(found) < _MODULES:
+    for name, path in not_installed():
+        if path.startswith(inside) and not path.startswith(_OURS) and len(found) < _MODULES:
             try:
                 found[name] = _file_digest(path, Path(path).stat().st_mtime_ns)
             except OSError:  # deleted since

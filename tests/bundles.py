@@ -27,6 +27,8 @@ def role_of(path):
         return "wheel" if path.endswith(".whl") else "source" if "/sources/" in path else "lock"
     if path.endswith(".tape.yaml"):
         return "take" if "/takes/" in path else "cassette"
+    if path.endswith(".default"):
+        return "take"
     return "asset" if "/assets/" in path else "data"
 
 

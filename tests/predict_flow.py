@@ -111,6 +111,7 @@ def predict(case):
             rerun.prepare(entry)
             rerun.settle(entry, live.run(entry.index, entry.source))
         rerun.finish()
+        there = rerun.end()
         ran = rerun.ran
     else:
         replayed = hermetic.replay(again)
@@ -123,7 +124,7 @@ def predict(case):
 
     start = time.perf_counter()
     if replayed is None:
-        verdict = verify.verify(live.history, live.texts, hermetic.replay(again), unsteady)
+        verdict = verify.verify(live.history, live.texts, hermetic.replay(again), unsteady, there)
     elif replayed.failed is None:
         verdict = verify.Verdict("proved", "all cells were run fresh")
     else:

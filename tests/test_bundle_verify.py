@@ -89,6 +89,20 @@ def test_a_recording_that_cannot_be_read_is_a_problem_that_names_it(tmp_path, ch
     assert not verdict.good and any(problem.startswith(name) for problem in verdict.problems)
 
 
+def test_a_take_that_replays_where_none_is_named_is_a_choice_and_no_recording(tmp_path):
+    content = recording(tmp_path / "session")
+    cassette = content["session/churn.tapes/main.tape.yaml"]
+    takes = {
+        "session/churn.tapes/takes/main.fix.tape.yaml": cassette,
+        "session/churn.tapes/takes/main.default": b"fix\n",
+    }
+    verdict = verify(written(tmp_path, {**content, **takes}))
+    assert verdict.good and verdict.cassettes == 2, verdict.problems
+    takes["session/churn.tapes/takes/main.default"] = b"gone\n"
+    verdict = verify(written(tmp_path, {**content, **takes}))
+    assert not verdict.good and "main.default names the take 'gone', which is not in it" in str(verdict.problems)
+
+
 def test_a_reply_that_somebody_edited_is_told(tmp_path):
     content = recording(tmp_path / "session")
     name = "session/churn.tapes/main.tape.yaml"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tape_jupyter as tape
@@ -58,7 +58,11 @@ FRAMES = st.lists(
     max_size=6,
 )
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine makes the frames slowly: that says nothing of them."""
 
+
+@UNHURRIED
 @given(FRAMES)
 def test_every_frame_is_one_line_and_comes_back_to_the_byte(frames):
     lines = [line_of(frame) for frame in frames]
@@ -66,6 +70,7 @@ def test_every_frame_is_one_line_and_comes_back_to_the_byte(frames):
     assert list(frames_of(b"".join(lines))) == frames
 
 
+@UNHURRIED
 @given(FRAMES)
 def test_a_dialogue_is_kept_readable_and_restored_exactly(frames):
     body = b"".join(line_of(frame) for frame in frames)

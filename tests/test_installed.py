@@ -53,3 +53,18 @@ def test_what_is_installed_later_is_seen(tmp_path, monkeypatch):
     importlib.import_module("later_of_mine")
     assert "later-of-mine==2.1" in installed.distributions()
     monkeypatch.delitem(sys.modules, "later_of_mine")
+
+
+def test_a_module_that_another_takes_the_place_of_is_looked_at_again(tmp_path, monkeypatch):
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "replaced_of_mine.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path / "first")
+    kept = importlib.import_module("replaced_of_mine")
+    assert dict(installed.not_installed())["replaced_of_mine"] == kept.__file__
+    monkeypatch.delitem(sys.modules, "replaced_of_mine")
+    assert "replaced_of_mine" not in dict(installed.imported())
+    monkeypatch.syspath_prepend(tmp_path / "second")
+    importlib.import_module("replaced_of_mine")
+    assert dict(installed.not_installed())["replaced_of_mine"].startswith(str(tmp_path / "second"))
+    monkeypatch.delitem(sys.modules, "replaced_of_mine")

@@ -208,7 +208,7 @@ def test_a_value_that_was_let_go_is_made_anew_by_its_cell():
 
 
 def test_a_name_that_nobody_asked_for_can_be_deleted_again():
-    kernel = Kernel("x = [1]; y = ask()", "r = ask(); del x", "print(r)")
+    kernel = Kernel("x = [1] * 9_000; y = ask()", "r = ask(); del x", "print(r)")
     assert "x" not in kernel.history[0].kept
     assert kernel.rerun(1).ran == [1, 2] and kernel.texts[2] == "b\n" and "x" not in kernel.shell.user_ns
 
@@ -224,6 +224,6 @@ def test_a_re_run_lets_go_of_nothing_and_the_next_cells_do():
     kernel.tracker.history[0].calls = True
     kernel.rerun(0)
     assert kernel["r"] == 5 and kernel.history[2].kept == {"r": 5}
-    for source in ("a = 1", "a = 2", "a = 3"):
+    for source in ("a = 'a' * 9_000", "a = 'b' * 9_000", "a = 3"):
         kernel.run(0, source)
     assert [entry.kept for entry in kernel.history][-2:] == [{}, {"a": 3}]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import pytest
@@ -60,14 +60,21 @@ def test_a_race_that_one_order_in_twenty_shows_is_found_in_fewer_than_100(record
 
 
 def test_threads_are_shuffled_too(tmp_path):
+    turns = [threading.Event() for _ in range(6)]
+    turns[1].set()
+
     @tape.tool
     def fetch(number):
-        time.sleep(number / 50)
+        assert turns[number].wait(60)
         return number
 
     def program():
+        seen = []
         with ThreadPoolExecutor(4) as pool:
-            return [done.result() for done in as_completed([pool.submit(fetch, number) for number in range(1, 5)])]
+            for done in as_completed([pool.submit(fetch, number) for number in range(1, 5)]):
+                seen.append(done.result())
+                turns[done.result() + 1].set()
+        return seen
 
     with tape.recording(tmp_path / "t.tape.yaml"):
         assert program() == [1, 2, 3, 4]

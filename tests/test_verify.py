@@ -2,6 +2,7 @@
 
 from test_versions import entry
 
+from tape_jupyter.flow.ends import End, Held
 from tape_jupyter.flow.hermetic import Ran, Replayed
 from tape_jupyter.flow.history import Change, History
 from tape_jupyter.flow.verify import verify
@@ -27,7 +28,7 @@ def test_another_text_names_the_cell_to_adopt():
     assert (verdict.state, verdict.cells) == (
         "differs",
         (1,),
-    ) and verdict.text == "[2] also depends on this: it shows something else"
+    ) and verdict.text == "[2] also depends on this: it shows something else ('b' here, 'c' after a whole run)"
 
 
 def test_another_value_or_file_does_too():
@@ -48,9 +49,42 @@ def test_what_was_overwritten_since_is_not_compared():
 
 def test_a_cell_that_does_not_reproduce_even_as_recorded_proves_nothing():
     verdict = verify(history(), {0: "time 1"}, Replayed((ran(0, "time 2", x=1), ran(1, y=2))), lambda: {0})
-    assert verdict.state == "not provable" and verdict.text == "[1] does not come out the same even as it was recorded"
+    assert verdict.state == "not provable"
+    assert verdict.text.startswith("[1] does not come out the same even as it was recorded: it shows something else")
+    assert "'time 1' here, 'time 2' after a whole run" in verdict.text
 
 
 def test_a_replay_that_failed_proves_nothing():
     verdict = verify(history(), {}, Replayed((), "not provable: cell 2 took longer than 5 s"))
     assert (verdict.state, verdict.text) == ("not provable", "not provable: cell 2 took longer than 5 s")
+
+
+def ended(**names):
+    """What is there in the end; a text that begins with "?" is of what cannot be looked into."""
+    return End({n: Held(v, v[1:] if v[:1] == "?" else "", v) for n, v in names.items()})
+
+
+def proof(here, there):
+    replayed = Replayed((ran(0, x=1), ran(1, y=2)), end=there)
+    return verify(history(), {}, replayed, live=here)
+
+
+def test_the_live_kernel_is_compared_not_what_was_noted_of_it():
+    verdict = proof(ended(x="1", y="3"), ended(x="1", y="2"))
+    assert verdict.state == "differs" and verdict.cells == (1,)
+    assert verdict.text == "[2] also depends on this: `y` holds 3 here, 2 after a whole run"
+    assert "`x` holds 1 here, nothing after a whole run" in proof(ended(x="1", y="2"), ended(y="2")).text
+
+
+def test_what_cannot_be_looked_into_is_said():
+    verdict = proof(ended(x="1", y="?generator 1"), ended(x="1", y="?generator 2"))
+    assert verdict.state == "proved" and "may have changed: `y` (generator 1)" in verdict.text
+    assert "may have changed" not in proof(ended(x="1", y="?lock"), ended(x="1", y="?lock")).text
+
+
+def test_a_live_file_is_compared_too():
+    made = history()
+    made[0].files["/f"] = Change(None, b"a")
+    replayed = Replayed((ran(0, x=1), ran(1, y=2)), end=End(ended(x="1", y="2").names, {"/f": "b"}))
+    told = verify(made, {}, replayed, live=End(ended(x="1", y="2").names, {"/f": "a"}))
+    assert told.state == "differs" and "/f holds something else" in told.text

@@ -30,6 +30,7 @@ from tape_jupyter.forgiven import places
 from tape_jupyter.headless import REFUSALS, CellRun, Status
 from tape_jupyter.notebook.paths import check_name
 from tape_jupyter.scratch import scratch
+from tape_jupyter.takes import SUFFIX
 from tape_jupyter.telling import Tell, nobody
 
 Env = Literal["lock", "current"]
@@ -222,7 +223,8 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
     if not want.take:
         return
     check_name(want.take)
-    made = {name.rpartition("/")[2].removesuffix(".tape.yaml").rpartition(".")[2] for name in bundle.names("take")}
+    files = [name.rpartition("/")[2] for name in bundle.names("take") if name.endswith(SUFFIX)]
+    made = {name.removesuffix(SUFFIX).rpartition(".")[2] for name in files}
     if want.take not in made:
         have = f"there are: {', '.join(sorted(made))}" if made else "it has none"
         raise BundleError(f"it has no take {want.take!r}; {have}", place=bundle.place)

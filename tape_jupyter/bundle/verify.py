@@ -17,6 +17,7 @@ from tape_jupyter.bundle import notebooks, places, signing
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.errors import BundleError, CassetteError
+from tape_jupyter.takes import SUFFIX
 from tape_jupyter.telling import Tell, nobody
 
 SESSION = ("notebook", "cassette", "take", "asset")
@@ -115,7 +116,8 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         ]
         if not problems:
             problems += _cells(it, notes)
-        names = [*it.names("cassette"), *it.names("take")]
+        names = [*it.names("cassette"), *(name for name in it.names("take") if name.endswith(SUFFIX))]
+        problems += _choices(it)
         calls = 0
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
@@ -124,6 +126,16 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
         tuple(problems), tuple(notes), tuple(_said(it)),
     )  # fmt: skip
+
+
+def _choices(it: Bundle) -> Iterator[str]:
+    """Files that say which take replays where none is named, of a take that is not there."""
+    takes = it.names("take")
+    for name in takes:
+        if not name.endswith(SUFFIX):
+            chosen = it.read(name).decode("utf-8", "replace").strip()
+            if f"{name.removesuffix('.default')}.{chosen}{SUFFIX}" not in takes:
+                yield f"{name} names the take {chosen[:80]!r}, which is not in it"
 
 
 def _cells(it: Bundle, notes: list[str]) -> list[str]:

@@ -124,8 +124,19 @@ def _put_pandas_options(value: dict[str, Any]) -> None:
             sys.modules["pandas"].set_option(key, option)
 
 
+_BY_PYPLOT = frozenset({"interactive", "backend"})
+"""Settings that the first import of pyplot makes in a notebook: it is not imported again, so they are never undone."""
+
+
 def _drawing() -> dict[str, Any]:
-    return dict(dict.items(sys.modules["matplotlib"].rcParams))
+    settings = dict(dict.items(sys.modules["matplotlib"].rcParams))
+    if "matplotlib.pyplot" not in sys.modules:
+        settings = {name: value for name, value in settings.items() if name not in _BY_PYPLOT}
+    return settings
+
+
+def _same_drawing(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return _equal(was, {name: value for name, value in now.items() if name in was})
 
 
 def _put_drawing(value: dict[str, Any]) -> None:
@@ -325,7 +336,7 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
         was = before[name]
         if was is now:
             continue
-        same = _same_decimal(was, now) if name == "decimal" else _equal(was, now)
+        same = _SAME.get(name, _equal)(was, now)
         if not same:
             found[name] = Change(was, now, known=name != "figures")
     return found
@@ -336,3 +347,6 @@ def _equal(one: Any, other: Any) -> bool:
         return bool(one == other)
     except Exception:
         return one is other or repr(one) == repr(other)
+
+
+_SAME: Mapping[str, Callable[[Any, Any], bool]] = {"decimal": _same_decimal, "matplotlib": _same_drawing}

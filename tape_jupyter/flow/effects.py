@@ -15,6 +15,7 @@ from typing import Any
 from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import bag, is_users, root_module
 from tape_jupyter.flow.names import all_nested
+from tape_jupyter.flow.own_code import code_of
 from tape_jupyter.flow.uses import Touch
 
 MUTATORS = bag(
@@ -119,13 +120,13 @@ def _codes(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
     if not isinstance(function, types.FunctionType) or identity(function) in seen:
         return
     seen.add(identity(function))
-    yield function.__code__
+    yield code_of(function)
     for cell in function.__closure__ or ():
         try:
             yield from _codes(cell.cell_contents, seen)
         except ValueError:
             continue
-    for name in function.__code__.co_names:
+    for name in code_of(function).co_names:
         inner = function.__globals__.get(name)
         if isinstance(inner, types.FunctionType) and is_users(inner.__module__ or ""):
             yield from _codes(inner, seen)
@@ -144,5 +145,5 @@ def _methods(kind: type, name: str) -> Iterator[types.CodeType]:
             found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
             if isinstance(found, types.FunctionType):
                 yield from _codes(found, set())
-                todo.extend(found.__code__.co_names)
+                todo.extend(code_of(found).co_names)
                 break

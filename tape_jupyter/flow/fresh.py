@@ -16,12 +16,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from IPython.core.async_helpers import get_asyncio_loop
 from IPython.core.displayhook import CapturingDisplayHook, DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
+
+from tape_jupyter.flow import ends
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALWAYS = ("/dev/", "/proc/self/")
@@ -48,6 +51,10 @@ class FreshShell(InteractiveShell):
 
     def enable_gui(self, gui: str | None = None) -> None:
         """Figures are displayed, not shown in a window."""
+
+    def should_run_async(self, *_: Any, **__: Any) -> bool:
+        """Every cell runs in an event loop, as in a kernel: `asyncio.create_task(...)` needs no `await` beside it."""
+        return not get_asyncio_loop().is_running()  # type: ignore[no-untyped-call]
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         if self.shown is not None:
@@ -270,6 +277,9 @@ def main() -> None:
         ran |= {"files": {path: _file(change.after) for path, change in entry.files.items()}}
         ran |= {"index": number, "refused": list(guard.refused)}
         _tell(told, ran)
+    names = {name for entry in tracker.history for name in entry.changed} | set(job.get("names", ()))
+    files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
+    _tell(told, {"end": ends.look(live.user_ns, names, files).record()})
     told.flush()
     os._exit(0)  # threads that a cell left running do not hold us
 

@@ -24,10 +24,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tape_jupyter.flow.ends import End
 from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.scratch import scratch
 
 SECONDS = 120.0
+AWAY = "TAPE_AWAY"
+"""Set in a process that the system keeps from the network and the disk, and in its children."""
 COPIED = 200 << 20
 """Bytes of a folder that are copied where it cannot be layered over."""
 _LAYER = 1 << 30
@@ -64,6 +67,8 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     seconds: float = SECONDS
+    names: tuple[str, ...] = ()
+    """Names that are looked at in the end, besides those that its cells change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ class Replayed:
     failed: str | None = None
     away: str = "layers"
     """How it was kept from the world: "layers" (by the system) or "copy" (by a hook)."""
+    end: End | None = None
+    """What was there in the end, where it came to that."""
 
 
 class Leash:
@@ -147,6 +154,7 @@ def job(
         env=env,
         files=_first_files(history),
         seconds=seconds,
+        names=tuple(sorted({name for entry in history for name in entry.changed})),
     )
 
 
@@ -244,7 +252,7 @@ def _moved(job: Job, copy: str) -> Job:
     inside = {p: c for p, c in job.files.items() if (p + os.sep).startswith(job.cwd + os.sep)}
     files = {str(Path(copy) / Path(path).relative_to(job.cwd)): content for path, content in inside.items()}
     env = {**job.env, "TMPDIR": str(Path(copy).parent)}
-    return Job(job.sources, copy, job.setup, env, files, job.seconds)
+    return Job(job.sources, copy, job.setup, env, files, job.seconds, job.names)
 
 
 def _size(folder: str) -> int:
@@ -268,7 +276,7 @@ def _converse(job: Job, command: Command, roots: list[str], told: Hearer, away: 
         stderr=subprocess.PIPE,
         pass_fds=(writing,),
         cwd=job.cwd,
-        env={**os.environ, "IPYTHONDIR": tempfile.gettempdir(), **job.env},
+        env={**os.environ, "IPYTHONDIR": tempfile.gettempdir(), **({AWAY: "1"} if away == "layers" else {}), **job.env},
         start_new_session=True,
         text=True,
     )
@@ -290,7 +298,7 @@ def _converse(job: Job, command: Command, roots: list[str], told: Hearer, away: 
     try:
         _give(child, job, roots)
         with os.fdopen(reading, encoding="utf-8") as lines:
-            ran, started, ended = _hear(lines, told)
+            heard = _hear(lines, told)
     finally:
         timer.cancel()
         told.leash.tie(None)
@@ -301,9 +309,9 @@ def _converse(job: Job, command: Command, roots: list[str], told: Hearer, away: 
             child.stdin.close()
         if child.stderr is not None:
             child.stderr.close()
-    ended = ended or told.leash.pulled
-    failed = _failure(job, ran, started, said, late=late.is_set(), ended=ended)
-    return Replayed(tuple(ran), failed, away)
+    ended = heard.ended or told.leash.pulled
+    failed = _failure(job, heard.ran, heard.started, said, late=late.is_set(), ended=ended)
+    return Replayed(tuple(heard.ran), failed, away, heard.end)
 
 
 def _give(child: subprocess.Popen[str], job: Job, roots: list[str]) -> None:
@@ -312,6 +320,7 @@ def _give(child: subprocess.Popen[str], job: Job, roots: list[str]) -> None:
         "cwd": job.cwd,
         "setup": job.setup,
         "roots": roots,
+        "names": job.names,
         "path": [each for each in sys.path if each is not None],
         "files": {p: None if c is None else base64.b64encode(c).decode() for p, c in job.files.items()},
     }
@@ -321,23 +330,35 @@ def _give(child: subprocess.Popen[str], job: Job, roots: list[str]) -> None:
             child.stdin.flush()
 
 
-def _hear(lines: Iterable[str], told: Hearer) -> tuple[list[Ran], int, bool]:
-    ran: list[Ran] = []
-    started = -1
+@dataclass(slots=True)
+class _Heard:
+    ran: list[Ran] = field(default_factory=list)
+    started: int = -1
+    ended: bool = False
+    """By the hearer, before its time."""
+    end: End | None = None
+
+
+def _hear(lines: Iterable[str], told: Hearer) -> _Heard:
+    heard = _Heard()
     for line in lines:
         said: dict[str, Any] = json.loads(line)
+        if "end" in said:
+            heard.end = End.of(said["end"])
+            continue
         if "starting" in said:
-            started = said["starting"]
-            told.starts(started)
+            heard.started = said["starting"]
+            told.starts(heard.started)
             continue
         for key in ("images", "refused", "outputs"):
             said[key] = tuple(said[key])
         for key in ("changed", "opaque"):
             said[key] = frozenset(said[key])
-        ran.append(Ran(**said))
-        if told.ends(ran[-1]):
-            return ran, started, True
-    return ran, started, False
+        heard.ran.append(Ran(**said))
+        if told.ends(heard.ran[-1]):
+            heard.ended = True
+            break
+    return heard
 
 
 def _failure(job: Job, ran: list[Ran], started: int, said: list[str], *, late: bool, ended: bool) -> str | None:

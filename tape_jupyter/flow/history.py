@@ -95,6 +95,8 @@ class Step:
     """What some of the things it writes depend on, among `reads` and REPLY; the others depend on all (outcomes.py)."""
     raises: frozenset[str] | None = None
     """What it depends on whether it comes to its end; None: see `calm`."""
+    unsure: frozenset[str] = frozenset()
+    """Of `strong`, what was written in a branch: with another reply it may stay as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class Entry:
     """By the part after "ambient:"."""
     files: dict[str, Change] = field(default_factory=dict)
     """By absolute path."""
+    imported: frozenset[str] = frozenset()
+    """Modules of the user's that were first imported by it: without it they are not there."""
     outputs: str = ""
     """Digest of what it printed and displayed; "" where nobody looked."""
     notes: tuple[str, ...] = ()
@@ -158,6 +162,11 @@ class Entry:
     @property
     def strong(self) -> frozenset[str]:
         return frozenset().union(*(step.strong for step in self.steps))
+
+    @property
+    def certain(self) -> frozenset[str]:
+        """What it binds anew or removes whatever the replies are, so that the value before does not matter."""
+        return self.strong - frozenset().union(*(step.unsure for step in self.steps))
 
     @property
     def writes(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from tape_jupyter.flow.effects import CHANGING, MUTATORS, may_change
 from tape_jupyter.flow.expressions import BOXES, iterated
 from tape_jupyter.flow.history import ELEMENT, REPLY
 from tape_jupyter.flow.modules import bag, is_users
+from tape_jupyter.flow.own_code import code_of
 from tape_jupyter.flow.reckoning import Reckoning
 from tape_jupyter.flow.terms import ATOMS, NOTHING, Frame, Fresh, Several, Unclear, Value, shared_names, source_of
 from tape_jupyter.flow.uses import Touch
@@ -219,13 +220,13 @@ def _enter(
     reckoning: Reckoning, function: types.FunctionType, args: Sequence[Any], named: _Named, frame: Frame
 ) -> Value:
     """A call of a function of the user's: what it does is done here."""
-    tree = source_of(function.__code__)
+    tree = source_of(code_of(function))
     if tree is None or function.__closure__ or reckoning.depth >= DEPTH or hasattr(function, "__wrapped__"):
         raise Unclear
     place = _place(reckoning, function)
     names = _handed(function, tree, args, named)
     inner = Frame(place, names, frozenset(shared_names(tree)), control=frame.control)
-    reckoning.told.codes.add(function.__code__)
+    reckoning.told.codes.add(code_of(function))
     reckoning.depth += 1
     if isinstance(tree, ast.Lambda):
         inner.returns.append(reckoning.value(tree.body, inner))

@@ -1,7 +1,7 @@
 """Engine room: how long the values of earlier entries are kept, so that a re-run can put them back. People who rebind
-or delete a value want its memory: what no cell asked for meanwhile goes at once, and so does what is large where no
-cell has made a call yet, since no re-run sets out from there. The rest has BUDGET bytes for the whole session, and the
-oldest goes first. What went is one of the things that the plan makes anew (Versions.lost).
+or delete a value want its memory: what is large and no cell asked for meanwhile goes at once, and so does what is large
+where no cell has made a call yet, since no re-run sets out from there. The rest has BUDGET bytes for the whole session,
+and the oldest goes first. What went is one of the things that the plan makes anew (Versions.lost).
 
 What could not be put back anyway is never kept (restore.hold).
 """
@@ -82,9 +82,10 @@ class Keeper:
         if name not in last.kept or name not in last.held:
             return
         value, memento = last.kept[name], last.held[name]
-        if max(self._asked.get(name, -1), self._asked.get(EVERYTHING, -1)) <= last.index:
+        large = memento.size + memento.weight >= SMALL
+        if large and max(self._asked.get(name, -1), self._asked.get(EVERYTHING, -1)) <= last.index:
             self._let_go(last, name, UNREAD)
-        elif not self._called and memento.size + memento.weight >= SMALL:
+        elif large and not self._called:
             self._let_go(last, name, UNCALLED)
         if by.kept.get(name) is not value and (holder := self._holder(name, changers, value)) is not None:
             self._count(holder, name, holder.held[name].weight)

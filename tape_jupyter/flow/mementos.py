@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tape_jupyter.flow import own_code
 from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.modules import is_users
 
@@ -277,21 +278,25 @@ class _Walk:
         return ()
 
     def _function(self, what: types.FunctionType) -> Iterable[Any]:
-        if not is_users(what.__module__ or "") and not what.__closure__ and not what.__dict__:
+        if (body := own_code.body_of(what)) is not what:
+            return (body,)
+        attributes = dict(own_code.attributes_of(what))
+        if not is_users(what.__module__ or "") and not what.__closure__ and not attributes:
             return ()
-        code, defaults, kwdefaults = what.__code__, what.__defaults__, what.__kwdefaults__
+        code, defaults, kwdefaults = own_code.code_of(what), what.__defaults__, what.__kwdefaults__
         keywords = None if kwdefaults is None else dict(kwdefaults)
 
         def put() -> None:
-            if what.__code__ is not code:
+            if own_code.code_of(what) is not code:
                 what.__code__ = code
             if what.__defaults__ is not defaults:
                 what.__defaults__ = defaults
             if keywords != what.__kwdefaults__:
                 what.__kwdefaults__ = None if keywords is None else dict(keywords)
+            own_code.put_attributes(what, attributes)
 
         self.memento.puts.append(put)
-        return [*(defaults or ()), *(keywords or {}).values(), vars(what), *(what.__closure__ or ())]
+        return [*(defaults or ()), *(keywords or {}).values(), *attributes.values(), *(what.__closure__ or ())]
 
     def _cell(self, what: types.CellType) -> Iterable[Any]:
         try:

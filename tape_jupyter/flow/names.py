@@ -283,11 +283,16 @@ def _bound_always(node: ast.stmt) -> Iterator[str]:
         yield from (name for target in node.targets for name in _targets(target))
     elif isinstance(node, ast.With | ast.AsyncWith):
         yield from (name for item in node.items if item.optional_vars for name in _targets(item.optional_vars))
-        yield from _bound_in(node.body)
+        yield from _bound_in(node.body) if all(_is_open(item.context_expr) for item in node.items) else ()
     elif isinstance(node, ast.If):
         yield from set(_bound_in(node.body)) & set(_bound_in(node.orelse))
     elif isinstance(node, ast.Try):
         yield from _bound_in(node.finalbody)
+
+
+def _is_open(node: ast.expr) -> bool:
+    """Whether a context is a file's: it catches no error that its body raises, as others may."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
 
 
 def _bound_in(body: Iterable[ast.stmt]) -> Iterator[str]:

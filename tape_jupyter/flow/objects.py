@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter.flow import tables
+from tape_jupyter.flow import own_code, tables
 from tape_jupyter.flow.bindings import identity
 from tape_jupyter.flow.boxes import ATOM_BOXES, PIECE, plain
 from tape_jupyter.flow.instances import attributes, held_by, instance, of_class, of_table
@@ -82,19 +82,32 @@ def _container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
 
 
 def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
+    if (body := own_code.body_of(value)) is not value:
+        walk.ids.add(identity(value))
+        walk.go(body, depth, foreign=False)
+        return
+    code, held = own_code.code_of(value), own_code.attributes_of(value)
     place = _place(walk, value)
     if place is None:
         walk.kinds.add(root_module(value))
         walk.say(f"function {value.__module__}.{value.__qualname__}")
         if str(value.__globals__.get("__name__")).partition(".")[0] in MACHINERY:
             return
-        if not value.__closure__ and not value.__dict__:
+        if not value.__closure__ and not held:
             return
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
     walk.say(f"function {value.__qualname__}")
-    for each in (value.__code__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None):
+    for each in (code, value.__defaults__, value.__kwdefaults__, held or None):
         walk.go(each, depth, foreign=False)
+    _closure(walk, value, depth, foreign=place is None)
+    if place == "?":
+        walk.go(value.__globals__, depth, foreign=False)
+    elif place is not None:
+        walk.codes.add((place, code))
+
+
+def _closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool) -> None:
     for cell in value.__closure__ or ():
         try:
             inside = cell.cell_contents
@@ -102,11 +115,7 @@ def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
             walk.say("empty")
         else:
             walk.ids.add(identity(cell))
-            walk.go(inside, depth, foreign=place is None)
-    if place == "?":
-        walk.go(value.__globals__, depth, foreign=False)
-    elif place is not None:
-        walk.codes.add((place, value.__code__))
+            walk.go(inside, depth, foreign=foreign)
 
 
 def _place(walk: Walk, value: types.FunctionType) -> str | None:

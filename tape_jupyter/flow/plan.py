@@ -129,7 +129,8 @@ def _restore_inputs(draft: _Draft, entry: Entry) -> None:
         if version in draft.roles or draft.versions.last(thing) <= version:
             continue
         lost = draft.versions.lost(thing, version)
-        if lost is not None and thing in entry.strong and thing not in entry.reads:
+        bound = entry.strong if draft.roles[entry.index] == "restores" else entry.certain
+        if lost is not None and thing in bound and thing not in entry.reads:
             continue  # it binds the name anew whatever it was
         if lost is not None:
             _make_anew(draft, thing, version, entry, lost)

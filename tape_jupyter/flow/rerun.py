@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from tape_jupyter.flow.downstream import walk
+from tape_jupyter.flow.ends import End, look
 from tape_jupyter.flow.history import Entry, History
 from tape_jupyter.flow.plan import Plan
 from tape_jupyter.flow.restore import Shell, World
 from tape_jupyter.flow.taints import Taints
-from tape_jupyter.flow.versions import Versions, changed_by, needed_by, thing_of
+from tape_jupyter.flow.versions import BEGINNING, Versions, changed_by, needed_by, parted, thing_of
 
 _EQUAL = "what it depends on came out equal"
 
@@ -71,6 +72,11 @@ class Rerun:
     @property
     def done(self) -> int:
         return len(self.ran) + len(self.skipped)
+
+    @property
+    def differing(self) -> frozenset[str]:
+        """Variables that are not what the history had, as it stands."""
+        return frozenset(thing for thing in self._new if not parted(thing)[0])
 
     @property
     def total(self) -> int:
@@ -184,6 +190,13 @@ class Rerun:
             self._taints.clear(f"output:{entry.number}")
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
             self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+            self.stopped += self._not_put_back(entry, outcome)
+
+    def _not_put_back(self, entry: Entry, outcome: Entry) -> str:
+        """What the cell binds anew after it raised: the value before, which nobody reads, was let go."""
+        before = {name: self._versions.before(name, entry.index) for name in entry.certain - outcome.changed}
+        names = [f"`{n}`" for n, v in sorted(before.items()) if v != BEGINNING and self._versions.unread(n, v)]
+        return f"; {', '.join(names)} still as {entry.title} left it when it was recorded" if names else ""
 
     def _is_told(self, thing: str) -> bool:
         """Whether it is known which parts of it differ."""
@@ -206,6 +219,8 @@ class Rerun:
         """The things that came out as recorded; their values are put back as the very objects they were."""
         things = self._versions.of(entry.index) | changed_by(outcome)
         equal = {thing for thing in things if self._same(thing, entry, outcome)}
+        if outcome.imported:  # what the module defines is another object now, however equal
+            equal = {thing for thing in equal if parted(thing)[0]}
         while True:  # a name that shares an object with an unequal one is unequal
             apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
             if not apart:
@@ -221,8 +236,8 @@ class Rerun:
         return equal
 
     def _same(self, thing: str, entry: Entry, outcome: Entry) -> bool:
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             old, new = ((e.ambient if kind == "ambient" else e.files).get(rest) for e in (entry, outcome))
             return old is not None and new is not None and old.known and new.known and bool(old.after == new.after)
         if thing in entry.opaque or thing in outcome.opaque or thing not in entry.after or thing not in outcome.after:
@@ -237,7 +252,7 @@ class Rerun:
 
     def _told(self) -> None:
         """The tracker must not take what was put back for the next cell's doing."""
-        self._resync({thing for thing in self._touched if not thing.startswith(("file:", "ambient:"))})
+        self._resync({thing for thing in self._touched if not parted(thing)[0]})
         self._touched.clear()
 
     def finish(self) -> None:
@@ -250,6 +265,11 @@ class Rerun:
                 self._at[thing] = last
         self._world.show_last()
         self._told()
+
+    def end(self) -> End:
+        """What is there now, of all that the history changed: before the re-run, and in it."""
+        names = {name for entries in (self._was, self.history) for entry in entries for name in entry.changed}
+        return look(self.shell.user_ns, names, {path for entry in self.history for path in entry.files})
 
     def cancel(self) -> None:
         """Everything as it was before the re-run: names, what objects held, files, ambient state, and the history."""

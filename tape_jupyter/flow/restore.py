@@ -21,7 +21,7 @@ from tape_jupyter.flow.fingerprints import fingerprint
 from tape_jupyter.flow.folders import DIRECTORY
 from tape_jupyter.flow.history import Change, Entry, History
 from tape_jupyter.flow.mementos import Memento, remember
-from tape_jupyter.flow.versions import BEGINNING, Versions
+from tape_jupyter.flow.versions import BEGINNING, Versions, parted
 
 _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
@@ -90,6 +90,8 @@ class World:
     out: dict[Any, Any] = field(default_factory=dict)
     number: int | None = None
     """The next prompt's number when the re-run began; None where the shell keeps a history: that wants new numbers."""
+    modules: dict[str, types.ModuleType] = field(default_factory=dict)
+    """Modules of the user's that are not imported, as before the cell that did: what they were when it began."""
     others: dict[str, Change] = field(default_factory=dict)
     """Files and ambient state as they were when the re-run began, in `after`."""
 
@@ -125,8 +127,8 @@ class World:
 
     def put(self, thing: str, version: int, versions: Versions) -> None:
         """Give the thing the version it had after entry `version`, as far as it was kept."""
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             self._put_change(kind, rest, version, versions)
         elif version == BEGINNING:
             self._drop(thing, versions)
@@ -134,8 +136,14 @@ class World:
             self._put_name(thing, version, versions)
 
     def _drop(self, name: str, versions: Versions) -> None:
-        if versions.began(name):
-            self.unbind(name)
+        if not versions.began(name):
+            return
+        module = name.rpartition(":")[0]
+        if module and module in versions.history[versions.changers(name)[0]].imported:
+            if module in sys.modules:
+                self.modules[module] = sys.modules.pop(module)  # who imports it again runs it again
+            return
+        self.unbind(name)
 
     def _home(self, variable: str) -> tuple[dict[str, Any], str]:
         """Where a variable lives: the notebook, or the user's module that it names."""
@@ -188,11 +196,13 @@ class World:
         """As it was when the re-run began. `whole`: what a value held only where all of it can be put back: halves of
         a client's connections do harm to a cell that uses them next.
         """
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             if thing in self.others:
                 self._set(kind, rest, self.others[thing].after)
             return
+        if (module := thing.rpartition(":")[0]) in self.modules and module not in sys.modules:
+            sys.modules[module] = self.modules[module]
         if thing in self.names:
             self.bind(thing, self.names[thing])
         else:
@@ -202,6 +212,7 @@ class World:
 
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed besides."""
+        sys.modules.update(self.modules)
         for thing in {*self.names, *self.held, *self.others, *made}:
             if (
                 thing in self.held

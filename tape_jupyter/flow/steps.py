@@ -508,7 +508,7 @@ def _step(seen: Seen, draft: Draft) -> Step:
         statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
         frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
         statement.calm_call,
-        frozenset(_amends(seen, draft)), draft.needs, draft.raises,
+        frozenset(_amends(seen, draft)), draft.needs, draft.raises, frozenset(draft.strong - statement.always),
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ KEPT = 64 << 20
 """Bytes of one value beyond which it is not kept by reference: people who delete it want the memory."""
 LEAST, SHARE = 0.004, 1 / 30
 """Seconds that looking at a cell's values may take, however short the cell was; else this share of the cell."""
-_DICE = identity(random.random.__self__)  # type: ignore[attr-defined]
+_DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its methods do
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
 """Of the names of modules, those that are no library's."""
@@ -61,6 +61,8 @@ class _Open:
     background: bool
     watched: bool = False
     taped: bool = False
+    loaded: frozenset[str] = frozenset()
+    """Names of the modules that were imported before it."""
     leaves: bool = False
     """Threads or tasks that it started run on."""
 
@@ -216,7 +218,7 @@ class Tracker:
         self._open = _Open(
             entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
-            alive, tasks, bool(tasks) or bool(alive - self._threads),
+            alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
         self._open.began = time.perf_counter()
 
@@ -302,7 +304,10 @@ class Tracker:
         variables.now = entry.index
         look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
         self._looked = look.looked
-        rebound = look.rebound | ((variables.elsewhere - known) & look.before.keys())
+        new = {each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded}
+        look.before.update(dict.fromkeys(new))
+        entry.imported = frozenset(each.rpartition(":")[0] for each in new)
+        rebound = look.rebound | new | ((variables.elsewhere - known) & look.before.keys())
         return Seen(
             running.cell, variables, look.before, ran, touched, changes, number=entry.number,
             shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),

@@ -6,6 +6,7 @@ resource may be a part of it. Its *version* is the index of the entry that last 
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import lru_cache
@@ -30,6 +31,14 @@ def thing_of(resource: str) -> str | None:
     return None if variable is None else f"{kind}:{variable}"
 
 
+def parted(thing: str) -> tuple[str, str]:
+    """("file", its path), ("ambient", its part), or ("", the thing) for a name: one may be called `file`, too."""
+    kind, colon, rest = thing.partition(":")
+    if colon and (kind == "ambient" or (kind == "file" and os.path.isabs(rest))):  # noqa: PTH117 - a text
+        return kind, rest
+    return "", thing
+
+
 def written_by(entry: Entry) -> set[str]:
     """The things that an entry may have changed, as far as its code tells."""
     return {thing for each in entry.writes if (thing := thing_of(each)) is not None}
@@ -48,11 +57,11 @@ def needed_by(entry: Entry) -> set[str]:
 
 
 def asked_by(entry: Entry) -> set[str]:
-    """Of the things that matter to the entry, those whose value before it does: not what it binds anew, unread. With
-    EVERYTHING among what it reads, any name is one of them.
+    """Of the things that matter to the entry, those whose value before it does: not what it binds anew in any case,
+    unread. With EVERYTHING among what it reads, any name is one of them.
     """
     read = {thing for each in entry.reads if (thing := thing_of(each)) is not None}
-    return read | ((written_by(entry) | changed_by(entry)) - entry.strong)
+    return read | ((written_by(entry) | changed_by(entry)) - entry.certain)
 
 
 class Versions:
@@ -141,8 +150,8 @@ class Versions:
 
     def lost(self, thing: str, version: int) -> str | None:
         """Why the thing cannot be put back to that version, in words; None where it can."""
-        kind, _, rest = thing.partition(":")
-        if kind in {"file", "ambient"}:
+        kind, rest = parted(thing)
+        if kind:
             return self._lost_change(thing, kind, rest, version)
         if version != BEGINNING:
             return self._lost_value(thing, version)

@@ -63,6 +63,11 @@ class Desk(Protocol):
     def calling(self) -> None: ...
 
 
+def _runs_here(call: FunctionCall) -> bool:
+    """Whether its body is Python of this process: no prompt, and no server."""
+    return call.discreet == "no" and (call.scope is not None or call.kind == "retrieval")
+
+
 class Boundary:
     """The tape that taps ask (calls.Tape)."""
 
@@ -140,6 +145,8 @@ class Boundary:
             return self._outside(call)
         if os.getpid() != self._pid:
             return self._forked(cell, call)
+        if cell.runs_tools and isinstance(call, FunctionCall) and _runs_here(call):
+            return None  # as when it ran untaped
         self.desk.calling()
         if self._copied is not None:
             call = self._copied.as_recorded(call)

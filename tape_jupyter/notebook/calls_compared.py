@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tape_jupyter.bodies import decode
-from tape_jupyter.calls import Reply, header
+from tape_jupyter.calls import FunctionCall, Reply, header
 from tape_jupyter.cassette import Cassette, Entry, Overridden
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.notebook.comparison import Mark, SpanChange, short
@@ -28,6 +28,13 @@ def calls_changed(run: str, cell: Cell) -> list[SpanChange]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         found.append(_pair(old or _like(recorded, entry), entry))
     return [*found, *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items())]
+
+
+def played_tools(cell: Cell) -> list[str]:
+    """The names of the tools whose recorded values it was given; those that a person wrote are not among them."""
+    played = [entry for entry in cell.served if not isinstance(entry, Overridden)]
+    requests = [entry.request() for entry in played if not entry.head().get("diverged")]
+    return [request.name for request in requests if isinstance(request, FunctionCall)]
 
 
 def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:

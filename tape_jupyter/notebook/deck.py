@@ -21,6 +21,7 @@ from tape_jupyter.airgap import Guard, Policy, Sighting
 from tape_jupyter.calls import FunctionCall
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.flow.hermetic import AWAY
 from tape_jupyter.flow.tracker import Tracker
 from tape_jupyter.matching import IgnorePath, match_key
 from tape_jupyter.notebook import keys, late_secrets, partial, paths, pinned, unplayed
@@ -264,6 +265,7 @@ class Deck:
         if cell.replaying:
             self._holds(player.repeats(execution))
             cell.notes += _which(*player.recording_of(execution))
+            cell.unrecorded = not ask.explicit and pinned.recorded(cell) is None
         self._start(cell)
         return cell
 
@@ -462,7 +464,12 @@ class Deck:
                 cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
 
     def look_again(self, cell: Cell) -> None:
-        """The same for every tool that is known by now: of this session's requests, and of the recording."""
+        """The same for every tool that is known by now: of this session's requests, and of the recording.
+
+        In a cell that ran untaped none was taped: there they run, unless a recorded reply asks for them.
+        """
+        if cell.runs_tools:
+            return
         self.tape_tools(cell, (*self._known_tools, *(cell.cassette.tools if cell.cassette else ())))
 
     # ------------------------------------------------------------ the guard
@@ -474,7 +481,13 @@ class Deck:
         elif any(cell.mode != "live" for cell in self._cells):
             mode = "record"
         allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
-        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through, self._withheld))
+        self._guard.arm(Policy(mode, _replays, allow, self._unseen, self._let_through, self._withheld, self._starts))
+
+    def _starts(self, cell: Any) -> bool:
+        """Whether a replay's child processes are started: it re-runs a cell that ran untaped, or has no network."""
+        cell = cell if isinstance(cell, Cell) else self.active
+        untaped = cell is not None and cell.ask.options.get("untaped")
+        return bool(untaped or os.environ.get(AWAY))
 
     def _withheld(self, text: str) -> str:
         """Why a command line, or what a child process inherits, must not leave: a placeholder is in it."""

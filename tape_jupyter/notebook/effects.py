@@ -142,7 +142,7 @@ class Effects:
             self._redo = Redo(did["memory"], self._call.scope)
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
-            for problem in put_back(did["files"], self._cell.folder, self._cell.cassette):
+            for problem in put_back(did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun):
                 self._say(problem)
         if self._redo is not None:
             self._redo.run()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.notebook import pinned_chance, pinned_clock, pinned_zone
+from tape_jupyter.notebook import paths, pinned_chance, pinned_clock, pinned_zone
 from tape_jupyter.notebook.taped import Cell
 
 Undo = Callable[[], None]
@@ -39,8 +39,8 @@ def start(cell: Cell) -> Undo:
 def recorded(cell: Cell) -> Mapping[str, Any] | None:
     """The run record that this cell repeats; None while recording, and where the cassette has none of this cell.
 
-    A cell whose source was edited where no front end tells cell ids is taken for the only recording there is, or for
-    that of the cell that was run as the same `In [n]`.
+    Where no front end tells cell ids, an edited cell is taken for the one that was run as the same `In [n]`, or, if it
+    has a `%%tape` line or is a block, for the only recording there is.
     """
     if cell.cassette is None or cell.mode == "record":
         return None
@@ -51,9 +51,19 @@ def recorded(cell: Cell) -> Mapping[str, Any] | None:
     if not cell.replaying:
         return None
     current = [runs[run.id] for run in cell.player.current() if not run.parent and run.id in runs]
+    if cell.ask.explicit and len(current) == 1:
+        return current[0]
     same = [run for run in current if cell.ask.count is not None and run.get("count") == cell.ask.count]
-    found = current if len(current) == 1 else same
-    return found[-1] if found else None
+    return same[-1] if same and (cell.ask.explicit or not _is_anothers(cell, same[-1])) else None
+
+
+def _is_anothers(cell: Cell, run: Mapping[str, Any]) -> bool:
+    """Whether the recording is not of this cell, though it was run as the same `In [n]`: a cell of the notebook has
+    its source, or both have ids.
+    """
+    if cell.ask.cell_id and run.get("cell"):
+        return True
+    return cell.ask.notebook is not None and run.get("source") in paths.cells_of(cell.ask.notebook)
 
 
 def _put_on(name: str, pin: Pin, cell: Cell, run: Mapping[str, Any] | None) -> Undo:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tape_jupyter import airgap, outputs
-from tape_jupyter.flow import hermetic, verify
+from tape_jupyter.flow import ends, hermetic, verify
 from tape_jupyter.flow.history import History
 from tape_jupyter.notebook.comparison import Proof
 from tape_jupyter.notebook.displayed import Output
@@ -32,6 +32,10 @@ class Case:
     notebook: Path | None
     take: str
     recording: str
+    live: ends.End | None = None
+    """What is there in the kernel after the re-run."""
+    unsure: tuple[str, ...] = ()
+    """What recorded replies a whole run may not give, in words."""
 
 
 def begin(case: Case, done: Callable[[Proof], None]) -> threading.Thread:
@@ -55,10 +59,13 @@ def prove(case: Case) -> Proof:
         return Proof("not provable", "the notebook's path is not known, so a fresh kernel would not find the recording")
     try:
         replayed = hermetic.replay(_job(case.history, case, case.take))
-        verdict = verify.verify(case.history, case.texts, replayed, lambda: _unsteady(case))
+        verdict = verify.verify(case.history, case.texts, replayed, lambda: _unsteady(case), case.live)
     except Exception as error:
         return Proof("not provable", f"the fresh kernel did not start: {type(error).__name__}: {error}")
-    text = {"proved": "proved in a fresh kernel"}.get(verdict.state, verdict.text)
+    text = verdict.text.replace("a fresh replay of all cells came out the same", "proved in a fresh kernel")
+    if verdict.state == "proved" and case.unsure:
+        more = f" (and {len(case.unsure) - 1} more)" if len(case.unsure) > 1 else ""
+        return Proof("not provable", f"{case.unsure[0]}{more}. Now: run that tool anew (%tape replay --live tool:NAME)")
     adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
     return Proof(verdict.state, text, adopt)
 

@@ -19,9 +19,10 @@ from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.flow.history import History
 from tape_jupyter.flow.plan import Plan, plan
+from tape_jupyter.flow.remembered import asks_for
 from tape_jupyter.flow.rerun import Rerun
 from tape_jupyter.notebook import left_out, partial, proof, written
-from tape_jupyter.notebook.calls_compared import calls_changed
+from tape_jupyter.notebook.calls_compared import calls_changed, played_tools
 from tape_jupyter.notebook.comparison import (
     CellChange,
     Comparison,
@@ -72,6 +73,8 @@ class Planned:
     ask: Ask
     decided: dict[str, str]
     cell: Cell | None = None
+    differing: frozenset[str] = frozenset()
+    """Variables that are not what they were when the cell was recorded."""
 
     def word(self, line: str | None, raw: str) -> Word | None:
         """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
@@ -81,6 +84,9 @@ class Planned:
         root = takes.stem(self.ask.take.root)
         options = {name: told for name, told in own.options.items() if name not in partial.OPTIONS}
         options |= {"decided": dict(self.decided), "on_divergence": self.ask.on_divergence, "repeats": self.entry.run}
+        options["rerun"] = True
+        if line is None and not self.entry.run:
+            options["untaped"] = True
         if self.ask.pace:
             options["pace"] = self.ask.pace
         name = own.name or (root if line is None else None)
@@ -134,6 +140,8 @@ class Rerunner:
         self._tell: Tell = _silent
         self._before = Before()
         self._spans: list[SpanChange] = []
+        self._unsure: list[str] = []
+        """What tools gave that a whole run may not give, in words."""
         self._left_out: dict[int, str] = {}
         self._decided: dict[int, dict[str, str]] = {}
         self._cancelling = self._began = self._interrupted = False
@@ -252,6 +260,7 @@ class Rerunner:
             self._start_fresh(replace(ask, plan=replace(ask.plan, hermetic=doubt)), tell)
             return
         self._before, self._spans, self._left_out, self._decided = Before(), [], {}, {}
+        self._unsure = []
         self._cancelling, self.parked = False, None
         names = {name for entry in history for name in entry.changed}
         self._before.variables = shorts(self.shell.user_ns, names)
@@ -316,7 +325,8 @@ class Rerunner:
         assert self._route is not None
         self._progress(entry, "running")
         self._now.prepare(entry)
-        self._planned = Planned(entry, self._ask, self._decided.get(entry.index, {}))
+        decided = self._decided.get(entry.index, {})
+        self._planned = Planned(entry, self._ask, decided, differing=self._now.differing)
         self._route.run(entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how)))
 
     def _ran(self, entry: Entry, state: State, text: str) -> None:
@@ -345,8 +355,21 @@ class Rerunner:
         self.displayed.keep(entry.index)
         if planned is not None and planned.cell is not None:
             self._spans += calls_changed(entry.run, planned.cell)
+            self._unsure += self._doubtful(entry, planned, planned.cell)
         self._now.settle(entry, outcome)
         self._then(self._next)
+
+    def _doubtful(self, entry: Entry, planned: Planned, cell: Cell) -> list[str]:
+        """Tools that gave what they gave when it was recorded, though what they ask for came out otherwise since."""
+        tracker, told = self.cells.deck.tracker, []
+        if tracker is None or not planned.differing:
+            return []
+        for name in dict.fromkeys(played_tools(cell)):
+            asked = asks_for(name, planned.differing, tracker.variables)
+            if asked:
+                names = ", ".join(f"`{each}`" for each in sorted(asked))
+                told.append(f"{entry.title} {name} gave its recorded value, but {names}, which it reads, differs now")
+        return told
 
     def _drop(self, outcome: Entry, *, ended: bool) -> None:
         """Take a run that does not count off the history."""
@@ -465,7 +488,10 @@ class Rerunner:
         was = {i: proof.text_of(told) for i, told in self._before.outputs.items() if i in texts}
         root = self._ask.take.root
         notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
-        return Case(history, texts, before, {**texts, **was}, notebook, machine.plan.take, takes.stem(root))
+        live = machine.end()
+        shown_before = {**texts, **was}
+        unsure = tuple(self._unsure)
+        return Case(history, texts, before, shown_before, notebook, machine.plan.take, takes.stem(root), live, unsure)
 
     def _give_up(self) -> None:
         """Something of ours went wrong: everything as it was."""

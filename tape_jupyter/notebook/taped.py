@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from tape_jupyter.cassette import Cassette, Entry
 from tape_jupyter.chance import Chance
 from tape_jupyter.effects.memory import Bodies
 from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.flow.hermetic import AWAY
 from tape_jupyter.matching import IgnorePath
 from tape_jupyter.notebook.found import Found
 from tape_jupyter.notebook.gaps import Tools
@@ -247,7 +249,8 @@ class Cell:
     not on the tape yet; `changed` is called when there is something new to see (watch.py), and only takes note.
     `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did not do again.
     `outer` is the strand of the cell around it, a session's in which a block runs. `plain` are its recorded calls by
-    what they are found by and by what they asked that is not on the tape.
+    what they are found by and by what they asked that is not on the tape. `unrecorded`: a session replays it, and the
+    cassette has no recording of it.
     """
 
     ask: CellAsk
@@ -293,6 +296,7 @@ class Cell:
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     outer: Origin | None = None
+    unrecorded: bool = False
     origin: Origin = field(init=False)
 
     def __post_init__(self) -> None:
@@ -318,6 +322,16 @@ class Cell:
     def replaying(self) -> bool:
         """Whether nothing may leave: fail closed."""
         return self.mode == "replay"
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was played to it since."""
+        return self.unrecorded and not self.served
+
+    @property
+    def rerun(self) -> bool:
+        """Whether files and values are as the recorded cell found them, but for what came out otherwise since."""
+        return bool(self.ask.options.get("rerun") or os.environ.get(AWAY))
 
     def next_name(self, match: str) -> str:
         """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin alike."""

@@ -53,7 +53,7 @@ class ToolFiles:
             elif not change.known:
                 lost.append(f"it wrote {name}, which is too large to be kept")
             else:
-                kept.append({"file": name, "was": digest(change.before), **_written(change.after)})
+                kept.append({"file": name, "was": digest(change.before), **_written(change.before, change.after)})
         return kept, lost
 
     def _name(self, path: str) -> str | None:
@@ -89,29 +89,46 @@ def _rows(content: bytes) -> bytes:
         database.close()
 
 
-def _written(content: bytes | None) -> dict[str, Any]:
+def _written(before: bytes | None, content: bytes | None) -> dict[str, Any]:
     if content is None:
         return {"now": ABSENT}
-    return {"now": FOLDER} if content is DIRECTORY else {"now": digest(content), "content": freeze_bytes(content)}
+    if content is DIRECTORY:
+        return {"now": FOLDER}
+    written: dict[str, Any] = {"now": digest(content), "content": freeze_bytes(content)}
+    if before and before is not DIRECTORY and content.startswith(before) and not content.startswith(_SQLITE):
+        written["appended"] = len(content) - len(before)
+    return written
 
 
-def put_back(files: Sequence[Mapping[str, Any]], folder: Path | None, cassette: Cassette | None) -> Iterator[str]:
-    """Make files as the recorded body did. Gives what was not done, in words."""
+def put_back(
+    files: Sequence[Mapping[str, Any]], folder: Path | None, cassette: Cassette | None, *, rerun: bool = False
+) -> Iterator[str]:
+    """Make files as the recorded body did. Gives what was not done, in words.
+
+    `rerun`: each file is as its cell found it, but for what came out otherwise since: what was appended is appended to
+    that, and what was written over it is the recording's.
+    """
     for each in files:
         name = str(each.get("file"))
         try:
-            problem = _put_back(each, name, folder, cassette)
+            problem = _put_back(each, name, folder, cassette, rerun=rerun)
         except (OSError, TapeError, KeyError, TypeError) as why:
             problem = str(why)
         if problem:
             yield f"the file {name}: {problem}"
 
 
-def _put_back(each: Mapping[str, Any], name: str, folder: Path | None, cassette: Cassette | None) -> str:
+def _put_back(
+    each: Mapping[str, Any], name: str, folder: Path | None, cassette: Cassette | None, *, rerun: bool
+) -> str:
     if folder is None:
         return "the notebook's folder is not known here"
     path = _inside(folder, name)
     now = _digest_of(path)
+    if rerun and now != each["was"] and path.is_file() and (added := _appended(each)):
+        with path.open("ab") as file:
+            file.write(added)
+        return ""
     if now == each["now"]:
         return ""
     if now not in (each["was"], ABSENT) and now not in _states(cassette, name):
@@ -125,6 +142,12 @@ def _put_back(each: Mapping[str, Any], name: str, folder: Path | None, cassette:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, content)
     return ""
+
+
+def _appended(each: Mapping[str, Any]) -> bytes:
+    """What the recorded body added to what the file held; nothing where it wrote otherwise, or a secret is masked."""
+    content = thaw_bytes(each["content"], None) if "appended" in each else b""
+    return content[-int(each["appended"]) :] if content and digest(content) == each["now"] else b""
 
 
 def _write(path: Path, content: bytes) -> None:

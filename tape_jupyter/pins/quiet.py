@@ -61,7 +61,8 @@ class Quiet:
         One that waits for the interpreter's lock alone seems to wait, too: between two looks the lock is given up,
         which wakes it, so that it has burnt something or is seen to run.
         """
-        if self._calls is None:
+        threads = list(threads)
+        if self._calls is None or not threads:
             return None
         burnt: dict[int, bytes] = {}
         for look in range(looks):

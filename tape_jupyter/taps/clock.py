@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from tape_jupyter.taps import readers
@@ -31,9 +31,9 @@ _stand_ins: dict[int, Any] = {}
 
 def patch() -> Callable[[], None]:
     """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
-    undone = [swap(time, name, partial(_reads, name)) for name in _READS]
-    undone += [swap(time, name, partial(_told, name)) for name in ("ctime", "asctime")]
-    take_off = undoing(*undone, swap(time, "sleep", _sleeps))
+    doors: dict[str, Callable[[Any], Any]] = {name: partial(_reads, name) for name in _READS}
+    doors |= {name: partial(_told, name) for name in ("ctime", "asctime")} | {"sleep": _sleeps}
+    take_off = undoing(*(swap(time, name, door) for name, door in doors.items() if _is_own(vars(time).get(name))))
     _put_in_definitions(_stand_ins)
     rebind(_namespaces())
 
@@ -44,6 +44,11 @@ def patch() -> Callable[[], None]:
         _put(_namespaces(), back)
 
     return undo
+
+
+def _is_own(value: Any) -> bool:
+    """Whether that is Python's own. A program's stand-in (a mock, gevent's) is the program's clock and stays."""
+    return type(value) is BuiltinFunctionType
 
 
 def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:

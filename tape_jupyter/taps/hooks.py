@@ -16,6 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from tape_jupyter.genuine import genuine
 from tape_jupyter.taps import readers
 
 _lock = threading.Lock()
@@ -78,9 +79,10 @@ def _load() -> tuple[Any, Any]:
         raise RuntimeError(_reason[0])
     if not _loaded:
         try:
-            module = _imported()
-            machine = import_module("_time_machine")
-            _prove(module, machine)
+            with genuine():
+                module = _imported()
+                machine = import_module("_time_machine")
+                _prove(module, machine)
         except Exception as error:
             _reason.append(f"time-machine's hooks do not work here ({type(error).__name__}: {error})")
             raise RuntimeError(_reason[0]) from error

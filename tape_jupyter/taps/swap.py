@@ -10,8 +10,9 @@ from tape_jupyter.calls import Capture
 from tape_jupyter.origin import SENDING
 
 _MARK = "__tape_original__"
+_INHERITED = object()
 _standing: dict[tuple[int, str], tuple[Any, Any, Any]] = {}
-"""What stands in for others' now: owner, stand-in, original, by the owner's id and the name."""
+"""What stands in for others' now: owner, stand-in, the owner's own original, by the owner's id and the name."""
 
 
 def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None]:
@@ -19,12 +20,13 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
 
     Somebody else may patch over ours: their patch is then left in place, and ours passes through without a tape.
     """
-    original = vars(owner)[name]
+    inherited = name not in vars(owner)  # gevent's Thread has its methods from Python's
+    original = getattr(owner, name) if inherited else vars(owner)[name]
     if hasattr(original, _MARK):
         return lambda: None
     ours = door(original)
     setattr(ours, _MARK, original)
-    _standing[id(owner), name] = owner, ours, original
+    _standing[id(owner), name] = owner, ours, _INHERITED if inherited else original
     setattr(owner, name, ours)
     return lambda: _take_off(id(owner), name)
 
@@ -36,7 +38,11 @@ def is_swapped(owner: Any, name: str) -> bool:
 
 def _take_off(number: int, name: str) -> None:
     owner, ours, original = _standing.pop((number, name), (None, None, None))
-    if owner is not None and vars(owner).get(name) is ours:
+    if owner is None or vars(owner).get(name) is not ours:
+        return
+    if original is _INHERITED:
+        delattr(owner, name)
+    else:
         setattr(owner, name, original)
 
 

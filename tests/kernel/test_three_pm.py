@@ -183,6 +183,8 @@ random.seed(3)
 print(random.random(), await asyncio.to_thread(ask, "hi"), random.random(), random.sample(range(99), 5))
 print(time.monotonic() - began, datetime.now() - at, datetime.now())"""
 SECONDS = 0.4
+LONG = 50
+"""Seconds of a wait that is written onto the tape: SDKs heed up to 60."""
 
 
 class Busy(Provider):
@@ -198,7 +200,7 @@ class Busy(Provider):
 
 @pytest.fixture(scope="module")
 def retried(tmp_path_factory):
-    """Each recorded, replayed in another kernel, and replayed there with a retry-after of 20 seconds on the tape."""
+    """Each recorded, replayed in another kernel, and replayed there with a retry-after of LONG seconds on the tape."""
     where = tmp_path_factory.mktemp("retried")
     env = {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x"))}
     found = {name: [] for name in SDKS}
@@ -218,7 +220,7 @@ def retried(tmp_path_factory):
             found[name].append(timed(kernel, f"%%tape replay {slug(name)}{RETRIED}"))
             path = where / "nb.tapes" / f"{slug(name)}.tape.yaml"
             assert path.read_text().count(f'retry-after: "{SECONDS}"') == 2
-            path.write_text(path.read_text().replace(f'retry-after: "{SECONDS}"', 'retry-after: "20"'))
+            path.write_text(path.read_text().replace(f'retry-after: "{SECONDS}"', f'retry-after: "{LONG}"'))
             found[name].append(timed(kernel, f"%%tape replay {slug(name)}{RETRIED}"))
     return found
 
@@ -242,8 +244,7 @@ def test_the_retries_of_an_sdk_leave_text_numbers_and_times_as_recorded(retried,
 
 @pytest.mark.parametrize("name", SDKS)
 def test_the_waits_of_a_retry_pass_on_the_tapes_clock_alone(retried, name):
-    (recorded, _), (_, replayed), (_, edited) = retried[name]
+    (recorded, _), _, (_, edited) = retried[name]
     told = float(recorded.stdout.splitlines()[1].split()[0])
     assert told > 2 * SECONDS, "the waits are on the tape"
-    assert edited < 2 * 20 / 8, "two waits of 20 s"
-    assert replayed < told
+    assert edited < 2 * LONG / 8, "two waits of LONG seconds"

@@ -1,0 +1,229 @@
+"""Recording costs cells of LangGraph at most 10 %: graphs as its documentation writes them, replies 0 to 40 ms late.
+
+Each cell is run untaped and recorded in turns, in one IPython shell; the median of the pairs is quoted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness import report, say, workplace
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.provider import Provider, Scripted, Seen  # noqa: E402
+
+APART, BAR, PAIRS = 0.04, 1.10, 15
+
+SETUP = """
+import operator
+import sqlite3
+from typing import Annotated, TypedDict
+from langchain_anthropic import ChatAnthropic
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command, Send, interrupt
+
+model = ChatAnthropic(model="claude-sonnet-4-6", max_tokens=200, base_url=URL, api_key="none")
+
+@tool
+def weather(city: str) -> str:
+    "The weather in a city."
+    return f"sunny in {city}"
+
+class State(TypedDict):
+    topic: str
+    got: Annotated[list, operator.add]
+
+def ask(words):
+    return model.invoke(words).content
+
+def node(name, words=None):
+    def answered(state):
+        return {"got": [(name, ask(words or f"{name} about {state['topic']}"))]}
+    return answered
+
+def chat(state):
+    return {"messages": [model.bind_tools([weather]).invoke(state["messages"])]}
+
+def say(state):
+    return {"messages": [model.invoke(state["messages"])]}
+"""
+
+CELLS = {
+    "tools": """
+made = StateGraph(MessagesState)
+made.add_node("chat", chat)
+made.add_node("tools", ToolNode([weather]))
+made.add_edge(START, "chat")
+made.add_conditional_edges("chat", tools_condition)
+made.add_edge("tools", "chat")
+agent = made.compile()
+for chunk in agent.stream({"messages": [("user", "What is the weather in Ulm?")]}, stream_mode="values"):
+    chunk["messages"][-1].pretty_print()
+""",
+    "branches": """
+made = StateGraph(State)
+for name in "abcd":
+    made.add_node(name, node(name, "the same"))
+    made.add_edge(START, name)
+    made.add_edge(name, "join")
+made.add_node("join", node("join"))
+branches = made.compile()
+print(branches.invoke({"topic": "cats", "got": []}))
+""",
+    "map_reduce": """
+made = StateGraph(State)
+made.add_node("joke", node("joke"))
+made.add_node("best", node("best"))
+made.add_conditional_edges(START, lambda state: [Send("joke", {"topic": f"cat {n}"}) for n in range(6)], ["joke"])
+made.add_edge("joke", "best")
+for step in made.compile().stream({"topic": "cats", "got": []}):
+    print(step)
+""",
+    "subgraphs": """
+inner = StateGraph(State)
+inner.add_node("one", node("one"))
+inner.add_node("two", node("two"))
+inner.add_edge(START, "one")
+inner.add_edge("one", "two")
+made = StateGraph(State)
+made.add_node("inner", inner.compile())
+made.add_node("beside", node("beside"))
+made.add_edge(START, "inner")
+made.add_edge(START, "beside")
+for chunk in made.compile().stream({"topic": "cats", "got": []}, stream_mode="updates", subgraphs=True):
+    print(len(chunk), chunk[1])
+""",
+    "streaming": """
+def told(name):
+    def answered(state):
+        write = get_stream_writer()
+        write({"began": name})
+        return {"got": [ask(f"{name} on {state['topic']}")]}
+    return answered
+
+made = StateGraph(State)
+for name in ("poem", "joke"):
+    made.add_node(name, told(name))
+    made.add_edge(START, name)
+for mode, chunk in made.compile().stream({"topic": "ice", "got": []}, stream_mode=["updates", "custom", "messages"]):
+    print(mode, chunk[0].content if mode == "messages" else chunk)
+""",
+    "interrupt": """
+def approve(state):
+    return {"got": [interrupt("Shall I?")]}
+
+made = StateGraph(State)
+for name, run in (("draft", node("draft")), ("approve", approve), ("send", node("send"))):
+    made.add_node(name, run)
+made.add_edge(START, "draft")
+made.add_edge("draft", "approve")
+made.add_edge("approve", "send")
+flow = made.compile(checkpointer=InMemorySaver())
+thread = {"configurable": {"thread_id": "1"}}
+print(flow.invoke({"topic": "mail", "got": []}, thread))
+print(flow.invoke(Command(resume="yes"), thread))
+""",
+    "sqlite": """
+from langgraph.checkpoint.sqlite import SqliteSaver
+made = StateGraph(MessagesState)
+made.add_node("say", say)
+made.add_edge(START, "say")
+memory = made.compile(checkpointer=SqliteSaver(sqlite3.connect(":memory:", check_same_thread=False)))
+thread = {"configurable": {"thread_id": "7"}}
+for words in ("I am Ada", "Who am I?"):
+    print(memory.invoke({"messages": [("user", words)]}, thread)["messages"][-1].content)
+print(len(list(memory.get_state_history(thread))))
+""",
+    "tasks": """
+async def one(state):
+    return {"got": [(await model.ainvoke("the same")).content]}
+
+made = StateGraph(State)
+for name in "abcd":
+    made.add_node(name, one)
+    made.add_edge(START, name)
+async for update in made.compile().astream({"topic": "cats", "got": []}, stream_mode="updates"):
+    print(update)
+""",
+}
+
+
+class Late(Provider):
+    """Answers a request 0 to 40 ms late, by what it says: recorded as late as untaped."""
+
+    def answer(self, seen: Seen) -> Scripted:
+        time.sleep(hashlib.sha256(seen.body).digest()[0] / 255 * APART)
+        return super().answer(seen)
+
+
+@contextlib.contextmanager
+def provider() -> Iterator[str]:
+    """In a process of its own: its threads are none of the kernel's."""
+    serve = (
+        "from langgraph_cost import Late; import time; p = Late().start(); print(p.url, flush=True); time.sleep(9999)"
+    )
+    serve = serve.replace("langgraph_cost", Path(__file__).stem)
+    with subprocess.Popen(
+        [sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True, cwd=ROOT / "benchmarks"
+    ) as it:
+        assert it.stdout is not None
+        try:
+            yield it.stdout.readline().strip()
+        finally:
+            it.terminate()
+
+
+def main() -> None:
+    from IPython.testing.globalipapp import start_ipython
+
+    names = sys.argv[1:] or list(CELLS)
+    with workplace() as folder, provider() as url:
+        os.chdir(folder)
+        shell = start_ipython()
+
+        def run(source: str) -> float:
+            with contextlib.redirect_stdout(io.StringIO()):
+                began = time.perf_counter()
+                ran = shell.run_cell(source)
+                took = time.perf_counter() - began
+            ran.raise_error()
+            return took
+
+        run(f"URL = {url!r}\n{SETUP}")
+        shell.run_line_magic("load_ext", "tape_jupyter")
+        all_plain = all_taped = 0.0
+        ratios = {}
+        for name in names:
+            pairs = []
+            for number in range(PAIRS + 1):
+                first = number % 2
+                sources = [CELLS[name], f"%%tape record bench\n{CELLS[name]}"]
+                took = {which: run(sources[which]) for which in (first, 1 - first)}
+                if number:
+                    pairs.append((took[0], took[1]))
+            ratios[name] = round(statistics.median(taped / plain for plain, taped in pairs), 3)
+            all_plain += (plain := statistics.median(pair[0] for pair in pairs))
+            all_taped += (taped := statistics.median(pair[1] for pair in pairs))
+            say(f"{name}: {ratios[name]} ({plain * 1e3:.0f} -> {taped * 1e3:.0f} ms)")
+        whole = round(all_taped / all_plain, 3)
+        report("recording cells of LangGraph", f"<= {BAR}x", whole <= BAR, ratio=whole, **ratios)
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()

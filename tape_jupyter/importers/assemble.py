@@ -1,0 +1,550 @@
+"""Doors room: what formats read becomes a cassette of ordinary calls, written by the ordinary store.
+
+Calls wait in an unnamed temporary file until the last record is read: parents may come after their children, and
+traces may be mixed. The cassette is made in a folder of its own beside its place, and gets its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from tape_jupyter import hosts, matching, providers
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.importers import recognise
+from tape_jupyter.importers.source import Source, TraceError
+from tape_jupyter.importers.trace import Call, Item, Kind, Origin, Run, Skipped, Span
+from tape_jupyter.importers.tree import Node, Tree
+from tape_jupyter.records import Head, moment
+from tape_jupyter.secrets import Secrets
+from tape_jupyter.telling import Tell, nobody
+
+_IN_MEMORY = 32 * 1024 * 1024
+_TOLD = 500
+"""Records between two words on how far it is."""
+_KEPT_TEXT = 20_000
+_TELEMETRY = "a request that reports to a telemetry service"
+_TWICE = "a record sent twice: the last one counts"
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What became of a file. `reasons` counts the records that are neither a call nor a span."""
+
+    file: str
+    format: str = ""
+    runs: list[str] = field(default_factory=list)
+    calls: int = 0
+    spans: int = 0
+    grades: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    assumed: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def grade(self) -> str:
+        """The lowest of its calls' grades."""
+        return max(self.grades, key="WJPMT".index, default="")
+
+    def record(self) -> dict[str, Any]:
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**told, "grade": self.grade, "seconds": round(self.seconds, 3)}
+
+
+@dataclass(slots=True)
+class Imported:
+    """A cassette that was made, and what became of each file. `path` is None where no file held anything."""
+
+    path: Path | None
+    files: list[FileReport]
+
+    def record(self) -> dict[str, Any]:
+        return {"cassette": str(self.path) if self.path else None, "files": [each.record() for each in self.files]}
+
+
+def import_trace(
+    *places: str | Path, form: str = "", cassette: str | Path | None = None, tell: Tell = nobody
+) -> Imported:
+    """`tape.import_trace()`: read files (or folders of them) that other systems wrote, into one new cassette.
+
+    `form` names their format, else it is recognised. The cassette is `NAME.tapes/main.tape.yaml` in the working
+    directory, `NAME` as the first file; no file is overwritten. Raises TapeError where nothing can be imported: a
+    format that is not known, a file that is broken. Of several files those that can be read are imported.
+    """
+    sources = list(_sources([Path(each) for each in places]))
+    chosen = recognise.named(form) if form else None
+    goal = Path(cassette) if cassette is not None else _free(Path.cwd() / f"{_stem(Path(places[0]))}.tapes" / _MAIN)
+    if goal.exists() or (cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())):
+        raise TapeUsageError(f"{goal.parent} is there already, and is not overwritten; name another")
+    with _Assembly(goal, tell) as assembly:
+        for source in sources:
+            _read(assembly, source, (form, chosen) if chosen is not None else None, alone=len(sources) == 1)
+        made = assembly.write()
+    failed = [each for each in assembly.files if each.error]
+    if made is None and failed:
+        raise TraceError("\n".join(each.error for each in failed[:20]))
+    return Imported(made, assembly.files)
+
+
+_MAIN = "main.tape.yaml"
+
+
+def _sources(places: Sequence[Path]) -> Iterator[Source]:
+    if not places:
+        raise TapeUsageError("name a file or a folder to import")
+    for place in places:
+        if place.is_dir():
+            found = [each for each in sorted(place.rglob("*")) if each.is_file() and not each.name.startswith(".")]
+            if not found:
+                raise TapeUsageError(f"{place}: there is no file in this folder")
+            yield from (Source(each) for each in found)
+        elif not place.exists():
+            raise TapeUsageError(f"{place}: there is no such file")
+        elif not place.is_file():
+            raise TapeUsageError(f"{place} is no plain file")
+        else:
+            yield Source(place)
+
+
+def _stem(place: Path) -> str:
+    name = re.sub(r"[^\w.-]+", "-", place.absolute().name.partition(".")[0]).strip("-.")
+    return name or "imported"
+
+
+def _free(goal: Path) -> Path:
+    """The first of `x.tapes`, `x-2.tapes`, ... that is not there."""
+    folder, number = goal.parent, 1
+    while folder.exists():
+        number += 1
+        folder = goal.parent.with_name(f"{goal.parent.stem}-{number}.tapes")
+    return folder / goal.name
+
+
+def _read(assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool) -> None:
+    report = FileReport(source.name)
+    assembly.files.append(report)
+    began = time.perf_counter()
+    mark = assembly.mark()
+    try:
+        report.format, form = chosen or recognise.recognised(source)
+        assembly.take(report, form.read(source))
+        report.notes += source.notes
+    except (TraceError, CassetteError) as error:
+        assembly.forget(mark)
+        report.error = str(error)
+        if alone:
+            raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        assembly.forget(mark)
+        reason = f"is not as {report.format} files are ({type(error).__name__}: {str(error)[:200]})"
+        told = source.failed(reason, assembly.line)
+        report.error = str(told)
+        if alone:
+            raise told from error
+    report.seconds = time.perf_counter() - began
+
+
+class _Held(NamedTuple):
+    """A call that waits: when it began, its place in the temporary file, its id, and what the report counts."""
+
+    start: float
+    number: int
+    offset: int
+    length: int
+    id: str
+    report: int
+
+
+@dataclass(slots=True)
+class _Trace:
+    """A run to be: the file that it is first told in, its spans and the calls that wait."""
+
+    report: int
+    key: str
+    tree: Tree = field(default_factory=Tree)
+    held: dict[str, _Held] = field(default_factory=dict)
+    run: Run | None = None
+    root: str = ""
+    start: float = 0.0
+    last: float = 0.0
+    failed: str = ""
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+class _Assembly:
+    """One import: collects what is read, then writes it."""
+
+    def __init__(self, goal: Path, tell: Tell) -> None:
+        self.goal, self._tell = goal, tell
+        self.files: list[FileReport] = []
+        self.line = 0
+        self._traces: dict[str, _Trace] = {}
+        self._secrets = Secrets()
+        self._secrets.learn_environment(os.environ)
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed on exit
+        self._count = self._end = 0
+        self._draft: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if self._draft is not None:
+            shutil.rmtree(self._draft, ignore_errors=True)
+
+    # -- reading
+
+    def mark(self) -> set[str]:
+        """What is there, for `forget`."""
+        return set(self._traces)
+
+    def forget(self, mark: set[str]) -> None:
+        """Nothing of a file that cannot be read to its end is kept."""
+        report = len(self.files) - 1
+        self._traces = {key: trace for key, trace in self._traces.items() if key in mark and trace.report != report}
+
+    def take(self, report: FileReport, items: Iterable[Item]) -> None:
+        for number, item in enumerate(items, 1):
+            if number % _TOLD == 0:
+                self._tell(f"reading {Path(report.file).name}: record", number, 0)
+            if isinstance(item, Skipped):
+                report.reasons[item.reason] += item.count
+                if item.text:
+                    self._trace("").skipped.append(replace(item, text=item.text[:_KEPT_TEXT]))
+                continue
+            trace = self._trace(item.trace)
+            if isinstance(item, Run):
+                trace.run = item
+            elif isinstance(item, Span):
+                self._take_span(trace, item)
+            elif (kind := _kind(item)) is None:
+                report.reasons[_TELEMETRY] += 1
+            else:
+                self.line = item.origin.line
+                in_order, item.kind = item.kind == "http", kind
+                self._take_call(trace, item, in_order=in_order)
+
+    def _trace(self, name: str) -> _Trace:
+        number = len(self.files) - 1
+        key = f"{number} {name}"
+        if key not in self._traces:
+            self._traces[key] = _Trace(number, name)
+        return self._traces[key]
+
+    def _take_span(self, trace: _Trace, span: Span) -> None:
+        self._count += 1
+        name = span.id or f"#{self._count}"
+        trace.held.pop(name, None)
+        trace.tree.add(name, Node(span.parent, _label(span.name), "span"))
+        trace.start = min(filter(None, (trace.start, span.start)), default=0.0)
+        if not span.parent:
+            trace.root, trace.failed = trace.root or _label(span.name), trace.failed or span.error
+
+    def _take_call(self, trace: _Trace, call: Call, *, in_order: bool) -> None:
+        """`in_order`: the file's order is that of the calls, whatever clocks say."""
+        self._count += 1
+        name = call.id or f"#{self._count}"
+        trace.tree.add(name, Node(call.parent, _label(call.name or call.model or call.kind), call.kind))
+        trace.start = min(filter(None, (trace.start, call.start)), default=0.0)
+        self._learn(call)
+        data = marshal.dumps(_packed(call))
+        trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
+        trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, len(self.files) - 1)
+        self._file.write(data)
+        self._end += len(data)
+
+    def _learn(self, call: Call) -> None:
+        """Keys that the source holds are held back everywhere: those in headers, and those that look like keys."""
+        if isinstance(call.request, Request):
+            self._secrets.learn_request(call.request)
+            texts: tuple[bytes, ...] = (call.request.body,)
+        else:
+            texts = (repr(dict(call.request.arguments)).encode("utf-8", "replace"),)
+        texts += (
+            call.reply.chunks if isinstance(call.reply, Reply) else (repr(call.reply.value).encode("utf-8", "replace"),)
+        )
+        for data in texts:
+            for found in _KEYS.findall(data) if _KEY_START.search(data) else ():
+                self._secrets.learn("key", found.decode("ascii"), explicit=False)
+
+    # -- writing
+
+    def write(self) -> Path | None:
+        """The cassette; None where there is nothing to write."""
+        traces = [trace for trace in self._traces.values() if trace.held or trace.tree.nodes or trace.skipped]
+        if not traces:
+            return None
+        self._draft = _draft(self.goal)
+        cassette = Cassette.open(self._draft / self.goal.name)
+        header = {"notebook": f"{self.goal.parent.stem}.ipynb", "cassette": self.goal.name.partition(".")[0]}
+        total, done = sum(len(trace.held) for trace in traces), 0
+        for trace in sorted(traces, key=lambda each: (each.report, each.start)):
+            for _ in self._write_run(cassette, trace, header):
+                done += 1
+                if done % _TOLD == 0:
+                    self._tell("writing calls", done, total)
+        _settle(self._draft, self.goal)
+        self._draft = None
+        return self.goal
+
+    def _write_run(self, cassette: Cassette, trace: _Trace, header: dict[str, Any]) -> Iterator[None]:
+        report = self.files[trace.report]
+        outer = trace.tree.outer()
+        self._count_spans(report, trace, outer)
+        told = trace.run or Run(trace.key)
+        at = moment(_time(trace.start) or datetime.now(UTC))
+        identity = hashlib.sha256(f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")).hexdigest()
+        record: dict[str, Any] = {
+            "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
+            "title": _label(told.name or trace.root or Path(report.file).name),
+            "kit": {"import": {"file": within(report.file), "format": report.format, "trace": trace.key, **told.about}},
+        }  # fmt: skip
+        run = cassette.start_run(record, {**header, "made by": _made_by()}, self._secrets)
+        report.runs.append(run)
+        writer = _Writer(cassette, run, self._secrets, trace, at, report)
+        order = sorted(
+            (held for name, held in trace.held.items() if name not in outer), key=lambda h: (h.start, h.number)
+        )
+        for held in order:
+            self._file.seek(held.offset)
+            writer.write(held.id, _unpacked(marshal.loads(self._file.read(held.length))))  # noqa: S302 - written above
+            yield
+        end: dict[str, Any] = {"outcome": "raised" if trace.failed else "ok", "calls": len(order)}
+        if trace.failed:
+            end["error"] = trace.failed[:2000]
+        if writer.missing:
+            end["cold"] = [f"{what}: not in the file ({count} calls)" for what, count in writer.missing.most_common(30)]
+        if trace.skipped:
+            end["left"] = [
+                {"reason": each.reason, "line": each.line, "text": each.text} for each in trace.skipped[:100]
+            ]
+        cassette.end_run(run, end, self._secrets)
+
+    def _count_spans(self, report: FileReport, trace: _Trace, outer: set[str]) -> None:
+        for name in outer:
+            node = trace.tree.nodes[name]
+            trace.tree.nodes[name] = node._replace(kind="span")
+        report.spans += sum(node.kind == "span" for node in trace.tree.nodes.values())
+        if trace.tree.repeated:
+            report.reasons[_TWICE] += trace.tree.repeated
+        for count, what in (
+            (len(outer), f"{len(outer)} model calls hold another one, and are spans"),
+            (trace.tree.strangers(), "parents are not in the file"),
+            (trace.tree.circles(), "spans name each other as parents in a circle"),
+        ):
+            if count:
+                report.notes.append(what if what[0].isdigit() else f"{count} {what}")
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the calls of one run, in their order."""
+
+    cassette: Cassette
+    run: str
+    secrets: Secrets
+    trace: _Trace
+    at: str
+    report: FileReport
+    missing: Counter[str] = field(default_factory=Counter)
+    names: dict[str, str] = field(default_factory=dict)
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def write(self, own: str, call: Call) -> None:
+        asked = self._asked(call.request)
+        self._seen[asked.match] += 1
+        number = self._seen[asked.match]
+        self.names[own] = asked.match[:8] + (f"-{number}" if number > 1 else "")
+        tree = self.trace.tree
+        where = Where(self.run, "", tree.path(own), self.names.get(tree.caller(own), ""))
+        began = _time(call.start)
+        if began is None:
+            call.missing.append("time")
+        self._count(call)
+        said = providers.said_json(call.reply) if isinstance(call.reply, Reply) else None
+        kit = {**self._facts(call, asked.json, said), **_told(call)}
+        kind = {"http": "host"}.get(call.kind, call.kind)
+        name = "" if kit.get("model") else call.name
+        head = Head(
+            self.names[own], self.run, asked.match, kind, where, moment(began) if began else self.at,
+            max(call.end - call.start, 0.0) if call.start and call.end else 0.0, kit, name, call.error[:2000],
+            asked.exact, asked.clean, asked=asked.json, said=said, apart=asked.apart,
+        )  # fmt: skip
+        try:
+            self.cassette.append_call(head, call.request, call.reply, self.secrets)
+        except CassetteError as error:
+            raise TraceError(
+                f"call {own} cannot be kept: {error.reason}", path=call.origin.file, line=call.origin.line
+            ) from error
+
+    def _asked(self, request: Request | FunctionCall) -> matching.Asked:
+        if isinstance(request, FunctionCall):
+            return matching.asked_function(request, self.secrets)
+        return matching.asked(request, self.secrets, exact=matching.exact_digest(request))
+
+    def _facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
+        reply = call.reply
+        if call.kind != "model" or not isinstance(call.request, Request) or not isinstance(reply, Reply):
+            return {}
+        known = providers.facts(call.request, reply, parsed=parsed, said=said).record()
+        told = {"provider": call.provider, "model": call.model, "usage": {k: v for k, v in call.usage.items() if v}}
+        return {**{name: value for name, value in told.items() if value}, **known}
+
+    def _count(self, call: Call) -> None:
+        self.report.calls += 1
+        self.report.grades[call.grade] += 1
+        self.report.missing.update(call.missing)
+        self.report.assumed.update(call.assumed)
+        self.missing.update(call.missing)
+
+
+def _told(call: Call) -> dict[str, Any]:
+    """What the call's kit says of where it comes from."""
+    more: Mapping[str, Any] = {
+        "missing": call.missing, "assumed": call.assumed, "rebuilt": call.rebuilt, "tags": dict(call.about),
+    }  # fmt: skip
+    origin = {**call.origin.record(), "file": within(call.origin.file)}
+    return {"origin": origin, "grade": call.grade, **{name: told for name, told in more.items() if told}}
+
+
+def _kind(call: Call) -> Kind | None:
+    """What an HTTP call is by its address; None for one that only reports to a telemetry service."""
+    if call.kind != "http" or not isinstance(call.request, Request):
+        return call.kind
+    told = hosts.class_of(call.request)
+    if told == "telemetry":
+        return None
+    return "model" if told == "model" or providers.facts(call.request).model else "http"
+
+
+def within(file: str) -> str:
+    """A file as the cassette names it: an absolute path says where somebody's home is, and goes with the cassette."""
+    return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
+
+
+def _made_by() -> str:
+    from tape_jupyter import __version__
+
+    return f"tape-jupyter {__version__}"
+
+
+def _label(name: str) -> str:
+    """A name as a span's path can hold it, and a terminal."""
+    plain = "".join(char if char.isprintable() else " " for char in str(name))
+    return plain.replace(" / ", "/").strip()[:200] or "span"
+
+
+def _time(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+_KEY_START = re.compile(rb"sk-|AIza|gh[po]_|github_pat_|xox|AKIA|ASIA|hf_|gsk_|lsv2_|pplx-|xai-|r8_|tvly-")
+_KEYS = re.compile(
+    rb"(?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{20,}|AIza[A-Za-z0-9_-]{35}|gh[po]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}"
+    rb"|xox[abprs]-[A-Za-z0-9-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}|hf_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{40,}"
+    rb"|lsv2_[a-z]{2}_[A-Za-z0-9_]{30,}|pplx-[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,}|r8_[A-Za-z0-9]{30,}"
+    rb"|tvly-[A-Za-z0-9-]{20,})"
+)
+
+
+# ---------------------------------------------------------------- the waiting calls
+
+
+def _packed(call: Call) -> tuple[Any, ...]:
+    """A call as plain structure."""
+    rest = [getattr(call, name) for name in _REST]
+    rest[_REST.index("about")] = dict(call.about)
+    rest[_REST.index("usage")] = dict(call.usage)
+    origin = call.origin
+    return (*rest, (origin.system, origin.file, origin.id, origin.line), _plain(call.request), _plain(call.reply))
+
+
+def _plain(part: Request | FunctionCall | Reply | Value) -> tuple[Any, ...]:
+    kept = [name for name in _INIT[type(part)] if name != "scope"]
+    values = (getattr(part, name) for name in kept)
+    return (
+        type(part).__name__,
+        {n: dict(v) if isinstance(v, Mapping) else v for n, v in zip(kept, values, strict=True)},
+    )
+
+
+def _unpacked(packed: tuple[Any, ...]) -> Call:
+    *rest, origin, request, reply = packed
+    parts = {each.__name__: each for each in _INIT}
+    return Call(
+        request=parts[request[0]](**request[1]), reply=parts[reply[0]](**reply[1]), origin=Origin(*origin),
+        **dict(zip(_REST, rest, strict=True)),
+    )  # fmt: skip
+
+
+_REST = [each.name for each in fields(Call) if each.name not in ("request", "reply", "origin")]
+_INIT: dict[Callable[..., Any], list[str]] = {
+    kind: [each.name for each in fields(kind) if each.init] for kind in (Request, FunctionCall, Reply, Value)
+}
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def _draft(goal: Path) -> Path:
+    try:
+        goal.parent.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{goal.parent.name}-", dir=goal.parent.parent))
+    except OSError as error:
+        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(goal)) from error
+
+
+def _settle(draft: Path, goal: Path) -> None:
+    """Give the whole folder its name; never over another one."""
+    try:
+        draft.chmod(0o777 & ~_umask())
+        if goal.parent.exists():
+            goal.parent.rmdir()  # an empty one
+        draft.rename(goal.parent)
+    except OSError as error:
+        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(goal)) from error
+
+
+def _umask() -> int:
+    told = os.umask(0o022)
+    os.umask(told)
+    return told
+
+
+def text(done: Imported) -> str:
+    """For people."""
+    lines = []
+    for each in done.files:
+        if each.error:
+            lines.append(f"! {each.error}")
+            continue
+        grades = ", ".join(f"{count} of grade {grade}" for grade, count in sorted(each.grades.items()))
+        lines.append(
+            f"{each.file}: {each.format}, {len(each.runs)} runs, {each.calls} calls ({grades or 'none'}), "
+            f"{each.spans} spans"
+        )
+        lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
+        lines += [f"    missing: {what} ({count} calls)" for what, count in each.missing.most_common()]
+        lines += [f"    assumed: {what} ({count} calls)" for what, count in each.assumed.most_common()]
+        lines += [f"    {note}" for note in each.notes]
+    return "\n".join([*lines, f"{done.path}" if done.path else "nothing was found to import"])

@@ -1,0 +1,552 @@
+"""Doors room: a span of OpenTelemetry by the names of its attributes -> a call, or a span.
+
+OpenInference, Google ADK, GenAI (its three generations), OpenLLMetry, pydantic-ai, Vercel AI SDK. Other formats that
+carry these attributes (Langfuse, MLflow, ...) may use `item`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.importers import neutral, rebuild
+from tape_jupyter.importers.attributes import Event, Traced, indexed, text_of
+from tape_jupyter.importers.neutral import Conversation
+from tape_jupyter.importers.source import load_or_text
+from tape_jupyter.importers.trace import Call, Grade, Origin, Span
+
+SYSTEMS = {
+    "openinference.span.kind": "openinference", "gcp.vertex.agent.llm_request": "google-adk",
+    "ai.operationId": "vercel-ai-sdk", "traceloop.span.kind": "openllmetry", "gen_ai.is_streaming": "openllmetry",
+    "gen_ai.prompt.0.role": "openllmetry",
+}  # fmt: skip
+_REDACTED = "__REDACTED__"
+_CALLS = ("chat", "generate_content", "text_completion")
+_DETAILS = "gen_ai.client.inference.operation.details"
+_SETTINGS = {
+    "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed", "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_completion_tokens", "stop_sequences": "stop", "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty", "choice.count": "n", "reasoning_effort": "reasoning_effort",
+}  # fmt: skip
+
+
+def item(span: Traced, file: str, events: list[Event] | None = None) -> Call | Span:
+    """The call that a span is, or the span itself. `events`: its log records."""
+    if events:
+        span = replace(span, events=[*span.events, *events])
+    made = _openinference(span) or _adk(span) or _vercel(span) or _genai(span) or _tool(span)
+    if made is None:
+        return Span(span.id, span.name, span.parent, span.trace, span.start, span.end, span.error)
+    made.id, made.trace, made.parent, made.start, made.end = span.id, span.trace, span.parent, span.start, span.end
+    made.origin = Origin(_system(span), file, span.id, span.line)
+    made.name = made.name or span.name
+    if span.error and not made.error:
+        made.error = span.error
+    if span.dropped:
+        made.missing.append(f"{span.dropped} attributes, dropped by the exporter")
+    return made
+
+
+def wants_content(span: Traced) -> bool:
+    """Whether this is a model call whose messages are not in its attributes: log records may hold them."""
+    return span.attributes.get("gen_ai.operation.name") in _CALLS and _conversation(span) is None
+
+
+def _system(span: Traced) -> str:
+    found = next((system for name, system in SYSTEMS.items() if name in span.attributes), "")
+    return found or ("pydantic-ai" if "pydantic-ai" in span.scope else "otel-genai")
+
+
+def _call(kind: Any, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+    return Call("", kind, request, reply, grade, Origin(""), **told)
+
+
+def _usage(span: Traced) -> dict[str, int]:
+    names = {
+        "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+        "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+        "cached": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
+    }  # fmt: skip
+    told = {name: span.text(*keys) for name, keys in names.items()}
+    return {name: int(float(count)) for name, count in told.items() if re.fullmatch(r"\d+(\.\d+)?", count)}
+
+
+def _seconds(span: Traced) -> float:
+    return max(span.end - span.start, 0.0) if span.start and span.end else 0.0
+
+
+# ---------------------------------------------------------------- OpenInference
+
+
+def _openinference(span: Traced) -> Call | None:
+    kind = span.text("openinference.span.kind").upper()
+    if kind == "LLM":
+        return _sent_json(span) or _flattened(span)
+    if kind == "EMBEDDING":
+        return _sent_json(span)
+    if kind == "TOOL":
+        given = span.attributes.get("input.value", span.attributes.get("tool.parameters"))
+        return _tool_call(span, span.text("tool.name") or span.name, given, span.attributes.get("output.value"))
+    if kind == "RETRIEVER":
+        return _retrieval(span)
+    return None
+
+
+def _sent_json(span: Traced) -> Call | None:
+    """SDK instrumentors write the request's own JSON, and the reply's."""
+    body = load_or_text(span.attributes.get("input.value"))
+    said = load_or_text(span.attributes.get("output.value"))
+    if not isinstance(body, dict) or not {"messages", "contents", "input", "prompt"} & body.keys():
+        return None
+    if not span.error and not (isinstance(said, dict) and _SAID & said.keys()):
+        return None
+    if any(not _is_plain(each) for each in body.get("messages") or ()):
+        return None
+    provider = rebuild.provider_of(span.text("llm.provider", "llm.system") or _of_scope(span.scope))
+    api = rebuild.api_of(provider, body)
+    if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:
+        api = rebuild.OPENAI_CHAT
+    missing, assumed = ["url", "request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    model = str(body.get("model") or span.text("llm.model_name", "embedding.model_name"))
+    first = next((each.time for each in span.events if "First Token" in each.name), 0.0)
+    if first and not body.get("stream") and api != rebuild.GEMINI:
+        body = {**body, "stream": True}
+        assumed.append("stream: true, from the time of the first token")
+    settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
+    if (
+        isinstance(settings, dict)
+        and settings.get("stream") is True
+        and "stream" not in body
+        and "contents" not in body
+    ):
+        body = {**body, "stream": True}
+        assumed.append("stream: true, from the invocation parameters")
+    stream = bool(body.get("stream"))
+    url = rebuild.url_of(api, provider, assumed, model=model, stream=stream)
+    if span.text("input.value").find(_REDACTED) >= 0:
+        missing.append("redacted parts of the request")
+    if span.error:
+        reply = _failed(span, assumed)
+    elif stream:
+        missing.append("chunks")
+        reply = rebuild.as_stream(api, said)
+    else:
+        reply = rebuild.reply(said, seconds=_seconds(span))
+    return _call(
+        "model", rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
+        assumed=assumed, usage=_usage(span),
+    )  # fmt: skip
+
+
+_SAID = {"choices", "output", "content", "candidates", "data", "message", "completion"}
+
+
+def _is_plain(message: Any) -> bool:
+    """A message as providers take them; LangChain's own objects have `kwargs`, or stand in lists of lists."""
+    return isinstance(message, dict) and "role" in message
+
+
+def _of_scope(scope: str) -> str:
+    return scope.rpartition(".")[2]
+
+
+def _failed(span: Traced, assumed: list[str]) -> Reply:
+    thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
+    kind = str(thrown.get("exception.type") or span.attributes.get("error.type") or "")
+    reply, more = rebuild.failed(kind, str(thrown.get("exception.message") or span.error), _seconds(span))
+    assumed += more
+    return reply
+
+
+def _flattened(span: Traced) -> Call | None:
+    """Framework instrumentors: messages as numbered attributes."""
+    asked: list[neutral.Message] = [_message(each) for each in indexed(span.attributes, "llm.input_messages")]
+    said: list[neutral.Message] = [_message(each) for each in indexed(span.attributes, "llm.output_messages")]
+    if not asked:
+        return None
+    settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
+    tools = [load_or_text(each.get("tool.json_schema")) for each in indexed(span.attributes, "llm.tools")]
+    provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
+    told = Conversation(
+        span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _known_settings(settings),
+        span.text("llm.finish_reason"), usage=_usage(span),
+        stream=any("First Token" in each.name for each in span.events),
+    )  # fmt: skip
+    return _neutral(span, told, provider, "P")
+
+
+def _known_settings(told: Any) -> dict[str, Any]:
+    kept = (*_SETTINGS.values(), "response_format", "tool_choice", "parallel_tool_calls", "stream_options")
+    return {name: told[name] for name in kept if isinstance(told, dict) and told.get(name) is not None}
+
+
+def _message(told: Mapping[str, Any]) -> dict[str, Any]:
+    """`message.role`, `message.content`, `message.tool_calls.0.tool_call...` as role and parts."""
+    parts: list[dict[str, Any]] = []
+    role = str(told.get("message.role") or "user")
+    content = told.get("message.content")
+    if role == "tool":
+        return {"role": role, "parts": [
+            {"type": "tool_call_response", "id": told.get("message.tool_call_id", ""), "response": content or ""}
+        ]}  # fmt: skip
+    if content:
+        parts.append({"type": "text", "content": text_of(content)})
+    for each in indexed(told, "message.contents"):
+        kind = str(each.get("message_content.type") or "text")
+        text = each.get("message_content.text")
+        image = each.get("message_content.image.image.url")
+        parts.append({"type": kind, "content": text} if text is not None else {"type": "uri", "uri": image or ""})
+    for each in indexed(told, "message.tool_calls"):
+        name, given = each.get("tool_call.function.name", ""), each.get("tool_call.function.arguments", "{}")
+        parts.append({"type": "tool_call", "id": each.get("tool_call.id", ""), "name": name, "arguments": given})
+    return {"role": role, "parts": parts}
+
+
+def _retrieval(span: Traced) -> Call:
+    documents = indexed(span.attributes, "retrieval.documents")
+    found = [
+        {name.removeprefix("document."): load_or_text(value) for name, value in each.items()} for each in documents
+    ]
+    result = found or load_or_text(span.attributes.get("output.value"))
+    query = load_or_text(span.attributes.get("input.value"))
+    call = rebuild.tool_call(span.name, query if isinstance(query, dict) else {"query": query})
+    return _call("retrieval", replace(call, kind="retrieval"), _value(span, result), "J", name=span.name)
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tool(span: Traced) -> Call | None:
+    """`execute_tool` spans, and the tool spans of OpenLLMetry and the Vercel AI SDK."""
+    told = span.attributes
+    if "ai.toolCall.name" in told:
+        return _tool_call(
+            span, span.text("ai.toolCall.name"), told.get("ai.toolCall.args"), told.get("ai.toolCall.result")
+        )
+    if told.get("gen_ai.operation.name") == "execute_tool" or told.get("traceloop.span.kind") == "tool":
+        name = span.text("gen_ai.tool.name", "traceloop.entity.name") or span.name
+        given = _any(told, "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "traceloop.entity.input")
+        given = given if given is not None else told.get("tool_arguments")
+        result = _any(told, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "traceloop.entity.output")
+        return _tool_call(span, name, given, result if result is not None else told.get("tool_response"))
+    return None
+
+
+def _any(told: Mapping[str, Any], *names: str) -> Any:
+    return next((told[name] for name in names if told.get(name) is not None), None)
+
+
+def _tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
+    arguments = load_or_text(given)
+    if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}:
+        arguments = {**{str(n): each for n, each in enumerate(arguments["args"] or ())}, **(arguments["kwargs"] or {})}
+    missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
+    if span.error and result is None:
+        missing = [each for each in missing if each != "result"]
+    return _call(
+        "tool", rebuild.tool_call(name, arguments), _value(span, load_or_text(result)), "J", name=name, missing=missing
+    )
+
+
+def _value(span: Traced, result: Any) -> Value:
+    if span.error:
+        thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
+        return rebuild.tool_error(span.error, str(thrown.get("exception.type") or "RuntimeError"))
+    return rebuild.tool_value(result, _seconds(span))
+
+
+# ---------------------------------------------------------------- Google ADK
+
+
+def _adk(span: Traced) -> Call | None:
+    asked = load_or_text(span.attributes.get("gcp.vertex.agent.llm_request"))
+    said = load_or_text(span.attributes.get("gcp.vertex.agent.llm_response"))
+    if not isinstance(asked, dict) or not asked.get("contents"):
+        return None
+    config = {
+        name: value for name, value in (asked.get("config") or {}).items() if name not in ("http_options", "labels")
+    }
+    body: dict[str, Any] = {"contents": camel(asked["contents"])}
+    system = config.pop("system_instruction", None)
+    if system is not None:
+        body["systemInstruction"] = (
+            {"parts": [{"text": system}], "role": "user"} if isinstance(system, str) else camel(system)
+        )
+    for name in ("tools", "tool_config", "safety_settings"):
+        if config.get(name) is not None:
+            body[_camel(name)] = camel(config[name])
+        config.pop(name, None)
+    if config:
+        body["generationConfig"] = camel(config)
+    told = camel(said) if isinstance(said, dict) else {}
+    candidate = {"content": told.get("content", {}), "finishReason": told.get("finishReason", "STOP"), "index": 0}
+    reply = {
+        "candidates": [candidate],
+        "usageMetadata": told.get("usageMetadata", {}), "modelVersion": told.get("modelVersion", ""),
+    }  # fmt: skip
+    assumed = ["reply envelope, from ADK's own form"]
+    model = str(asked.get("model") or span.text("gen_ai.request.model"))
+    url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model)
+    missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
+    if any("types." in text_of(tool) for tool in body.get("tools") or ()):
+        missing.append("tool schemas")
+    answer = _failed(span, assumed) if span.error else rebuild.reply(reply, seconds=_seconds(span))
+    return _call(
+        "model", rebuild.request(url, body), answer, "J", provider="gemini", model=model, missing=missing,
+        assumed=assumed, usage=_usage(span),
+    )  # fmt: skip
+
+
+_OPEN_MAPS = {"args", "response", "properties", "metadata", "labels"}
+
+
+def camel(value: Any) -> Any:
+    """Proto JSON in snake_case as the REST API spells it; what programs chose (arguments, properties) stays."""
+    if isinstance(value, dict):
+        return {_camel(name): inner if name in _OPEN_MAPS else camel(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [camel(each) for each in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+
+
+# ---------------------------------------------------------------- GenAI, OpenLLMetry, pydantic-ai, Vercel
+
+
+def _genai(span: Traced) -> Call | None:
+    operation = span.attributes.get("gen_ai.operation.name")
+    classic = "gen_ai.prompt.0.role" in span.attributes or "gen_ai.prompt.0.content" in span.attributes
+    if operation is not None and operation not in _CALLS:
+        return None
+    if operation is None and not classic and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events):
+        return None
+    told = _conversation(span)
+    if told is None:
+        return None
+    provider = rebuild.provider_of(span.text("gen_ai.provider.name", "gen_ai.system"))
+    return _neutral(span, told, provider, "M")
+
+
+def _conversation(span: Traced) -> Conversation | None:
+    told = dict(span.attributes)
+    for event in span.events:
+        if event.name == _DETAILS:
+            told = {**event.attributes, **told}
+    asked, said = load_or_text(told.get("gen_ai.input.messages")), load_or_text(told.get("gen_ai.output.messages"))
+    if not isinstance(asked, list):
+        asked, said = _events(span) or _classic(span.attributes)
+    if not asked:
+        return None
+    system = load_or_text(told.get("gen_ai.system_instructions"))
+    tools = load_or_text(told.get("gen_ai.tool.definitions"))
+    if not isinstance(tools, list):
+        tools = indexed(told, "llm.request.functions")
+    settings = {
+        name: told[f"gen_ai.request.{key}"]
+        for key, name in _SETTINGS.items()
+        if told.get(f"gen_ai.request.{key}") is not None
+    }
+    stops = told.get("gen_ai.response.finish_reasons")
+    stops = load_or_text(stops)
+    return Conversation(
+        str(told.get("gen_ai.request.model") or told.get("gen_ai.response.model") or ""), _joined(system),
+        [each for each in asked if isinstance(each, Mapping)],
+        [each for each in said if isinstance(each, Mapping)] if isinstance(said, list) else [],
+        neutral.functions(tools), settings, str(stops[0]) if isinstance(stops, list) and stops else "",
+        str(told.get("gen_ai.response.id") or ""), _usage(replace(span, attributes=told)),
+        str(told.get("gen_ai.request.stream", told.get("gen_ai.is_streaming", ""))).lower() == "true"
+        or "gen_ai.response.time_to_first_chunk" in told,
+    )  # fmt: skip
+
+
+def _joined(system: Any) -> str:
+    if isinstance(system, list):
+        return "\n\n".join(text_of(each.get("content", "")) for each in system if isinstance(each, Mapping))
+    return system if isinstance(system, str) else ""
+
+
+def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
+    """The first generation: an event a message (attributes or body), or pydantic-ai's `events` as JSON."""
+    listed = load_or_text(span.attributes.get("events"))
+    told = (
+        [(str(each.get("event.name", "")), each) for each in listed or () if isinstance(each, Mapping)]
+        if isinstance(listed, list)
+        else []
+    )
+    told += [(each.name, {**each.attributes, **_body(each)}) for each in span.events if each.name.startswith("gen_ai.")]
+    asked, said = [], []
+    for name, each in told:
+        if name == "gen_ai.choice":
+            message = load_or_text(each.get("message"))
+            message = message if isinstance(message, dict) else each
+            said.append(
+                {"role": "assistant", "parts": _old_parts(message), "finish_reason": each.get("finish_reason", "")}
+            )
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            role = name.split(".")[1]
+            asked.append({"role": role, "parts": _old_parts(each, role)})
+    return (asked, said) if asked else None
+
+
+def _body(event: Event) -> dict[str, Any]:
+    body = load_or_text(event.attributes.get("body"))
+    return body if isinstance(body, dict) else {}
+
+
+def _old_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
+    content = told.get("content")
+    if role == "tool":
+        return [
+            {"type": "tool_call_response", "id": told.get("id", ""), "response": content if content is not None else ""}
+        ]
+    parts: list[dict[str, Any]] = [{"type": "text", "content": text_of(content)}] if content else []
+    for each in load_or_text(told.get("tool_calls")) or ():
+        inner = each.get("function", each) if isinstance(each, Mapping) else {}
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": each.get("id", ""),
+                "name": inner.get("name", ""),
+                "arguments": inner.get("arguments", "{}"),
+            }
+        )
+    return parts
+
+
+def _classic(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """OpenLLMetry before 0.5x: `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`."""
+    sides = ([_numbered(each) for each in indexed(told, name)] for name in ("gen_ai.prompt", "gen_ai.completion"))
+    asked, said = sides
+    return asked, said
+
+
+def _numbered(told: Mapping[str, Any]) -> dict[str, Any]:
+    role = str(told.get("role") or "assistant")
+    if role == "tool":
+        part = {"type": "tool_call_response", "id": told.get("tool_call_id", ""), "response": told.get("content", "")}
+        return {"role": role, "parts": [part]}
+    parts: list[dict[str, Any]] = [{"type": "text", "content": text_of(told["content"])}] if told.get("content") else []
+    parts += [
+        {
+            "type": "tool_call",
+            "id": each.get("id", ""),
+            "name": each.get("name", ""),
+            "arguments": each.get("arguments", "{}"),
+        }
+        for each in indexed(told, "tool_calls")
+    ]
+    return {"role": role, "parts": parts, "finish_reason": told.get("finish_reason", "")}
+
+
+def _vercel(span: Traced) -> Call | None:
+    told = span.attributes
+    asked = load_or_text(told.get("ai.prompt.messages"))
+    if not isinstance(asked, list):
+        return None
+    parts: list[dict[str, Any]] = []
+    if told.get("ai.response.reasoning"):
+        parts.append({"type": "reasoning", "content": told["ai.response.reasoning"]})
+    if told.get("ai.response.text"):
+        parts.append({"type": "text", "content": text_of(told["ai.response.text"])})
+    uses = load_or_text(told.get("ai.response.toolCalls")) or ()
+    parts += [_vercel_use(each) for each in uses if isinstance(each, Mapping)]
+    listed = told.get("ai.prompt.tools") or []
+    tools = [load_or_text(each) for each in (listed if isinstance(listed, list) else load_or_text(listed))]
+    names = {
+        "temperature": "temperature",
+        "topP": "top_p",
+        "topK": "top_k",
+        "seed": "seed",
+        "maxOutputTokens": "max_tokens",
+    }
+    names |= {"maxTokens": "max_tokens", "stopSequences": "stop", "frequencyPenalty": "frequency_penalty"}
+    settings = {
+        name: told[f"ai.settings.{key}"] for key, name in names.items() if told.get(f"ai.settings.{key}") is not None
+    }
+    operation = span.text("ai.operationId", "operation.name").lower()
+    conversation = Conversation(
+        span.text("ai.model.id", "gen_ai.request.model"), "",
+        [_vercel_message(each) for each in asked if isinstance(each, Mapping)],
+        [{"role": "assistant", "parts": parts}], neutral.functions(tools), settings,
+        span.text("ai.response.finishReason").replace("tool-calls", "tool_calls"),
+        span.text("ai.response.id", "gen_ai.response.id"), _usage(span), "stream" in operation,
+    )  # fmt: skip
+    provider = rebuild.provider_of(span.text("ai.model.provider", "gen_ai.system").partition(".")[0])
+    return _neutral(span, conversation, provider, "M")
+
+
+def _vercel_use(each: Mapping[str, Any]) -> dict[str, Any]:
+    given = each.get("input", each.get("args", {}))
+    return {"type": "tool_call", "id": each.get("toolCallId", ""), "name": each.get("toolName", ""), "arguments": given}
+
+
+def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
+    parts: list[Any] = []
+    for each in neutral.parts_of(told):
+        if each.get("type") == "tool-call":
+            parts.append(_vercel_use(each))
+        elif each.get("type") == "tool-result":
+            result = each.get("output", each.get("result"))
+            result = result.get("value") if isinstance(result, Mapping) and "value" in result else result
+            parts.append({"type": "tool_call_response", "id": each.get("toolCallId", ""), "response": result})
+        else:
+            parts.append(each)
+    return {"role": told.get("role", "user"), "parts": parts}
+
+
+def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
+    responses = (
+        span.text("openai.api.type") == "responses" or told.id.startswith("resp_") or span.name == "openai.response"
+    )
+    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
+    if api != rebuild.OPENAI_CHAT:
+        first = [each for each in told.asked if each.get("role") == "system"]
+        texts = [part.get("content", part.get("text", "")) for each in first for part in neutral.parts_of(each)]
+        told.system = told.system or "\n\n".join(map(text_of, texts))
+        told.asked = [each for each in told.asked if each.get("role") != "system"]
+    request, reply, missing, assumed = neutral.call_parts(told, provider, api, _base(span, api), _region(span))
+    if span.error:
+        reply = _failed(span, assumed)
+    elif not told.said:
+        missing.append("reply")
+    if span.attributes.get("gen_ai.openai.api_base") is None and _base(span, api):
+        assumed.append("url path")
+    if isinstance(reply, Reply) and isinstance(request, Request) and _seconds(span) and len(reply.chunks) == 1:
+        reply = replace(reply, waits=(round(_seconds(span), 4),))
+    return _call(
+        "model", request, reply, grade, provider=provider, model=told.model, missing=missing, assumed=assumed,
+        usage=told.usage, rebuilt=True,
+    )  # fmt: skip
+
+
+_APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": rebuild.GEMINI}
+
+
+def _base(span: Traced, api: str) -> str:
+    if given := span.text("gen_ai.openai.api_base"):
+        return given if "://" in given else ""
+    host, port = span.text("server.address"), span.text("server.port")
+    if not host or "://" in host:
+        return host.rstrip("/")
+    scheme = "http" if host in ("127.0.0.1", "localhost", "::1") else "https"
+    place = f"{scheme}://{host}" + (f":{port}" if port and port not in ("443", "80") else "")
+    return place + (
+        "/v1" if api in (rebuild.OPENAI_CHAT, rebuild.OPENAI_RESPONSES) else "/v1beta" if api == rebuild.GEMINI else ""
+    )
+
+
+def _region(span: Traced) -> str:
+    found = re.search(r"bedrock-runtime\.([a-z0-9-]+)\.", span.text("server.address"))
+    return found[1] if found else span.text("cloud.region", "aws.region") or "us-east-1"
+
+
+def function(name: str, arguments: Any, kind: str = "tool") -> FunctionCall:
+    """A tool call as `rebuild.tool_call` makes it, or a retrieval."""
+    made = rebuild.tool_call(name, arguments)
+    return replace(made, kind="retrieval") if kind == "retrieval" else made

@@ -1,0 +1,120 @@
+"""Doors room: HAR 1.2 (browsers, mitmproxy, Charles, insomnia) and Polly.js, which writes the same shape.
+
+Bodies are whole; their borders on the wire and their pace are lost, but for Polly's compressed bodies.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.importers.recorded import document
+from tape_jupyter.importers.source import Source, Value
+from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
+from tape_jupyter.importers.trace import each as each_record
+
+TITLE = "HAR 1.2"
+
+_ENTRIES = ("log", "entries", "[]")
+_CODED = ("content-encoding", "content-length", "transfer-encoding")
+
+
+def recognises(source: Source) -> int:
+    if source.head_text.startswith("log:") and "entries:" in source.head_text:  # Polly, as YAML
+        return 90
+    return 95 if "log" in source.top and "entries" in source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    if source.head_text[:1] != "{":
+        for number, told in enumerate(document(source)["log"]["entries"]):
+            yield from each_record(partial(_entry, source, number, Value(_ENTRIES, told, 0)))
+        return
+    for number, each in enumerate(source.values(lambda path: path in ((), ("log",), ("log", "entries")))):
+        if each.path == ("broken",):
+            yield Skipped(f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text)
+        elif each.path == _ENTRIES:
+            yield from each_record(partial(_entry, source, number, each), each.line)
+
+
+def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
+    asked, said = each.value.get("request") or {}, each.value.get("response") or {}
+    if not asked.get("url") or not asked.get("method"):
+        yield Skipped("an entry without a request", line=each.line)
+        return
+    missing, assumed = ["chunk borders and pace"], list[str]()
+    body = _asked_body(asked.get("postData"), missing, assumed)
+    request = Request(str(asked["method"]).upper(), str(asked["url"]), _headers(asked), body)
+    start = moment_of(each.value.get("startedDateTime"))
+    seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
+    status = int(said.get("status") or 0)
+    if not 100 <= status <= 999:
+        yield Skipped("a request without a reply (cancelled, blocked, or from a cache)", line=each.line)
+        return
+    chunks, coded = _body(said.get("content") or {}, missing)
+    headers = _headers(said)
+    if not coded:
+        headers = tuple((name, value) for name, value in headers if name.lower() not in _CODED)
+    waits = tuple(round(seconds, 4) for _ in chunks) if seconds else ()
+    grade: Grade = "J" if "request bytes" in missing else "W"
+    yield Call(
+        str(each.value.get("_id") or number), "http", request, Reply(status, headers, chunks, waits), grade,
+        Origin("har", source.name, str(each.value.get("_id") or number), each.line), start=start, end=start + seconds,
+        missing=missing, assumed=assumed,
+    )  # fmt: skip
+    if sockets := each.value.get("_webSocketMessages"):
+        yield Skipped("a message of a WebSocket", len(sockets), each.line)
+
+
+def _headers(told: Mapping[str, Any]) -> Headers:
+    """HTTP/2's own (`:authority`) are no headers; Polly marks those that repeat."""
+    pairs = ((str(each.get("name", "")), str(each.get("value", ""))) for each in told.get("headers") or ())
+    return tuple((name, value) for name, value in pairs if name and not name.startswith(":"))
+
+
+def _asked_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
+    if not post:
+        return b""
+    if "text" not in post and post.get("textJSON") is not None:
+        missing.append("request bytes")
+        return json.dumps(post["textJSON"], ensure_ascii=False, separators=(",", ":")).encode()
+    text = str(post.get("text") or "")
+    if not text and post.get("params"):
+        if "urlencoded" not in str(post.get("mimeType", "")):
+            missing.append("request body")
+            return b""
+        assumed.append("request body, from its parameters")
+        return urlencode([(str(p.get("name", "")), str(p.get("value", ""))) for p in post["params"]]).encode()
+    if post.get("encoding") == "base64":
+        return base64.b64decode(text)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _body(content: Mapping[str, Any], missing: list[str]) -> tuple[tuple[bytes, ...], bool]:
+    """The body in its reads, and whether its content-encoding is still on."""
+    text = content.get("text")
+    if not text:
+        streamed = "event-stream" in str(content.get("mimeType"))
+        if streamed or (text is None and content.get("size")):
+            missing.append("reply body")
+        return (), False
+    if content.get("encoding") == "base64" and str(text)[:1] == "[":  # Polly: a list of chunks, as they came
+        missing.remove("chunk borders and pace")
+        missing.append("pace")
+        return tuple(base64.b64decode(each) for each in json.loads(text)), True
+    data = base64.b64decode(text) if content.get("encoding") == "base64" else str(text).encode("utf-8", "surrogatepass")
+    return ((data,) if data else ()), False
+
+
+def moment_of(told: Any) -> float:
+    """Seconds of the epoch; 0.0 for what is no time."""
+    try:
+        return datetime.fromisoformat(str(told)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,110 @@
+"""Doors room: mitmproxy's flow files: tnetstrings, one flow after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.calls import Reply, Request
+from tape_jupyter.importers.recorded import exchange, headers_of, status_of
+from tape_jupyter.importers.source import RECORD_CAP, Source
+from tape_jupyter.importers.trace import Call, Item, Skipped
+
+TITLE = "mitmproxy flows"
+
+_DEEP = 60
+
+
+def recognises(source: Source) -> int:
+    head = source.head[:4096]
+    size, _, rest = head.partition(b":")
+    return 90 if size.isdigit() and len(size) < 12 and rest[:40].count(b":") and b"version" in source.head else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    data, at, number = source.read(), 0, 0
+    while at < len(data):
+        try:
+            flow, at = _value(data, at, 0)
+        except (ValueError, IndexError, RecursionError) as error:
+            if not number:
+                raise source.failed(f"is no flow file: {error}") from None
+            yield Skipped("the file breaks off in the middle of a flow", text=data[at : at + 2000].decode("latin-1"))
+            return
+        number += 1
+        yield from _flow(source, number, flow)
+
+
+def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
+    if not isinstance(flow, Mapping) or flow.get("type") != "http":
+        yield Skipped(f"a flow that is not HTTP ({flow.get('type') if isinstance(flow, Mapping) else 'unknown'})")
+        return
+    asked, said = flow["request"], flow.get("response")
+    if not isinstance(said, Mapping):
+        yield Skipped("a request without a reply")
+        return
+    missing = ["chunk borders"]
+    content = said.get("content")
+    if content is None or (not content and "event-stream" in str(headers_of(said.get("headers"))).lower()):
+        missing.append("reply body: it was streamed through")
+    if asked.get("content") is None:
+        missing.append("request body: it was streamed through")
+    host = asked.get("authority") or asked["host"]
+    host = host.decode() if isinstance(host, bytes) else str(host)
+    scheme, port = _text(asked.get("scheme") or "https"), asked.get("port")
+    usual = {"https": 443, "http": 80}.get(scheme) == port
+    place = host if usual or ":" in host else f"{host}:{port}"
+    url = f"{scheme}://{place}{_text(asked.get('path') or '/')}"
+    body = content or b""
+    start, end = float(asked.get("timestamp_start") or 0), float(said.get("timestamp_end") or 0)
+    waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
+    reply = Reply(
+        status_of(said.get("status_code")), headers_of(said.get("headers")), (body,) if body else (), waits,
+        version=_text(said.get("http_version") or "HTTP/1.1"), reason=_text(said.get("reason") or ""),
+    )  # fmt: skip
+    request = Request(
+        _text(asked["method"]).upper(), url, headers_of(asked.get("headers")), asked.get("content") or b""
+    )
+    made = exchange(source, number, "mitmproxy", request, reply, missing=missing, start=start)
+    if isinstance(made, Call):
+        made.end, made.origin.id = end, _text(flow.get("id") or number)
+    yield made
+    if flow.get("websocket"):
+        yield Skipped("a message of a WebSocket", len(flow["websocket"].get("messages") or ()))
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _value(data: bytes, at: int, deep: int) -> tuple[Any, int]:
+    """A tnetstring (`5:hello,`) and where it ends."""
+    colon = data.index(b":", at, at + 13)
+    size = int(data[at:colon])
+    start, end = colon + 1, colon + 1 + size
+    if size > RECORD_CAP or end >= len(data) or deep > _DEEP:
+        raise ValueError("a record breaks off")
+    kind, part = data[end : end + 1], data[start:end]
+    if kind == b"]":
+        return list(_many(part, deep)), end + 1
+    if kind == b"}":
+        flat = list(_many(part, deep))
+        return {_text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}, end + 1
+    return _SCALARS[kind](part), end + 1
+
+
+def _many(part: bytes, deep: int) -> Iterator[Any]:
+    at = 0
+    while at < len(part):
+        value, at = _inner(part, at, deep)
+        yield value
+
+
+def _inner(part: bytes, at: int, deep: int) -> tuple[Any, int]:
+    return _value(part + b"\0", at, deep + 1)
+
+
+_SCALARS: dict[bytes, Any] = {
+    b",": lambda part: part, b";": lambda part: part.decode("utf-8", "replace"), b"#": int, b"^": float,
+    b"!": lambda part: part == b"true", b"~": lambda _: None,
+}  # fmt: skip

@@ -1,0 +1,82 @@
+"""Doors room: nock's fixtures (nockBack, JSON)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.importers import rebuild
+from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.source import Source
+from tape_jupyter.importers.trace import Grade, Item, Skipped
+
+TITLE = "nock fixtures"
+
+
+def recognises(source: Source) -> int:
+    return 85 if source.top >= {"scope", "method", "path"} and {"response", "status"} & source.keys else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    for number, each in enumerate(source.json()):
+        if not isinstance(each, Mapping) or "scope" not in each:
+            yield Skipped("an item that is no exchange")
+        else:
+            yield _exchange(source, number, each)
+
+
+def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
+    missing, asked = [LOST], each.get("body")
+    body = b"" if asked in (None, "") else asked.encode() if isinstance(asked, str) else rebuild.compact(asked)
+    if isinstance(asked, (dict, list)):
+        missing.append("request bytes")
+    chunks = _chunks(each, missing)
+    scope = str(each["scope"]).removesuffix(":443" if str(each["scope"]).startswith("https") else ":80")
+    request = Request(
+        str(each.get("method") or "GET").upper(),
+        scope + str(each.get("path", "/")),
+        headers_of(each.get("reqheaders")),
+        body,
+    )
+    headers = decoded(_headers(each), b"".join(chunks))
+    grade: Grade = "J" if {"request bytes", "reply bytes"} & set(missing) else "W"
+    return exchange(
+        source,
+        number,
+        "nock",
+        request,
+        Reply(status_of(each.get("status")), headers, chunks),
+        grade=grade,
+        missing=missing,
+    )
+
+
+def _headers(each: Mapping[str, Any]) -> Headers:
+    raw = each.get("rawHeaders") or each.get("headers") or []
+    if isinstance(raw, Mapping):
+        return headers_of(raw)
+    return tuple((str(name), str(value)) for name, value in zip(raw[::2], raw[1::2], strict=False))
+
+
+def _chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
+    """Text, parsed JSON, hex of binary, or a list of chunks in hex (of what is content-encoded)."""
+    said = each.get("response")
+    if said in (None, ""):
+        return ()
+    coded = any("encoding" in str(name).lower() for name in (each.get("rawHeaders") or [])[::2])
+    if isinstance(said, list) and coded and said and all(_is_hex(part) for part in said):
+        missing[:] = [what for what in missing if what != LOST] + ["pace"]
+        return tuple(bytes.fromhex(part) for part in said)
+    if isinstance(said, str):
+        return (
+            bytes.fromhex(said)
+            if each.get("responseIsBinary") and _is_hex(said)
+            else said.encode("utf-8", "surrogatepass"),
+        )
+    missing.append("reply bytes")
+    return (rebuild.compact(said),)
+
+
+def _is_hex(text: Any) -> bool:
+    return isinstance(text, str) and len(text) % 2 == 0 and all(char in "0123456789abcdefABCDEF" for char in text)

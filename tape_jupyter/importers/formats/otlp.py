@@ -1,0 +1,124 @@
+"""Doors room: OpenTelemetry traces and logs as JSON: OTLP, lists of spans (Phoenix, strands), Tempo, Jaeger.
+
+One document, or one a line; ids as hex or base64, numbers or names of enums, camelCase or snake_case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.importers import attributes, conventions
+from tape_jupyter.importers.attributes import Event, Traced
+from tape_jupyter.importers.source import Broken, Source
+from tape_jupyter.importers.trace import Item, Skipped, Span, each
+
+TITLE = "OpenTelemetry (OTLP JSON)"
+
+_RESOURCES = ("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs")
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "scopeLogs", "scope_logs")
+_SPANS = ("spans", "logRecords", "log_records")
+_LOGS = ("logRecords", "log_records")
+_ENTERED = {*_RESOURCES, *_SCOPES, *_SPANS, "data"}
+
+
+def recognises(source: Source) -> int:
+    if source.top & {*_RESOURCES} or ("spans" in source.keys and {"scopeSpans", "scope_spans"} & source.keys):
+        return 90
+    if "mlflow." in source.head_text:
+        return 0
+    first = source.first if isinstance(source.first, dict) else {}
+    if first.keys() >= {"attributes"} and first.keys() & {"span_id", "spanId", "context", "spanName"}:
+        return 75
+    jaeger = {"spanID", "traceID", "operationName"} <= source.keys
+    phoenix = {"context", "span_kind", "attributes", "trace_id"} <= source.keys
+    return 75 if jaeger or phoenix else 0
+
+
+def _enter(path: tuple[str, ...]) -> bool:
+    if not path:
+        return True
+    if path[-1] == "[]":
+        return len(path) > 1 and path[-2] in (*_RESOURCES, *_SCOPES)
+    return path[-1] in _ENTERED
+
+
+def read(source: Source) -> Iterator[Item]:
+    found = _Found(source.name)
+    bare: dict[str, Any] = {}
+    for path, value, line in source.values(_enter):
+        if isinstance(value, Broken):
+            yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
+        elif len(path) == 1 and path[0] != "[]":  # a field of a span that is a document of its own
+            if path[0] in bare:
+                yield from found.spans(bare, line)
+                bare = {}
+            bare[path[0]] = value
+        elif path[-1] in ("scope", "instrumentationLibrary"):
+            found.scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
+        elif path[-1] == "[]" and len(path) > 1 and path[-2] in _LOGS:
+            yield from found.log(value, line)
+        elif path[-1] == "[]":
+            yield from found.spans(value, line)
+    if bare:
+        yield from found.spans(bare, 1)
+    yield from found.rest()
+    if found.empty:
+        source.notes.append(f"{found.empty} model calls without their messages (their capture was off): they are spans")
+
+
+class _Found:
+    """What of a file waits for its end: spans whose messages may stand in log records, and those records."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.scope, self.empty = file, "", 0
+        self._waiting: dict[tuple[str, str], Traced] = {}
+        self._logs: dict[tuple[str, str], list[Event]] = {}
+
+    def spans(self, value: Any, line: int) -> Iterator[Item]:
+        if not isinstance(value, Mapping):
+            yield Skipped("an item that is no span", line=line)
+            return
+        yield from each(lambda: self._items(value, line), line)
+
+    def _items(self, value: Any, line: int) -> Iterator[Item]:
+        for span in _spans(value, self.scope, line):
+            if span.id and conventions.wants_content(span):
+                self._waiting[span.trace, span.id] = span
+            else:
+                yield conventions.item(span, self.file)
+
+    def log(self, value: Any, line: int) -> Iterator[Item]:
+        trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
+        if own and (event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes):
+            self._logs.setdefault((trace, own), []).append(event)
+        else:
+            yield Skipped("a log record that tells of no model call", line=line)
+
+    def rest(self) -> Iterator[Item]:
+        for key, span in self._waiting.items():
+            made = conventions.item(span, self.file, self._logs.pop(key, None))
+            self.empty += isinstance(made, Span)
+            yield made
+        for (trace, own), events in self._logs.items():
+            yield conventions.item(_of_logs(trace, own, events), self.file)
+
+
+def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
+    """The spans that a value holds: it is one, or a request, or a trace of Jaeger."""
+    if not isinstance(value, Mapping):
+        return
+    for outer in (*_RESOURCES, *_SCOPES, *_SPANS):
+        for one in value.get(outer) or ():
+            inner = value.get("scope") if outer in _SPANS else None
+            yield from _spans(one, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line)
+    if not {*_RESOURCES, *_SCOPES, *_SPANS} & value.keys() and {"attributes", "tags", "name", "spanId"} & value.keys():
+        yield attributes.of_span(value, scope, line)
+
+
+def _of_logs(trace: str, own: str, events: list[Event]) -> Traced:
+    """Log records of a span that is not in the file, as that span."""
+    told = {name: value for event in events for name, value in event.attributes.items() if name != "body"}
+    start = min((event.time for event in events if event.time), default=0.0)
+    told.setdefault("gen_ai.operation.name", "chat")
+    return Traced(own, trace, "", f"chat {told.get('gen_ai.request.model', '')}".strip(), start, 0.0, told, events)

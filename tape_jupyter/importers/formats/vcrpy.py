@@ -1,0 +1,86 @@
+"""Doors room: cassettes of vcrpy and pytest-recording (YAML, JSON), and LangGraph's of its documentation (msgpack)."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.importers import rebuild
+from tape_jupyter.importers.recorded import LOST, data_of, decoded, document, exchange, headers_of, status_of
+from tape_jupyter.importers.source import Source, needs
+from tape_jupyter.importers.trace import Item, Skipped
+from tape_jupyter.importers.trace import each as each_record
+
+TITLE = "vcrpy"
+
+_EXPANDED = 256 * 1024 * 1024
+
+
+def recognises(source: Source) -> int:
+    text = source.head_text
+    if source.path.name.endswith(".msgpack.zlib"):
+        return 90
+    if {"interactions", "request", "response", "uri"} <= source.keys and "index" not in source.keys:
+        return 80
+    named = text.startswith(("interactions:", "version: 1")) and "interactions:" in text
+    return 80 if named and "uri:" in text and "recorded_at:" not in text else 0
+
+
+def read(source: Source) -> Iterator[Item]:
+    told = _unpacked(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
+    if isinstance(told, list):
+        raise source.failed("is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration", 1)
+    if not isinstance(told, Mapping) or not isinstance(told.get("interactions"), list):
+        raise source.failed("holds no list of interactions", 1)
+    for number, each in enumerate(told["interactions"]):
+        if not isinstance(each, Mapping) or "request" not in each or "response" not in each:
+            yield Skipped("an interaction without a request and a response")
+        else:
+            yield from each_record(partial(_interaction, source, number, each["request"], each["response"]))
+
+
+def _unpacked(source: Source) -> Any:
+    msgpack = needs("msgpack", "LangGraph's cassettes", source.name)
+    try:
+        opener = zlib.decompressobj()
+        data = opener.decompress(base64.b64decode(source.read()), _EXPANDED)
+        if opener.unconsumed_tail:
+            raise source.failed("expands to more than 256 MiB: refused")
+        return msgpack.unpackb(data, raw=False, strict_map_key=False)
+    except (ValueError, zlib.error, msgpack.UnpackException) as error:
+        raise source.failed(f"is no such cassette: {error}") from None
+
+
+def _interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
+    missing = [LOST]
+    request = Request(
+        str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), headers_of(asked.get("headers")),
+        _side(asked, "body", missing, "request bytes"),
+    )  # fmt: skip
+    body = _side(said, "body", missing, "reply bytes")
+    if "content" in said and "body" not in said:  # of vcrpy before 6, for httpx
+        body = data_of(said["content"])
+    headers = decoded(headers_of(said.get("headers")), body)
+    status = said.get("status", said.get("status_code"))
+    reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
+    reply = Reply(status_of(status), _fitting(headers, body), (body,) if body else (), reason=reason)
+    parsed = "request bytes" in missing or "reply bytes" in missing
+    yield exchange(source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing)
+
+
+def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
+    """A body; of one that was kept as parsed JSON the bytes are gone."""
+    if "parsed_body" in told and not told.get(name):
+        missing.append(lost)
+        return rebuild.compact(told["parsed_body"]) if told["parsed_body"] is not None else b""
+    return data_of(told.get(name))
+
+
+def _fitting(headers: Headers, body: bytes) -> Headers:
+    """A declared length that is not the body's says only that it was changed on the way."""
+    length = str(len(body))
+    return tuple((name, length if name.lower() == "content-length" else value) for name, value in headers)

@@ -1,0 +1,383 @@
+"""Doors room: neutral messages (a role and parts, as OpenTelemetry writes them) -> a provider's request and reply.
+
+What is made here is a provider's own JSON, rebuilt: exact argument texts, ids and unknown fields are lost, and callers
+say so (`rebuilt=True`, grade M). A part is `{type: text, content}`, `{type: tool_call, id, name, arguments}`,
+`{type: tool_call_response, id, response}`, `{type: reasoning, content}`, or another, which is kept as its JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tape_jupyter.importers import rebuild
+
+Message = Mapping[str, Any]
+_STOPS = {
+    "anthropic": {"stop": "end_turn", "tool_call": "tool_use", "tool_calls": "tool_use", "length": "max_tokens"},
+    "bedrock": {"stop": "end_turn", "tool_call": "tool_use", "tool_calls": "tool_use", "length": "max_tokens"},
+    "gemini": {"stop": "STOP", "tool_call": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS"},
+    "openai_chat": {"tool_call": "tool_calls", "end_turn": "stop", "tool_use": "tool_calls", "STOP": "stop"},
+}
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A model call in neutral words. `tools` are `{name, description, parameters}`, `settings` by OpenAI's names."""
+
+    model: str = ""
+    system: str = ""
+    asked: list[Message] = field(default_factory=list)
+    said: list[Message] = field(default_factory=list)
+    tools: list[Mapping[str, Any]] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stop: str = ""
+    id: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    stream: bool = False
+
+
+def body_of(api: str, told: Conversation) -> dict[str, Any]:
+    """The request's JSON."""
+    return _BODIES.get(api, _chat_body)(told)
+
+
+def reply_of(api: str, told: Conversation) -> dict[str, Any]:
+    """The whole reply's JSON."""
+    return _REPLIES.get(api, _chat_reply)(told)
+
+
+def parts_of(message: Message) -> list[Mapping[str, Any]]:
+    """The parts of a message; a plain `content` is one of text."""
+    parts = message.get("parts")
+    if isinstance(parts, list):
+        return [part if isinstance(part, Mapping) else {"type": "text", "content": str(part)} for part in parts]
+    content = message.get("content")
+    if isinstance(content, list):
+        return [part if isinstance(part, Mapping) else {"type": "text", "content": str(part)} for part in content]
+    return [{"type": "text", "content": content}] if isinstance(content, str) and content else []
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    content = part.get("content", part.get("text"))
+    if isinstance(content, str):
+        return content
+    return json.dumps(dict(part), ensure_ascii=False) if content is None else json.dumps(content, ensure_ascii=False)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _arguments(part: Mapping[str, Any]) -> Any:
+    return rebuild.loaded(part.get("arguments"), {})
+
+
+def _result(part: Mapping[str, Any]) -> Any:
+    return part.get("response", part.get("result", part.get("content")))
+
+
+def _kinds(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for part in parts_of(message):
+        kind = str(part.get("type") or "text")
+        yield (
+            {"tool_use": "tool_call", "tool_result": "tool_call_response", "thinking": "reasoning"}.get(kind, kind),
+            part,
+        )
+
+
+# ---------------------------------------------------------------- OpenAI Chat
+
+
+def _chat_body(told: Conversation) -> dict[str, Any]:
+    messages = [{"role": "system", "content": told.system}] if told.system else []
+    messages += [each for message in told.asked for each in _chat_messages(message)]
+    tools = [{"type": "function", "function": dict(tool)} for tool in told.tools]
+    body = {"messages": messages, "model": told.model, **told.settings, **({"tools": tools} if tools else {})}
+    return {**body, "stream": True} if told.stream else body
+
+
+def _chat_messages(message: Message) -> Iterator[dict[str, Any]]:
+    texts, calls = [], []
+    for kind, part in _kinds(message):
+        if kind == "tool_call_response":
+            yield {"role": "tool", "tool_call_id": part.get("id") or "", "content": _plain(_result(part))}
+        elif kind == "tool_call":
+            calls.append(_chat_call(part))
+        elif kind != "reasoning":
+            texts.append(_text(part))
+    role = str(message.get("role") or "user")
+    own = {"role": {"tool": "user", "model": "assistant"}.get(role, role)}
+    if texts or (not calls and not parts_of(message)):
+        own["content"] = "\n".join(texts)
+    if calls:
+        yield {**own, "tool_calls": calls}
+    elif "content" in own:
+        yield own
+
+
+def _chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
+    given = part.get("arguments")
+    text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+    return {
+        "id": part.get("id") or "",
+        "type": "function",
+        "function": {"name": part.get("name", ""), "arguments": text},
+    }
+
+
+def _chat_reply(told: Conversation) -> dict[str, Any]:
+    choices = []
+    for index, message in enumerate(told.said):
+        made: dict[str, Any] = {"role": "assistant", "content": None}
+        for each in _chat_messages({**message, "role": "assistant"}):
+            made |= each
+        stop = str(message.get("finish_reason") or told.stop or "stop")
+        choices.append({"index": index, "message": made, "finish_reason": _STOPS["openai_chat"].get(stop, stop)})
+    usage = {"prompt_tokens": told.usage.get("input", 0), "completion_tokens": told.usage.get("output", 0)}
+    whole = {"id": told.id, "object": "chat.completion", "created": 0, "model": told.model, "choices": choices}
+    return {**whole, "usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else whole
+
+
+# ---------------------------------------------------------------- OpenAI Responses
+
+
+def _responses_body(told: Conversation) -> dict[str, Any]:
+    items = [item for message in told.asked for item in _items(message)]
+    tools = [{"type": "function", **tool} for tool in told.tools]
+    settings = dict(told.settings)
+    if "max_tokens" in settings:
+        settings["max_output_tokens"] = settings.pop("max_tokens")
+    one = items[0] if len(items) == 1 else {}
+    asked = one["content"] if one.get("role") == "user" and isinstance(one.get("content"), str) else items
+    body: dict[str, Any] = {"input": asked, "model": told.model, **settings}
+    if told.system:
+        body["instructions"] = told.system
+    if tools:
+        body["tools"] = tools
+    return {**body, "stream": True} if told.stream else body
+
+
+def _items(message: Message) -> Iterator[dict[str, Any]]:
+    texts = []
+    for kind, part in _kinds(message):
+        if kind == "tool_call":
+            yield {"type": "function_call", "call_id": part.get("id") or "", **_chat_call(part)["function"]}
+        elif kind == "tool_call_response":
+            yield {"type": "function_call_output", "call_id": part.get("id") or "", "output": _plain(_result(part))}
+        elif kind != "reasoning":
+            texts.append(_text(part))
+    if texts:
+        yield {"role": str(message.get("role") or "user"), "content": "\n".join(texts)}
+
+
+def _responses_reply(told: Conversation) -> dict[str, Any]:
+    output: list[dict[str, Any]] = []
+    for number, message in enumerate(told.said):
+        for item in _items({**message, "role": "assistant"}):
+            if "type" in item:
+                output.append({"id": f"fc_{number}", "status": "completed", **item})
+            else:
+                content = [{"type": "output_text", "text": item["content"], "annotations": []}]
+                made = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed"}
+                output.append({**made, "content": content})
+    usage = {"input_tokens": told.usage.get("input", 0), "output_tokens": told.usage.get("output", 0)}
+    return {
+        "id": told.id or "resp_imported", "object": "response", "created_at": 0, "status": "completed",
+        "model": told.model, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        **({"usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else {}),
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- Anthropic
+
+
+def _anthropic_body(told: Conversation) -> dict[str, Any]:
+    tools = [_anthropic_tool(tool) for tool in told.tools]
+    messages: list[dict[str, Any]] = []
+    for message in told.asked:
+        role = "assistant" if message.get("role") in ("assistant", "model") else "user"
+        messages.append({"role": role, "content": _simple(list(_blocks(message)))})
+    settings = {"max_tokens": 1024, **told.settings}
+    if "stop" in settings:
+        settings["stop_sequences"] = settings.pop("stop")
+    body: dict[str, Any] = {**settings, "messages": messages, "model": told.model}
+    if told.system:
+        body["system"] = told.system
+    if tools:
+        body["tools"] = tools
+    return {**body, "stream": True} if told.stream else body
+
+
+def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    schema = tool.get("parameters") or {"type": "object", "properties": {}}
+    about = {"description": tool["description"]} if tool.get("description") else {}
+    return {"name": tool.get("name", ""), **about, "input_schema": schema}
+
+
+def _simple(blocks: list[dict[str, Any]]) -> Any:
+    return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+
+
+def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    for kind, part in _kinds(message):
+        if kind == "tool_call":
+            yield {
+                "type": "tool_use",
+                "id": part.get("id") or "",
+                "name": part.get("name", ""),
+                "input": _arguments(part),
+            }
+        elif kind == "tool_call_response":
+            yield {"type": "tool_result", "tool_use_id": part.get("id") or "", "content": _plain(_result(part))}
+        elif kind != "reasoning":
+            yield {"type": "text", "text": _text(part)}
+
+
+def _anthropic_reply(told: Conversation) -> dict[str, Any]:
+    stop = str(told.stop or (told.said[0].get("finish_reason") if told.said else "") or "stop")
+    usage = {"input_tokens": told.usage.get("input", 0), "output_tokens": told.usage.get("output", 0)}
+    return {
+        "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
+        "content": [block for message in told.said for block in _blocks(message)],
+        "stop_reason": _STOPS["anthropic"].get(stop, stop), "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- Bedrock Converse
+
+
+def _bedrock_body(told: Conversation) -> dict[str, Any]:
+    names = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
+    config = {names[name]: value for name, value in told.settings.items() if name in names}
+    body: dict[str, Any] = {"messages": [_bedrock_message(message) for message in told.asked]}
+    if told.system:
+        body["system"] = [{"text": told.system}]
+    if config:
+        body["inferenceConfig"] = config
+    if told.tools:
+        body["toolConfig"] = {"tools": [_bedrock_tool(tool) for tool in told.tools]}
+    return body
+
+
+def _bedrock_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {"json": tool.get("parameters") or {"type": "object", "properties": {}}}
+    about = {"description": tool["description"]} if tool.get("description") else {}
+    return {"toolSpec": {"name": tool.get("name", ""), **about, "inputSchema": schema}}
+
+
+def _bedrock_message(message: Message) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    for kind, part in _kinds(message):
+        if kind == "tool_call":
+            use = {"toolUseId": part.get("id") or "", "name": part.get("name", ""), "input": _arguments(part)}
+            content.append({"toolUse": use})
+        elif kind == "tool_call_response":
+            result = _result(part)
+            shown = {"json": result} if isinstance(result, dict) else {"text": _plain(result)}
+            content.append({"toolResult": {"toolUseId": part.get("id") or "", "content": [shown]}})
+        elif kind != "reasoning":
+            content.append({"text": _text(part)})
+    return {"role": "assistant" if message.get("role") in ("assistant", "model") else "user", "content": content}
+
+
+def _bedrock_reply(told: Conversation) -> dict[str, Any]:
+    content = [
+        block for message in told.said for block in _bedrock_message({**message, "role": "assistant"})["content"]
+    ]
+    stop = str(told.stop or (told.said[0].get("finish_reason") if told.said else "") or "stop")
+    usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": _STOPS["bedrock"].get(stop, stop), "usage": {**usage, "totalTokens": sum(usage.values())},
+        "metrics": {"latencyMs": 0},
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- Gemini
+
+
+def _gemini_body(told: Conversation) -> dict[str, Any]:
+    names = {"max_tokens": "maxOutputTokens", "temperature": "temperature", "top_p": "topP", "top_k": "topK"}
+    names |= {"stop": "stopSequences", "seed": "seed"}
+    config = {names[name]: value for name, value in told.settings.items() if name in names}
+    body: dict[str, Any] = {"contents": [_gemini_content(message) for message in told.asked]}
+    if told.system:
+        body["systemInstruction"] = {"parts": [{"text": told.system}], "role": "user"}
+    if config:
+        body["generationConfig"] = config
+    if told.tools:
+        body["tools"] = [{"functionDeclarations": [dict(tool) for tool in told.tools]}]
+    return body
+
+
+def _gemini_content(message: Message) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = []
+    for kind, part in _kinds(message):
+        if kind == "tool_call":
+            parts.append({"functionCall": {"name": part.get("name", ""), "args": _arguments(part)}})
+        elif kind == "tool_call_response":
+            result = _result(part)
+            told = result if isinstance(result, dict) else {"result": result}
+            parts.append({"functionResponse": {"name": part.get("name") or part.get("id") or "", "response": told}})
+        elif kind != "reasoning":
+            parts.append({"text": _text(part)})
+    return {"role": "model" if message.get("role") in ("assistant", "model") else "user", "parts": parts}
+
+
+def _gemini_reply(told: Conversation) -> dict[str, Any]:
+    candidates = []
+    for index, message in enumerate(told.said):
+        stop = str(message.get("finish_reason") or told.stop or "stop")
+        content = _gemini_content({**message, "role": "model"})
+        candidates.append({"content": content, "finishReason": _STOPS["gemini"].get(stop, stop), "index": index})
+    usage = {"promptTokenCount": told.usage.get("input", 0), "candidatesTokenCount": told.usage.get("output", 0)}
+    whole = {"candidates": candidates, "modelVersion": told.model}
+    return {**whole, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}} if told.usage else whole
+
+
+_BODIES = {
+    rebuild.OPENAI_CHAT: _chat_body, rebuild.OPENAI_RESPONSES: _responses_body, rebuild.ANTHROPIC: _anthropic_body,
+    rebuild.BEDROCK: _bedrock_body, rebuild.GEMINI: _gemini_body,
+}  # fmt: skip
+_REPLIES = {
+    rebuild.OPENAI_CHAT: _chat_reply, rebuild.OPENAI_RESPONSES: _responses_reply,
+    rebuild.ANTHROPIC: _anthropic_reply, rebuild.BEDROCK: _bedrock_reply, rebuild.GEMINI: _gemini_reply,
+}  # fmt: skip
+
+
+def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """Tool declarations of any provider as `{name, description, parameters}`; what is no declaration is left out."""
+    found: list[Mapping[str, Any]] = []
+    for tool in tools:
+        inner = tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else {}
+        if not isinstance(inner, Mapping) or not inner.get("name"):
+            continue
+        schema = inner.get("parameters", inner.get("input_schema", inner.get("inputSchema")))
+        schema = rebuild.loaded(schema, None)
+        schema = schema.get("json", schema) if isinstance(schema, Mapping) else schema
+        made = {"name": inner["name"], "description": inner.get("description"), "parameters": schema}
+        found.append({name: value for name, value in made.items() if value is not None})
+    return found
+
+
+def call_parts(
+    told: Conversation, provider: str, api: str, base: str = "", region: str = "us-east-1"
+) -> tuple[Any, Any, list[str], list[str]]:
+    """Request, reply, missing and assumed of a call that is told in neutral messages."""
+    assumed: list[str] = []
+    missing = ["request JSON: rebuilt from messages", "reply JSON: rebuilt from messages", "reply headers"]
+    url = rebuild.url_of(
+        api, provider, assumed, model=told.model, stream=told.stream, base=base, region=region
+    )  # fmt: skip
+    if api == rebuild.ANTHROPIC and "max_tokens" not in told.settings:
+        assumed.append("max_tokens 1024, which the API requires")
+    whole = reply_of(api, told)
+    if told.stream:
+        missing.append("chunks")
+        reply = rebuild.as_stream(api, whole)
+    else:
+        reply = rebuild.reply(whole)
+    return rebuild.request(url, body_of(api, told)), reply, missing, assumed

@@ -1,0 +1,109 @@
+"""Doors room: what HTTP recordings share: headers as maps, bodies in several spellings, an exchange as a call."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.importers import rebuild, yaml
+from tape_jupyter.importers.source import Source, TraceError, needs
+from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
+
+LOST = "chunk borders and pace"
+_CODED = ("content-encoding", "content-length", "transfer-encoding")
+
+
+def document(source: Source) -> Any:
+    """A JSON document, or a YAML one. Raises TraceError naming the line."""
+    if source.head_text[:1] in ("{", "["):
+        return source.json()
+    try:
+        return yaml.load(source.text(), needs("yaml", "YAML recordings", source.name))
+    except yaml.YamlError as error:
+        raise TraceError(error.reason, path=source.name, line=error.line) from None
+
+
+def headers_of(told: Any) -> Headers:
+    """Headers from a map of names to a value or to values, or from a list of pairs."""
+    if isinstance(told, Mapping):
+        return tuple((_text(name), _text(each)) for name, each in _pairs(told))
+    return tuple((_text(each[0]), _text(each[1])) for each in told or () if len(each) == 2)
+
+
+def _pairs(told: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    for name, values in told.items():
+        yield from ((name, each) for each in (values if isinstance(values, list) else [values]))
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def data_of(body: Any) -> bytes:
+    """A body's bytes: text, bytes, nothing, or a map with `string` or `base64_string`."""
+    if body is None:
+        return b""
+    if isinstance(body, Mapping):
+        if body.get("base64_string") is not None:
+            return base64.b64decode(data_of(body["base64_string"]))
+        return data_of(body.get("string"))
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return rebuild.compact(body)
+
+
+def without_coding(headers: Headers) -> Headers:
+    """The headers of a body whose content-encoding was taken off."""
+    return tuple((name, value) for name, value in headers if name.lower() not in _CODED)
+
+
+def decoded(headers: Headers, body: bytes) -> Headers:
+    """The headers that are true of the body: recorders take the content-encoding off, and leave its header."""
+    told = {name.lower(): value for name, value in headers}
+    coding = told.get("content-encoding", "").strip().lower()
+    starts = {"gzip": (b"\x1f\x8b",), "deflate": (b"\x78",), "zstd": (b"\x28\xb5\x2f\xfd",)}
+    if not coding or not body:
+        return headers
+    if coding in starts:
+        return headers if body.startswith(starts[coding]) else without_coding(headers)
+    return without_coding(headers) if body[:1] in (b"{", b"[", b"e", b"d", b"<") else headers
+
+
+def moment(told: Any) -> float:
+    """Seconds of the epoch of an ISO or RFC 2822 time; 0.0 for none."""
+    text = str(told or "")
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            at = read(text)
+        except (ValueError, TypeError, OverflowError, IndexError):
+            continue
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return 0.0
+
+
+def exchange(  # noqa: PLR0913 - what an exchange is
+    source: Source, number: int, system: str, request: Request, reply: Reply, *, grade: Grade = "W",
+    missing: list[str] | None = None, assumed: list[str] | None = None, start: float = 0.0, line: int = 0,
+) -> Item:  # fmt: skip
+    """One request with its reply as a call; a URL that is none is a Skipped."""
+    if "://" not in request.url:
+        return Skipped("an interaction without a whole URL", line=line)
+    lost = [LOST] if missing is None else missing
+    if start == 0.0:  # the reply says when it was made
+        start = moment(reply.header("date"))
+    return Call(
+        f"{number}", "http", request, reply, grade, Origin(system, source.name, f"{number}", line), start=start,
+        missing=lost, assumed=assumed or [],
+    )  # fmt: skip
+
+
+def status_of(told: Any) -> int:
+    """A status; 200 where it is none that can be."""
+    code = str((told.get("code") if isinstance(told, Mapping) else told) or "")
+    return int(code) if code.isdigit() and len(code) == 3 and code[0] != "0" else 200

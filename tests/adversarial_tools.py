@@ -1,0 +1,241 @@
+"""Notebooks of agents whose tools keep state, in which a changed reply goes another way: name -> (cells, reply, policy).
+
+`ask(q)` is a taped call: for "q" its recorded reply is "a". R begins a taped cell.
+"""
+
+R = "%%tape record\n"
+ADD = "@tape.tool\ndef add(item):\n    todo.append(item)\n    return len(todo)"
+
+SAID = {
+    "a tool that reads what came out otherwise": (
+        [
+            "todo = []\n" + ADD,
+            R + "mood = ask()",
+            R + "if mood == 'a': add('milk')",
+            R + "k = add('eggs')",
+            "print(todo, k)",
+        ],
+    ),
+}
+"""Where a recorded value may be another in a whole run: that is said."""
+
+TOOLS = {
+    "list, in a cell that does not depend": (
+        ["todo = []\n" + ADD, R + "mood = ask()", R + "n = add('milk')", "print(mood)"],
+    ),
+    "list, in the changed cell": (["todo = []\n" + ADD, R + "mood = ask()\nn = add('milk')", "print(mood, todo)"],),
+    "list, in a cell that depends": (["todo = []\n" + ADD, R + "mood = ask()", R + "n = add('milk')\nm = mood", "print(mood, todo)"],),
+    "list, with another argument": (["todo = []\n" + ADD, R + "mood = ask()", R + "n = add('milk for ' + mood)", "print(todo)"],),
+    "list, not called any more": (
+        ["todo = []\n" + ADD, R + "mood = ask()", R + "if mood == 'a':\n    n = add('milk')", "print(todo)"],
+    ),
+    "list, called now": (["todo = []\n" + ADD, R + "mood = ask()", R + "if mood == 'b':\n    n = add('milk')", "print(todo)"],),
+    "list, before the change": (["todo = []\n" + ADD, R + "k = add('eggs')", R + "mood = ask()\nn = add('milk')", "print(mood, todo)"],),
+    "file, in the changed cell": (
+        [
+            "@tape.tool\ndef note(text):\n    with open('notes.txt', 'a') as f: f.write(text)\n    return 'ok'",
+            R + "mood = ask()\nnote('one')",
+            "print(mood)",
+        ],
+    ),
+    "file, in a cell that depends": (
+        [
+            "@tape.tool\ndef note(text):\n    with open('notes.txt', 'a') as f: f.write(text)\n    return 'ok'",
+            R + "mood = ask()",
+            R + "note('one')\nm = mood",
+            R + "note('two')",
+            "print(open('notes.txt').read(), m)",
+        ],
+    ),
+    "file, with another text": (
+        [
+            "@tape.tool\ndef note(text):\n    with open('notes.txt', 'a') as f: f.write(text)\n    return 'ok'",
+            R + "note('zero ')",
+            R + "mood = ask()",
+            R + "note(mood)",
+            R + "note(' two')",
+            "print(open('notes.txt').read())",
+        ],
+    ),
+    "file, only the old reply writes it": (
+        [
+            "@tape.tool\ndef note(text):\n    with open('notes.txt', 'w') as f: f.write(text)\n    return 'ok'",
+            R + "mood = ask()",
+            R + "if mood == 'a': note('x')",
+            "import os\nprint(os.path.exists('notes.txt'))",
+        ],
+    ),
+    "object's method": (
+        [
+            "class Cart:\n    def __init__(self): self.items = []\n    @tape.tool\n    def add(self, item):\n        self.items.append(item)\n        return len(self.items)\ncart = Cart()",
+            R + "mood = ask()\nn = cart.add('tea')",
+            "print(mood, cart.items)",
+        ],
+    ),
+    "global counter": (
+        [
+            "count = 0\n@tape.tool\ndef tick():\n    global count\n    count += 1\n    return count",
+            R + "mood = ask()\nn = tick()",
+            R + "m = tick()\nk = mood",
+            "print(count, mood)",
+        ],
+    ),
+    "dict, memo": (
+        [
+            "memo = {}\n@tape.tool\ndef look(k):\n    if k not in memo: memo[k] = k.upper()\n    return memo[k]",
+            R + "mood = ask()\nx = look('x')",
+            R + "y = look(mood)",
+            "print(memo)",
+        ],
+    ),
+    "frame": (
+        [
+            "import pandas as pd\ndf = pd.DataFrame({'x': []})\n@tape.tool\ndef row(x):\n    df.loc[len(df)] = [x]\n    return len(df)",
+            R + "mood = ask()\nrow('1')",
+            R + "row(mood)",
+            "print(list(df.x))",
+        ],
+    ),
+    "closure": (
+        [
+            "def make():\n    seen = []\n    @tape.tool\n    def see(x):\n        seen.append(x)\n        return len(seen)\n    return see, seen\nsee, seen = make()",
+            R + "mood = ask()\nsee('1')",
+            R + "see(mood)",
+            "print(seen)",
+        ],
+    ),
+    "database": (
+        [
+            "import sqlite3\ndb = sqlite3.connect(':memory:')\ndb.execute('create table t (x)')\n@tape.tool\ndef put(x):\n    db.execute('insert into t values (?)', (x,))\n    return 'ok'",
+            R + "mood = ask()\nput('1')",
+            R + "put(mood)",
+            "rows = db.execute('select x from t').fetchall()\nprint(rows)",
+        ],
+    ),
+    "result is the state": (
+        ["todo = []\n@tape.tool\ndef add(item):\n    todo.append(item)\n    return todo", R + "mood = ask()\nn = add('milk')", "n.append('x')\nprint(todo, mood)"],
+    ),
+    "state in a module": (
+        [
+            "%%writefile shop.py\nBASKET = []\ndef add(x):\n    BASKET.append(x)\n    return len(BASKET)",
+            "import shop\nadd = tape.tool(shop.add)",
+            R + "mood = ask()\nadd('1')",
+            R + "add(mood)",
+            "print(shop.BASKET)",
+        ],
+    ),
+    "state changed between by hand": (
+        ["todo = []\n" + ADD, R + "mood = ask()\nadd('milk')", "todo.append('by hand')", R + "add('eggs')", "print(todo, mood)"],
+    ),
+    "state reset between": (
+        ["todo = []\n" + ADD, R + "mood = ask()\nadd('milk')", "todo.clear()", R + "add('eggs')", "print(todo, mood)"],
+    ),
+    "environment": (
+        ["import os\n@tape.tool\ndef put(x):\n    os.environ['T_K'] = x\n    return x", R + "mood = ask()\nput('1')", "e = os.environ.get('T_K')\nprint(mood)"],
+    ),
+    "handlers in a dict": (
+        [
+            "todo = []\ndef find(q):\n    todo.append(q)\n    return 'order ' + q\nHANDLERS = {'find': find}\ntape_tools = 0",
+            R.replace("record", "record --tools find") + "mood = ask()\nx = HANDLERS['find']('1')",
+            R.replace("record", "record --tools find") + "y = HANDLERS['find'](mood)",
+            "print(todo, x, y)",
+        ],
+    ),
+}  # fmt: skip
+
+DRAWING = {
+    "first figure in a re-run cell": (
+        [
+            "import matplotlib",
+            R + "mood = ask()",
+            "import matplotlib.pyplot as plt\nplt.plot([1, 2]); m = mood; t = 1",
+            "on = matplotlib.rcParams['interactive']",
+        ],
+    ),
+    "first figure in a branch": (
+        [
+            "import matplotlib",
+            R + "mood = ask()",
+            "if mood == 'b':\n    import matplotlib.pyplot as plt\n    plt.plot([1, 2])",
+            "print(mood)",
+        ],
+    ),
+    "a person's own setting": (
+        ["import matplotlib.pyplot as plt", R + "mood = ask()", "if mood == 'a': plt.ioff()", "print(mood)"],
+    ),
+}  # fmt: skip
+
+ASK = "import os\ndef ask(q='q'):\n    return os.environ['T_REPLY'] if q == 'q' else 're ' + q\n"
+T = "%%tape record --tools ask,find\n"
+HANDLERS = {
+    "plain handlers": (
+        [
+            "todo = []\ndef find(x):\n    todo.append(x)\n    return 'order ' + x\n" + ASK + "HANDLERS = {'ask': ask, 'find': find}",
+            T + "mood = HANDLERS['ask']()\nx = HANDLERS['find']('1')",
+            T + "y = HANDLERS['find'](mood)",
+            "print(todo, x, y)",
+        ],
+    ),
+    "plain handlers by globals": (
+        [
+            "todo = []\ndef find(x):\n    todo.append(x)\n    return 'order ' + x\n" + ASK,
+            T + "mood = globals()['ask']()\nx = globals()['find']('1')",
+            T + "y = globals()['find'](mood)",
+            "print(todo, x, y)",
+        ],
+    ),
+    "plain handlers in an agent": (
+        [
+            ASK + "class Agent:\n    def __init__(self, tools):\n        self.tools, self.log = tools, []\n"
+            "    def run(self, name, *given):\n        self.log.append(name)\n        return self.tools[name](*given)",
+            "def find(x):\n    return 'order ' + x\nagent = Agent({t.__name__: t for t in (ask, find)})",
+            T + "mood = agent.run('ask')",
+            T + "y = agent.run('find', mood)",
+            "print(agent.log, y)",
+        ],
+    ),
+    "plain handlers in partials and lists": (
+        [
+            ASK + "import functools\ndef find(x, y):\n    return x + y\nTOOLS = [ask, functools.partial(find, 'order ')]",
+            T + "mood = TOOLS[0]()",
+            T + "y = TOOLS[1](mood)",
+            "def dispatch(n, *given):\n    return TOOLS[n](*given)",
+            T + "z = dispatch(1, mood + '!')",
+            "print(y, z)",
+        ],
+    ),
+    "plain handlers in a closure": (
+        [
+            ASK + "def find(x):\n    return 'order ' + x\ndef agent(*tools):\n    known = {t.__name__: t for t in tools}\n"
+            "    return lambda n, *given: known[n](*given)\nrun = agent(ask, find)",
+            T + "mood = run('ask')",
+            T + "y = run('find', mood)",
+            "print(y)",
+        ],
+    ),
+    "decorated handlers in a registry": (
+        [
+            "REG = {}\ndef register(f):\n    REG[f.__name__] = f\n    return f\nimport os\n@register\n@tape.tool\ndef ask(q='q'):\n    return os.environ['T_REPLY'] if q == 'q' else q\n"
+            "@register\n@tape.tool\ndef find(x):\n    return 'order ' + x",
+            R + "mood = REG['ask']()",
+            R + "y = REG['find'](mood)",
+            "print(y, sorted(REG))",
+        ],
+    ),
+}  # fmt: skip
+
+PROCESSES = {
+    "bash": ([R + "mood = ask()", "%%bash -s $mood\necho mood $1 > said.txt", "print(open('said.txt').read())"],),
+    "subprocess": (
+        [
+            "import subprocess, sys",
+            R + "mood = ask()",
+            "out = subprocess.run([sys.executable, '-c', f'print({mood!r})'], capture_output=True, text=True).stdout",
+            "print(out)",
+        ],
+    ),
+    "shell": ([R + "mood = ask()", "out = !echo $mood", "print(list(out)); n = len(out[0])"],),
+    "script": ([R + "mood = ask()", "%%script sh\nls > names.txt", "t = open('names.txt').read(); m = mood"],),
+}
+
+NOTEBOOKS = {**TOOLS, **DRAWING, **HANDLERS, **PROCESSES}

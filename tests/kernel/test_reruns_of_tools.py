@@ -1,0 +1,24 @@
+"""A changed reply, re-run in a notebook whose tools keep state: what is there at the end is what a whole run leaves whose
+call really gives the changed reply. TAPE_NIGHTLY=1 takes every notebook.
+"""
+
+import os
+
+import pytest
+
+from tests import adversarial_tools
+from tests.kernel_reruns import judged
+
+EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
+
+
+@pytest.mark.parametrize("name", list(adversarial_tools.NOTEBOOKS)[::EVERY])
+def test_the_re_run_leaves_what_a_whole_run_leaves(name):
+    how, why = judged(*adversarial_tools.NOTEBOOKS[name])
+    assert how == "right", why
+
+
+@pytest.mark.parametrize("name", adversarial_tools.SAID)
+def test_a_recorded_value_that_a_whole_run_may_not_give_is_never_proved(name):
+    how, why = judged(*adversarial_tools.SAID[name])
+    assert how == "wrong and said" and "which it reads, differs now" in why, why

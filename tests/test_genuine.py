@@ -1,0 +1,58 @@
+"""A program that puts another clock, other dates or other chance in place, before the tape or amid it, is taped
+like any other: the kernel lives, its stand-ins stay, and afterwards the clock is real.
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+PATCHES = {
+    "time": "p = mock.patch('time.time', lambda: 5.0)",
+    "time_ns": "p = mock.patch('time.time_ns', lambda: 5)",
+    "localtime": "p = mock.patch('time.localtime', lambda *a, real=time.localtime: real(0))",
+    "sleep": "p = mock.patch('time.sleep')",
+    "monotonic": "p = mock.patch('time.monotonic', side_effect=time.monotonic)",
+    "mocked dates": "p = mock.patch('datetime.datetime')",
+    "other dates": "p = mock.patch('datetime.datetime', type('Fake', (datetime.datetime,), {}))",
+    "travelling": "import time_machine; p = time_machine.travel('2020-01-01', tick=False)",
+    "random": "p = mock.patch('random.random', lambda: 0.5)",
+    "seed": "p = mock.patch('random.seed')",
+    "urandom": "p = mock.patch('os.urandom', lambda n: b'x' * n)",
+    "threads": "p = mock.patch('threading.Thread', type('Green', (threading.Thread,), {}))",
+}
+PROGRAM = """
+import datetime, json, os, random, sys, threading, time
+from unittest import mock
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+shell.user_ns.update(globals())
+sleep, clock = time.sleep, time.time
+cell = "import time\\nwhen = time.time(); time.sleep(0); dice = random.random(); made = datetime.datetime.now()"
+patch, first = sys.argv[1:]
+steps = ["%load_ext tape_jupyter", f"{patch}; p.start()"]
+steps = steps[::-1] if first == "before" else steps
+steps += ["%%tape record first\\n" + cell, "one = when", "%%tape replay first\\n" + cell, "two = when", "p.stop()"]
+steps += ["%%tape record other\\n" + cell, "%%tape replay other\\n" + cell, "%unload_ext tape_jupyter"]
+for step in steps:
+    ran = shell.run_cell(step)
+    ran.raise_error()
+print(json.dumps([shell.user_ns["one"], shell.user_ns["two"], clock(), time.sleep is sleep and time.time is clock]))
+"""
+
+
+@pytest.mark.parametrize("first", ["before", "after"])
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_program_with_stand_ins_of_its_own_is_taped_and_its_kernel_lives(name, first, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, PATCHES[name], first],
+        cwd=tmp_path, env={"HOME": str(tmp_path), "IPYTHONDIR": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    recorded, replayed, now, own = json.loads(done.stdout.splitlines()[-1])
+    assert recorded == replayed
+    assert abs(now - time.time()) < 60, "the clock is real afterwards"
+    assert own, "and Python's own"
