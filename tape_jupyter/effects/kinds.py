@@ -24,7 +24,7 @@ from operator import is_
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Protocol
 
-from tape_jupyter.effects.paths import Step
+from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.freezing.classes import state_of
@@ -467,6 +467,9 @@ MACHINERY = (
 )  # fmt: skip
 """The same, of packages that also have objects which a program keeps its state in: stores, memories, contexts."""
 
+_STORES = ("workflows.context.state_store.",)
+"""Modules among those whose objects hold the program's state all the same."""
+
 _DATA_BASES = frozenset({"BaseModel"})
 
 
@@ -507,7 +510,8 @@ def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of t
 def _keeps_state(kind: type, root: str) -> bool:
     if not is_library_class(kind):
         return True
-    if root in RESOURCES or f"{kind.__module__}.".startswith(MACHINERY):
+    module = f"{kind.__module__}."
+    if root in RESOURCES or (module.startswith(MACHINERY) and not module.startswith(_STORES)):
         return False
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
         return root not in ("typing", "dataclasses")
@@ -532,6 +536,8 @@ def _also_inside(kind: type) -> tuple[str, ...]:
     found = []
     if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and kind.__dictoffset__:
         found.append("__dict__")
+    if is_model(kind):
+        found += MODEL_STATE
     if is_users_class(kind):
         found.append("__class__")
     return tuple(found)

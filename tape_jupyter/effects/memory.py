@@ -24,7 +24,7 @@ from typing import Any
 
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
-from tape_jupyter.effects.paths import Step, shown, spoken
+from tape_jupyter.effects.paths import Step, handed_on, shown, spoken
 from tape_jupyter.effects.scope import ABSENT, NAMES, NamesInUse, Scope, Variables, code_names
 from tape_jupyter.effects.writing import Writing
 from tape_jupyter.freezing.walk import At, type_name
@@ -145,7 +145,7 @@ class Snapshot:
             inside.append((("attribute", "__mro__"), value.__mro__))
             self._names_of_methods(value)
         else:
-            inside += [(("attribute", name), getattr(value, name)) for name in kinds.also_inside(type(value))]
+            inside += [(("attribute", name), getattr(value, name, None)) for name in kinds.also_inside(type(value))]
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
@@ -270,6 +270,16 @@ def _linked(value: Any) -> Iterator[tuple[Step, Any]]:
         yield ("attribute", "keywords"), value.keywords
     elif kind in _WRAPPERS and isinstance(inner := getattr(value, "__wrapped__", None), FunctionType):
         yield ("attribute", "__wrapped__"), inner
+    else:
+        for name in handed_on(kind):
+            yield ("attribute", name), _handed(value, name)
+
+
+def _handed(context: Any, name: str) -> Any:
+    try:
+        return getattr(context, name, None)
+    except Exception:  # the framework's own code: there is none
+        return None
 
 
 _WRAPPERS = (FunctionType, type(functools.lru_cache(int)))

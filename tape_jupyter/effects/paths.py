@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,35 @@ _LINKS = frozenset(
     ["__self__", "__func__", "func", "args", "keywords", "__wrapped__", "__defaults__", "__kwdefaults__", "__mro__"]
 )
 _JSON = json.JSONDecoder()
+
+_HANDED_ON = {
+    ("workflows", "Context"): ("store",),
+    ("pydantic_ai", "RunContext"): ("deps",),
+    ("agents", "RunContextWrapper"): ("context",),
+    ("langgraph", "Runtime"): ("context", "store", "state"),
+    ("langgraph", "ToolRuntime"): ("context", "store", "state"),
+}
+"""What a framework's context, which is none of the program's state, hands on of it: attributes by package and class."""
+
+MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__")
+"""Where a pydantic model keeps what is no field of it."""
+
+
+def is_model(kind: type) -> bool:
+    return hasattr(kind, "__pydantic_private__") and hasattr(kind, "__pydantic_fields_set__")
+
+
+def handed_on(kind: type) -> tuple[str, ...]:
+    """The attributes through which a framework's context leads to the program's own objects."""
+    try:
+        return _HANDS_ON[kind]
+    except KeyError:
+        known = [_HANDED_ON.get((base.__module__.partition(".")[0], base.__name__), ()) for base in kind.__mro__]
+        found = _HANDS_ON[kind] = tuple(dict.fromkeys(name for names in known for name in names))
+        return found
+
+
+_HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def shown(step: Step) -> str:
@@ -111,9 +141,9 @@ def _attribute(value: Any, name: str) -> Any:
         return type(value)
     if name == "__closure__":
         return Cells(value)
-    if name == "__dict__":
-        return object.__getattribute__(value, "__dict__")
-    if name in _LINKS:
+    if name == "__dict__" or (name in MODEL_STATE and is_model(type(value))):
+        return object.__getattribute__(value, name)
+    if name in _LINKS or name in handed_on(type(value)):
         return getattr(value, name)
     if name.startswith("__"):
         raise LookupError(name)

@@ -110,6 +110,7 @@ _TAPS = {
     "agents.tool": "frameworks",
     "anthropic.lib.tools._beta_functions": "frameworks",
     "google.genai._extra_utils": "frameworks",
+    "workflows.plugins.basic": "frameworks",
     "openfeature.client": "openfeature",
     "uuid_utils": "uuid_utils",
     "uuid_utils.compat": "uuid_utils",

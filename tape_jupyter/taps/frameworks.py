@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from types import FunctionType, ModuleType
 from typing import Any
 
 from tape_jupyter import taps
+from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.taps.finding import is_users, unwrap
 from tape_jupyter.taps.functions import taped_as
 from tape_jupyter.taps.swap import swap, undoing
@@ -84,6 +85,14 @@ def _google(module: ModuleType) -> list[Undo]:
     return [swap_code(vars(module)[name], _door(found)) for name in names]
 
 
+def _workflows(module: ModuleType) -> list[Undo]:
+    """LlamaIndex's workflows: their runs."""
+    return [
+        swap(module.BasicRuntime, "run_workflow", _beginning),
+        swap(module.ExternalAsyncioAdapter, "stream_published_events", _streaming),
+    ]
+
+
 _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
     "langchain_core.tools.base": _langchain,
     "llama_index.core.tools.function_tool": _llama_index,
@@ -91,6 +100,7 @@ _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
     "agents.tool": _openai_agents,
     "anthropic.lib.tools._beta_functions": _anthropic,
     "google.genai._extra_utils": _google,
+    "workflows.plugins.basic": _workflows,
 }
 
 
@@ -144,3 +154,43 @@ def _door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callabl
         return around
 
     return door
+
+
+# Runs of workflows
+
+
+def _beginning(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A taped cell that runs again draws the ids that it drew before: the runs that ended make room for their own."""
+
+    @functools.wraps(original)
+    def run_workflow(runtime: Any, run_id: str, *args: Any, **kwargs: Any) -> Any:
+        earlier = runtime._queues.get(run_id) if taps.current() is not None else None  # noqa: SLF001 - no other way
+        if earlier is not None and _has_ended(earlier.complete):
+            del runtime._queues[run_id]  # noqa: SLF001
+        return original(runtime, run_id, *args, **kwargs)
+
+    return run_workflow
+
+
+def _has_ended(task: Any) -> bool:
+    return bool(task.done() or task.get_loop().is_closed())
+
+
+def _streaming(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A run that a refusal ended publishes no last event: who reads its events is told of the refusal."""
+
+    @functools.wraps(original)
+    async def stream_published_events(adapter: Any) -> AsyncIterator[Any]:
+        queues = adapter._queues  # noqa: SLF001 - no other way
+        queues.complete.add_done_callback(lambda task: _refusal(task) and queues.publish_queue.put_nowait(task))
+        async with aclosing(original(adapter)) as events:
+            async for event in events:
+                if event is queues.complete:
+                    raise queues.complete.exception()
+                yield event
+
+    return stream_published_events
+
+
+def _refusal(task: Any) -> bool:
+    return not task.cancelled() and isinstance(task.exception(), TapeRefusal)
