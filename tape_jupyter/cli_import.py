@@ -32,8 +32,8 @@ def import_(places: tuple[Path, ...], form: str, out: Path | None, *, as_json: b
     Traces (OTLP, OpenInference, ...), HTTP recordings (HAR, vcrpy, ...), logs and sessions: their format is recognised.
     Each trace becomes a run, each model, tool or HTTP call a call. What the file does not hold is named (missing), and
     so is what was filled in (assumed). With --out a notebook is written beside the cassette: its cells ask as the
-    recorded program did, and the tape answers. Nothing is fetched, and no file is overwritten. Exit code 1 where a file of
-    several could not be read.
+    recorded program did, and the tape answers. Nothing is fetched, and no file is overwritten.
+    Exit code 1 where a file of several could not be read.
     """
     from tape_jupyter.importers import assemble, replaying_notebook
     from tape_jupyter.notebook import paths

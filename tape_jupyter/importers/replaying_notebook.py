@@ -14,7 +14,7 @@ from typing import Any
 
 import nbformat
 
-from tape_jupyter.calls import FunctionCall, Reply, Request
+from tape_jupyter.calls import FunctionCall, Reply
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.entry import Entry
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -67,19 +67,19 @@ class _Maker:
             told = runs.get(run, {})
             steps.append(_heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {})))
             steps += self._steps(list(calls))
-        return [nbformat.v4.new_code_cell(self._set_up()), *steps]
+        first = nbformat.v4.new_code_cell("%load_ext tape_jupyter")
+        set_up = self._set_up()
+        return [first, *([nbformat.v4.new_code_cell(f"%%tape replay\n{set_up}")] if set_up else []), *steps]
 
     def _steps(self, calls: Sequence[Entry]) -> Iterator[Any]:
         spans = [[each for each in str(call.head().get("span", "")).split(" / ") if each] for call in calls]
         shared = _shared(spans)
-        place = 0
         for number, call in enumerate(calls):
             spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
         for _, step in groupby(zip(calls, spans, strict=True), key=lambda each: each[1]):
             told = list(step)
             title = "" if told[0][1][0][0] == "\0" else f"# {_plain(told[0][1][0])}\n"
             parts = [part for call, _ in told if (part := self._call(call))]
-            place += 1
             if parts:
                 yield nbformat.v4.new_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
 
@@ -131,8 +131,8 @@ class _Maker:
         return "\n".join([*_notes(entry.head()), *_tried(f"{name} = {asked}", f"print({name})", failed=failed)])
 
     def _set_up(self) -> str:
-        """The first cell."""
-        lines = ["%load_ext tape_jupyter", *sorted(self._needs)]
+        """Imports, clients and stubs. A replayed cell needs no key for a client."""
+        lines = sorted(self._needs)
         if self._stubs:
             lines.append("import tape_jupyter as tape")
         lines += ["", *(f"{name} = {client.make}" for client, name in self._clients.items())]
@@ -143,7 +143,7 @@ class _Maker:
                 f"def {stub}({star}{', '.join(names)}):",
                 '    raise NotImplementedError("a stub: the tape answers for it; write the tool here to run it live")',
             ]  # fmt: skip
-        return "\n".join(lines).rstrip()
+        return "\n".join(lines).strip()
 
 
 _TAKEN = {"tape", "openai", "anthropic", "genai", "boto3", "httpx", "json", "print", "list", "each", "error"}

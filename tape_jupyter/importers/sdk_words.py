@@ -27,9 +27,16 @@ _RESPONSES = (
 )  # fmt: skip
 _EMBEDDINGS = ("model", "input", "dimensions", "encoding_format", "user")
 _MESSAGES = (
-    "model", "max_tokens", "system", "messages", "temperature", "top_p", "top_k", "stop_sequences", "tools",
-    "tool_choice", "thinking", "metadata", "stream",
-)  # fmt: skip
+    "model",
+    "max_tokens",
+    "system",
+    "messages",
+    "stop_sequences",
+    "tools",
+    "tool_choice",
+    "metadata",
+    "stream",
+)
 _CONVERSE = {"messages", "system", "inferenceConfig", "toolConfig", "guardrailConfig", "additionalModelRequestFields",
              "additionalModelResponseFieldPaths", "promptVariables", "requestMetadata", "performanceConfig", "outputConfig", "serviceTier"}  # fmt: skip
 _GEMINI = {

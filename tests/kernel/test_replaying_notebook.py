@@ -37,6 +37,8 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
         if call.name in " ".join(left) or not isinstance(reply, Reply) or (reply.status or 999) >= 400:
             continue
         told = imported.said(reply)
+        if "bedrock" in call.request().url:  # padding, which botocore's model of a stream has no member for
+            told = [{key: value for key, value in each.items() if key != "p"} for each in told]
         wanted = sum(map(imported.leaves, told), imported.Counter())
         lacking = {each: count for each, count in wanted.items() if found[each] < count}
         assert not lacking, (call.name, lacking, text[:3000])
