@@ -1,11 +1,12 @@
 """Doors room: a recorded request as Python, in the words of its provider's SDK; any other request in httpx's.
 
-What an SDK's function has no parameter for goes in `extra_body`. A request that an SDK could not send as it was (another
+What an SDK's function has no parameter for goes in `extra_body`. What an SDK could not send as it was (another
 API version, bytes in a Bedrock message) is written with httpx: the code that is made sends the JSON that was recorded.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ _MESSAGES = (
     "stream",
 )
 _CONVERSE = {"messages", "system", "inferenceConfig", "toolConfig", "guardrailConfig", "additionalModelRequestFields",
-             "additionalModelResponseFieldPaths", "promptVariables", "requestMetadata", "performanceConfig", "outputConfig", "serviceTier"}  # fmt: skip
+             "additionalModelResponseFieldPaths", "promptVariables", "requestMetadata", "performanceConfig",
+             "outputConfig", "serviceTier",
+}  # fmt: skip
 _GEMINI = {
     "temperature": "temperature", "topP": "top_p", "topK": "top_k", "maxOutputTokens": "max_output_tokens",
     "seed": "seed", "candidateCount": "candidate_count", "stopSequences": "stop_sequences",
@@ -268,7 +271,7 @@ def literal(value: Any, indent: int = 0) -> str:
 
 
 def _spelled(value: Any) -> str:
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name!r}: {_spelled(each)}" for name, each in value.items()) + "}"
