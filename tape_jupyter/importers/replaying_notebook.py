@@ -1,0 +1,212 @@
+"""Doors room: a notebook that replays an imported cassette: its calls as cells, in the SDKs' own words.
+
+One cell for each top-level step of a trace. Tools are stubs: the tape answers for them. Each cell sends what the
+cassette holds, so a changed prompt is a call that is not on the tape, and the tape says which.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from tape_jupyter.calls import FunctionCall, Reply
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.entry import Entry
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.importers import sdk_words
+from tape_jupyter.importers.sdk_words import Client
+
+_FAILED = 400
+_LONG = 200
+
+
+def require_free(path: Path) -> None:
+    """Raises TapeUsageError where something of that name is there."""
+    if path.exists() or path.is_symlink():
+        raise TapeUsageError(f"{path} is there already, and is not overwritten; name another")
+
+
+def write(path: Path, cassette: Path) -> list[str]:
+    """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is overwritten."""
+    made = _Maker(Cassette.open(cassette))
+    cells = made.cells()
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            nbformat.write(notebook, file)
+    except FileExistsError:
+        require_free(path)
+    except OSError as error:
+        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+    return made.left
+
+
+class _Maker:
+    """The cells of one notebook, and what they share: imports, clients, stubs."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._cassette = cassette
+        self._needs: set[str] = set()
+        self._clients: dict[Client, str] = {}
+        self._stubs: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._kinds: dict[str, str] = {}
+        self._number = 0
+        self.left: list[str] = []
+
+    def cells(self) -> list[Any]:
+        """The heading, what is set up, then each run's steps."""
+        runs = {str(run["run"]): run for run in self._cassette.runs}
+        steps: list[Any] = []
+        for run, calls in groupby(self._cassette.calls, key=lambda entry: entry.run):
+            told = runs.get(run, {})
+            steps.append(_heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {})))
+            steps += self._steps(list(calls))
+        first = nbformat.v4.new_code_cell("%load_ext tape_jupyter")
+        set_up = self._set_up()
+        return [first, *([nbformat.v4.new_code_cell(f"%%tape replay\n{set_up}")] if set_up else []), *steps]
+
+    def _steps(self, calls: Sequence[Entry]) -> Iterator[Any]:
+        spans = [[each for each in str(call.head().get("span", "")).split(" / ") if each] for call in calls]
+        shared = _shared(spans)
+        for number, call in enumerate(calls):
+            spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
+        for _, step in groupby(zip(calls, spans, strict=True), key=lambda each: each[1]):
+            told = list(step)
+            title = "" if told[0][1][0][0] == "\0" else f"# {_plain(told[0][1][0])}\n"
+            parts = [part for call, _ in told if (part := self._call(call))]
+            if parts:
+                yield nbformat.v4.new_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
+
+    def _call(self, entry: Entry) -> str:
+        request = entry.request()
+        reply, _ = _first(entry.reply())
+        head = entry.head()
+        self._number += 1
+        name = f"reply_{self._number}"
+        if isinstance(request, FunctionCall):
+            return self._function(entry, request, reply, name)
+        if isinstance(reply, Reply) and reply.status == 101:
+            self.left.append(f"{entry.name}: a WebSocket")
+            return ""
+        words = sdk_words.words(request)
+        self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
+        asked = words.ask(self._client(words.client))
+        lines = [*_notes(head), *_tried(f"{name} = {asked}", words.show(name), failed=_has_failed(reply))]
+        return "\n".join(lines)
+
+    def _client(self, client: Client | None) -> str:
+        if client is None:
+            return ""
+        if client not in self._clients:
+            count = sum(each.kind == client.kind for each in self._clients)
+            self._clients[client] = f"{client.kind}_client" + (f"_{count + 1}" if count else "")
+        return self._clients[client]
+
+    def _function(self, entry: Entry, call: FunctionCall, reply: Any, name: str) -> str:
+        """A call of a tool's stub."""
+        names = tuple(call.arguments)
+        if not all(_is_name(each) for each in names) or call.own is not None:
+            self.left.append(f"{entry.name}: {_plain(call.name)} has arguments that no function's parameters can have")
+            return ""
+        if not _is_json(dict(call.arguments)):
+            self.left.append(f"{entry.name}: {_plain(call.name)} was given what is no JSON")
+            return ""
+        key = (call.name, names)
+        if key not in self._stubs:
+            plain = call.name if _is_name(call.name) else "tool"
+            taken = set(self._stubs.values())
+            stub = plain
+            while stub in taken or stub in _TAKEN:
+                stub = f"{plain}_{len(taken) + 1}"
+            self._stubs[key], self._kinds[stub] = stub, call.kind
+        given = "".join(f"    {each}={sdk_words.literal(value, 4)},\n" for each, value in call.arguments.items())
+        asked = f"{self._stubs[key]}(\n{given})" if given else f"{self._stubs[key]}()"
+        failed = getattr(reply, "error", None) is not None
+        return "\n".join([*_notes(entry.head()), *_tried(f"{name} = {asked}", f"print({name})", failed=failed)])
+
+    def _set_up(self) -> str:
+        """Imports, clients and stubs. A replayed cell needs no key for a client."""
+        lines = sorted(self._needs)
+        if self._stubs:
+            lines.append("import tape_jupyter as tape")
+        lines += ["", *(f"{name} = {client.make}" for client, name in self._clients.items())]
+        for (tool, names), stub in self._stubs.items():
+            star = "*, " if names else ""
+            lines += [
+                "", "", f"@tape.{self._kinds[stub]}" + ("" if stub == tool else f"(name={tool!r})"),
+                f"def {stub}({star}{', '.join(names)}):",
+                '    raise NotImplementedError("a stub: the tape answers for it; write the tool here to run it live")',
+            ]  # fmt: skip
+        return "\n".join(lines).strip()
+
+
+_TAKEN = {"tape", "openai", "anthropic", "genai", "boto3", "httpx", "json", "print", "list", "each", "error"}
+
+
+def _first(told: Any) -> tuple[Any, bool]:
+    return told if isinstance(told, tuple) else (told, False)
+
+
+def _heading(title: str, about: Mapping[str, Any]) -> Any:
+    text = "".join(f"\\{char}" if char in "\\`*_[]<>#|$!" else char for char in title)
+    told = ", ".join(_plain(about[name]) for name in ("file", "format") if about.get(name))
+    return nbformat.v4.new_markdown_cell(
+        f"## {text}" + (f"\n\nImported from `{told.replace('`', '')}`." if told else "")
+    )
+
+
+def _shared(spans: Sequence[Sequence[str]]) -> int:
+    """How many outer spans hold every call: they are no steps."""
+    count = 0
+    while spans and all(len(each) > count for each in spans) and len({each[count] for each in spans}) == 1:
+        count += 1
+    return count
+
+
+def _notes(head: Mapping[str, Any]) -> list[str]:
+    """What is to be known of where a call comes from."""
+    kit = head.get("kit", {})
+    grade, lines = kit.get("grade", ""), [f"# call {head['call']}"]
+    if grade in ("P", "M", "T") or kit.get("rebuilt"):
+        lines.append(f"# rebuilt: made from what the trace tells (grade {grade}), not as it was sent")
+    lines += [f"# {name}: {_plain(', '.join(kit[name]))}" for name in ("assumed",) if kit.get(name)]
+    return lines
+
+
+def _tried(ask: str, show: str, *, failed: bool) -> list[str]:
+    if not failed:
+        return [ask, show]
+    inner = "\n".join(f"    {line}" for line in f"{ask}\n{show}".split("\n"))
+    return [
+        "try:  # the recorded call failed",
+        inner,
+        "except Exception as error:",
+        "    print(f'{type(error).__name__}: {error}')",
+    ]
+
+
+def _has_failed(reply: Any) -> bool:
+    return isinstance(reply, Reply) and (reply.status is None or reply.status >= _FAILED or reply.end != "complete")
+
+
+def _plain(told: Any) -> str:
+    """Text of a file as a comment can hold it."""
+    return "".join(char if char.isprintable() else " " for char in str(told))[:_LONG]
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(type(name) is str and not name.startswith("<") and _is_json(each) for name, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, str | int | float | bool)

@@ -1,0 +1,280 @@
+"""Doors room: a recorded request as Python, in the words of its provider's SDK; any other request in httpx's.
+
+What an SDK's function has no parameter for goes in `extra_body`. What an SDK could not send as it was (another
+API version, bytes in a Bedrock message) is written with httpx: the code that is made sends the JSON that was recorded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tape_jupyter.calls import Request
+from tape_jupyter.matching import TELLING_HEADERS
+from tape_jupyter.providers import wire
+
+WIDTH = 100
+_CHAT = (
+    "model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "n", "tools",
+    "tool_choice", "parallel_tool_calls", "response_format", "stream", "stream_options", "user",
+)  # fmt: skip
+_RESPONSES = (
+    "model", "input", "instructions", "temperature", "top_p", "max_output_tokens", "tools", "tool_choice",
+    "parallel_tool_calls", "previous_response_id", "reasoning", "text", "include", "store", "stream", "user",
+)  # fmt: skip
+_EMBEDDINGS = ("model", "input", "dimensions", "encoding_format", "user")
+_MESSAGES = (
+    "model",
+    "max_tokens",
+    "system",
+    "messages",
+    "stop_sequences",
+    "tools",
+    "tool_choice",
+    "metadata",
+    "stream",
+)
+_CONVERSE = {"messages", "system", "inferenceConfig", "toolConfig", "guardrailConfig", "additionalModelRequestFields",
+             "additionalModelResponseFieldPaths", "promptVariables", "requestMetadata", "performanceConfig",
+             "outputConfig", "serviceTier",
+}  # fmt: skip
+_GEMINI = {
+    "temperature": "temperature", "topP": "top_p", "topK": "top_k", "maxOutputTokens": "max_output_tokens",
+    "seed": "seed", "candidateCount": "candidate_count", "stopSequences": "stop_sequences",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """An object that a notebook makes once. `kind` begins its name."""
+
+    kind: str
+    needs: str
+    make: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a request is asked in Python: `ask(client)` is an expression, `show(name)` the lines that print a reply."""
+
+    client: Client | None
+    ask: Callable[[str], str]
+    show: Callable[[str], str]
+    needs: str = ""
+
+
+def words(request: Request) -> Words:
+    """The code for one request."""
+    body = _json(request)
+    address = urlsplit(request.url)
+    if request.method == "POST" and isinstance(body, dict) and not TELLING_HEADERS.intersection(request.named):
+        for known in (_openai, _anthropic, _gemini, _bedrock):
+            told = known(address.scheme + "://" + address.netloc, address.path, address.query, body)
+            if told is not None:
+                return told
+    return _httpx(request, body)
+
+
+def _json(request: Request) -> Any:
+    data = wire.plain(request.headers, request.body)
+    return wire.loads(data) if data else None
+
+
+def _openai(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+    for end, function, known in (
+        ("/chat/completions", "chat.completions.create", _CHAT),
+        ("/responses", "responses.create", _RESPONSES),
+        ("/embeddings", "embeddings.create", _EMBEDDINGS),
+    ):
+        if path.endswith(end) and "model" in body and known[1] in body:
+            if function.startswith("embed") and "encoding_format" not in body:
+                return None  # the SDK would ask for base64
+            base = host + path.removesuffix(end)
+            given = [] if base == "https://api.openai.com/v1" else [f"base_url={base!r}"]
+            if query:
+                given.append(f"default_query={dict(parse_qsl(query, keep_blank_values=True))!r}")
+            client = Client("openai", "import openai", f"openai.OpenAI({', '.join([*given, 'max_retries=0'])})")
+            return _stainless(client, function, known, body)
+    return None
+
+
+def _anthropic(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+    if not path.endswith("/v1/messages") or query not in ("", "beta=true"):
+        return None
+    if not {"model", "messages", "max_tokens"} <= body.keys():
+        return None
+    base = host + path.removesuffix("/v1/messages")
+    given = [] if base == "https://api.anthropic.com" else [f"base_url={base!r}"]
+    client = Client(
+        "anthropic", "import anthropic", f"anthropic.Anthropic({', '.join([*given, 'max_retries=0', 'timeout=600'])})"
+    )
+    return _stainless(client, "messages.create", _MESSAGES, body, {"extra_query": {"beta": "true"}} if query else {})
+
+
+_NO_MORE: Mapping[str, Any] = {}
+
+
+def _stainless(
+    client: Client, function: str, known: Iterable[str], body: dict[str, Any], more: Mapping[str, Any] = _NO_MORE
+) -> Words:
+    """The SDKs of OpenAI and Anthropic are made by one generator."""
+    plain = {name: body[name] for name in known if body.get(name) is not None}
+    rest = {name: value for name, value in body.items() if name not in plain}
+    given = {**plain, **more, **({"extra_body": rest} if rest else {})}
+    if body.get("stream") is True:
+        return Words(
+            client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each("to_json(indent=None)")
+        )
+    return Words(client, lambda name: _called(f"{name}.{function}", given), lambda name: f"print({name}.to_json())")
+
+
+def _each(how: str) -> Callable[[str], str]:
+    return lambda name: f"for each in {name}:\n    print(each.{how})"
+
+
+_GEMINI_PATH = re.compile(r"/(v1|v1beta)/models/([^/:]+):(generateContent|streamGenerateContent)")
+
+
+def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+    found = _GEMINI_PATH.fullmatch(path)
+    if found is None or host != "https://generativelanguage.googleapis.com" or not _parts(body.get("contents")):
+        return None
+    streamed = found[3].startswith("stream")
+    if [each for each in query.split("&") if each and not each.startswith("key=")] != (["alt=sse"] if streamed else []):
+        return None
+    own = body.get("generationConfig")
+    own = own if isinstance(own, dict) else {}
+    config: dict[str, Any] = {_GEMINI[name]: own[name] for name in own if name in _GEMINI and own[name] is not None}
+    left = {name: value for name, value in own.items() if _GEMINI.get(name) not in config}
+    rest = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+    if left or ("generationConfig" in body and not config):
+        rest["generationConfig"] = left
+    if rest:
+        config["http_options"] = {"extra_body": rest}
+    given = {"model": found[2], "contents": body["contents"], **({"config": config} if config else {})}
+    client = Client("gemini", "from google import genai", f"genai.Client(http_options={{'api_version': {found[1]!r}}})")
+    dumped = "model_dump_json(exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'})"
+    if streamed:
+        function = "models.generate_content_stream"
+        return Words(client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each(dumped))
+    function = "models.generate_content"
+    return Words(client, lambda name: _called(f"{name}.{function}", given), lambda name: f"print({name}.{dumped})")
+
+
+def _parts(contents: Any) -> bool:
+    """Whether these are contents that google-genai sends as they are."""
+    return isinstance(contents, list) and all(
+        isinstance(each, dict)
+        and each.keys() == {"role", "parts"}
+        and isinstance(each["parts"], list)
+        and all(isinstance(part, dict) and part.keys() == {"text"} for part in each["parts"])
+        for each in contents
+    )
+
+
+_BEDROCK_HOST = re.compile(r"https://bedrock-runtime\.([a-z0-9-]+)\.amazonaws\.com")
+_BEDROCK_PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with-response-stream)")
+_BEDROCK = {
+    "converse": "converse", "converse-stream": "converse_stream", "invoke": "invoke_model",
+    "invoke-with-response-stream": "invoke_model_with_response_stream",
+}  # fmt: skip
+
+
+def _bedrock(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+    region, found = _BEDROCK_HOST.fullmatch(host), _BEDROCK_PATH.fullmatch(path)
+    if region is None or found is None or query:
+        return None
+    model, action = unquote(found[1]), found[2]
+    client = Client("bedrock", "import boto3", f"boto3.client('bedrock-runtime', region_name={region[1]!r})")
+    function = _BEDROCK[action]
+    if action.startswith("converse"):
+        if not body.keys() <= _CONVERSE or _holds_bytes(body):
+            return None
+        given = {"modelId": model, **body}
+
+        def ask(name: str) -> str:
+            return _called(f"{name}.{function}", given)
+    else:
+
+        def ask(name: str) -> str:
+            text = literal(body, 4)
+            return f"{name}.{function}(\n    modelId={model!r},\n    body=json.dumps({text}),\n)"
+
+    if action == "converse":
+        return Words(
+            client, ask, lambda name: f"{name}.pop('ResponseMetadata')\nprint(json.dumps({name}))", "import json"
+        )
+    if action == "invoke":
+        return Words(client, ask, lambda name: f"print({name}['body'].read().decode())", "import json")
+    part = "stream" if action == "converse-stream" else "body"
+    listed = f"['{part}'])"
+    show = _bedrock_events if part == "stream" else _bedrock_chunks
+    return Words(client, lambda name: f"list({ask(name)}{listed}", show, "import json")
+
+
+def _bedrock_events(name: str) -> str:
+    return f"for each in {name}:\n    print(json.dumps(each))"
+
+
+def _bedrock_chunks(name: str) -> str:
+    return f"for each in {name}:\n    print(each['chunk']['bytes'].decode())"
+
+
+def _holds_bytes(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "bytes" in value or any(_holds_bytes(each) for each in value.values())
+    return isinstance(value, list) and any(_holds_bytes(each) for each in value)
+
+
+_SENT = TELLING_HEADERS | {"content-type", "content-encoding", "accept"}
+
+
+def _httpx(request: Request, body: Any) -> Words:
+    headers = {name: value for name, value in request.named.items() if name in _SENT}
+    given: dict[str, Any] = {}
+    if body is not None and "content-encoding" not in headers:
+        headers = {name: value for name, value in headers.items() if name != "content-type"}
+        given["json"] = body
+    elif request.body:
+        given["content"] = request.body
+    if headers:
+        given["headers"] = headers
+    text = _called("httpx.request", given, (request.method, request.url), timeout="60")
+    return Words(None, lambda _: text, lambda name: f"print({name}.text)", "import httpx")
+
+
+# ---------------------------------------------------------------- Python
+
+
+def _called(function: str, given: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str) -> str:
+    """A call of a function, an argument a line."""
+    lines = [f"    {each!r},\n" for each in first]
+    lines += [f"    {name}={literal(value, 4)},\n" for name, value in given.items()]
+    lines += [f"    {name}={text},\n" for name, text in code.items()]
+    return f"{function}(\n{''.join(lines)})"
+
+
+def literal(value: Any, indent: int = 0) -> str:
+    """A JSON value (or bytes) as Python, over several lines where it is long."""
+    plain = _spelled(value)
+    if len(plain) + indent <= WIDTH or not value or not isinstance(value, dict | list):
+        return plain
+    pad = " " * (indent + 4)
+    if isinstance(value, dict):
+        inner = [f"{pad}{name!r}: {literal(each, indent + 4)},\n" for name, each in value.items()]
+        return "{\n" + "".join(inner) + " " * indent + "}"
+    return "[\n" + "".join(f"{pad}{literal(each, indent + 4)},\n" for each in value) + " " * indent + "]"
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {_spelled(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_spelled, value)) + "]"
+    return repr(value)

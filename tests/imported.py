@@ -1,0 +1,97 @@
+"""Harness: samples of other systems' files, and a notebook run in a network namespace of its own, where only loopback is.
+
+The samples lie in `shared/interop/samples`, in a folder above the project, or where TAPE_INTEROP_SAMPLES says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+
+from tape_jupyter.calls import Reply
+from tape_jupyter.providers import wire
+from tests.notebook import ROOT, clean_env
+
+_RUN = """
+import sys, nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], 4)
+NotebookClient(notebook, timeout=60, allow_errors=True, resources={"metadata": {"path": "."}}).execute()
+nbformat.write(notebook, sys.argv[2])
+"""
+
+
+def samples() -> Path | None:
+    """The folder of samples; None where there is none."""
+    named = os.environ.get("TAPE_INTEROP_SAMPLES")
+    places = [Path(named)] if named else [each / "shared" / "interop" / "samples" for each in ROOT.parents]
+    return next((each for each in places if each.is_dir()), None)
+
+
+def namespaces() -> bool:
+    """Whether this machine gives us a network of our own."""
+    try:
+        asked = ["unshare", "-rn", "ip", "link", "set", "lo", "up"]
+        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def run_offline(notebook: Path) -> nbformat.NotebookNode:
+    """The notebook as a fresh kernel leaves it that has no network but loopback."""
+    done = notebook.with_name("done.ipynb")
+    words = 'ip link set lo up && exec "$0" -c "$1" "$2" "$3"'
+    subprocess.run(
+        ["unshare", "-rn", "sh", "-c", words, sys.executable, _RUN, notebook.name, done.name], check=True, timeout=150,
+        cwd=notebook.parent, env=clean_env(notebook.parent), capture_output=True,
+    )  # fmt: skip
+    return nbformat.read(done, 4)
+
+
+def shown(notebook: nbformat.NotebookNode) -> str:
+    """All that its cells printed."""
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    return "".join(out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == "stdout")
+
+
+def errors(notebook: nbformat.NotebookNode) -> list[str]:
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    return [f"{out['ename']}: {out['evalue']}" for out in outputs if out["output_type"] == "error"]
+
+
+def leaves(value) -> Counter:
+    """The texts and numbers of a JSON value, each as often as it is there."""
+    if isinstance(value, dict):
+        return sum((leaves(each) for each in value.values()), Counter())
+    if isinstance(value, list):
+        return sum(map(leaves, value), Counter())
+    return Counter([value]) if isinstance(value, str | int | float) and not isinstance(value, bool) else Counter()
+
+
+def said(reply: Reply) -> list:
+    """The JSON values of a recorded reply: one, or those of its events. Empty where it is no JSON."""
+    events = wire.events(reply.headers, wire.plain(reply.headers, reply.body) or b"", ())
+    if events is not None:
+        return [each for each in events if each is not None]
+    told = wire.loads(wire.plain(reply.headers, reply.body) or b"")
+    return [] if told is None else [told]
+
+
+def printed(text: str) -> Counter:
+    """The leaves of every JSON value that stands in a text at the beginning of a line."""
+    found, place, decoder = Counter(), 0, json.JSONDecoder()
+    while place < len(text):
+        try:
+            value, end = decoder.raw_decode(text, place)
+            found += leaves(value)
+        except ValueError:
+            end = place
+        line = text.find("\n", end)
+        place = line + 1 if line >= 0 else len(text)
+    return found

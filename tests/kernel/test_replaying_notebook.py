@@ -1,0 +1,46 @@
+"""A file of another system becomes a notebook that gives the recorded replies: fresh kernel, no network, no key."""
+
+import pytest
+
+from tape_jupyter.calls import Reply
+from tape_jupyter.cassette import Cassette
+from tape_jupyter.errors import TapeError
+from tape_jupyter.importers import replaying_notebook
+from tape_jupyter.importers.assemble import import_trace
+from tests import imported
+
+SAMPLES = imported.samples()
+FILES = sorted(p for p in SAMPLES.rglob("*") if p.is_file() and "_truth" not in p.parts) if SAMPLES else []
+
+
+@pytest.mark.skipif(not FILES, reason="the samples are not here")
+@pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file):
+    out = tmp_path / "x.ipynb"
+    try:
+        path = import_trace(file, cassette=tmp_path / "x.tapes" / "main.tape.yaml").path
+    except TapeError as error:
+        pytest.skip(str(error))
+    if path is None:
+        pytest.skip("nothing in it is a call")
+    calls = [each for each in Cassette.open(path).calls if each.head()["kit"]["grade"] in ("W", "J")]
+    if not calls:
+        pytest.skip("no call of grade W or J")
+    left = replaying_notebook.write(out, path)
+    done = imported.run_offline(out)
+    text = imported.shown(done)
+    assert not imported.errors(done)
+    found = imported.printed(text)
+    for call in calls:
+        reply = call.reply()
+        if call.name in " ".join(left) or not isinstance(reply, Reply) or (reply.status or 999) >= 400:
+            continue
+        told = imported.said(reply)
+        if "bedrock" in call.request().url:  # padding, which botocore's model of a stream has no member for
+            told = [{key: value for key, value in each.items() if key != "p"} for each in told]
+        wanted = sum(map(imported.leaves, told), imported.Counter())
+        lacking = {each: count for each, count in wanted.items() if found[each] < count}
+        assert not lacking, (call.name, lacking, text[:3000])
+        if not told and reply.body:
+            assert reply.body.decode("utf-8", "replace").strip()[:200] in text or reply.header("content-encoding")
