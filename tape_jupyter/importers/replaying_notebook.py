@@ -35,11 +35,11 @@ def write(path: Path, cassette: Path) -> list[str]:
     """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is overwritten."""
     made = _Maker(Cassette.open(cassette))
     cells = made.cells()
-    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     try:
         with path.open("x", encoding="utf-8") as file:
-            nbformat.write(notebook, file)
+            nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
     except FileExistsError:
         require_free(path)
     except OSError as error:
@@ -67,9 +67,9 @@ class _Maker:
             told = runs.get(run, {})
             steps.append(_heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {})))
             steps += self._steps(list(calls))
-        first = nbformat.v4.new_code_cell("%load_ext tape_jupyter")
+        first = nbformat.v4.new_code_cell("%load_ext tape_jupyter")  # type: ignore[no-untyped-call]
         set_up = self._set_up()
-        return [first, *([nbformat.v4.new_code_cell(f"%%tape replay\n{set_up}")] if set_up else []), *steps]
+        return [first, *([nbformat.v4.new_code_cell(f"%%tape replay\n{set_up}")] if set_up else []), *steps]  # type: ignore[no-untyped-call]
 
     def _steps(self, calls: Sequence[Entry]) -> Iterator[Any]:
         spans = [[each for each in str(call.head().get("span", "")).split(" / ") if each] for call in calls]
@@ -81,7 +81,7 @@ class _Maker:
             title = "" if told[0][1][0][0] == "\0" else f"# {_plain(told[0][1][0])}\n"
             parts = [part for call, _ in told if (part := self._call(call))]
             if parts:
-                yield nbformat.v4.new_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
+                yield nbformat.v4.new_code_cell("%%tape replay\n" + title + "\n\n".join(parts))  # type: ignore[no-untyped-call]
 
     def _call(self, entry: Entry) -> str:
         request = entry.request()
@@ -156,7 +156,7 @@ def _first(told: Any) -> tuple[Any, bool]:
 def _heading(title: str, about: Mapping[str, Any]) -> Any:
     text = "".join(f"\\{char}" if char in "\\`*_[]<>#|$!" else char for char in title)
     told = ", ".join(_plain(about[name]) for name in ("file", "format") if about.get(name))
-    return nbformat.v4.new_markdown_cell(
+    return nbformat.v4.new_markdown_cell(  # type: ignore[no-untyped-call]
         f"## {text}" + (f"\n\nImported from `{told.replace('`', '')}`." if told else "")
     )
 
