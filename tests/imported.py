@@ -5,6 +5,7 @@ The samples lie in `shared/interop/samples`, in a folder above the project, or w
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -81,6 +82,30 @@ def said(reply: Reply) -> list:
         return [each for each in events if each is not None]
     told = wire.loads(wire.plain(reply.headers, reply.body) or b"")
     return [] if told is None else [told]
+
+
+def told_by_sdk(value, host: str):
+    """What is left of a reply's JSON (or event) once the provider's SDK has read it; None for an event that it keeps.
+
+    anthropic passes by `ping`; botocore has no place for the padding `p`, and gives the bytes of a chunk opened;
+    google-genai has none for `finishMessage`, and writes bytes in the other base64.
+    """
+    if isinstance(value, list):
+        return [told_by_sdk(each, host) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "ping":
+        return None
+    if "bedrock" in host:
+        opened = value.get("bytes")
+        if isinstance(opened, str):
+            return json.loads(base64.b64decode(opened))
+        value = {key: each for key, each in value.items() if key != "p"}
+    if "googleapis" in host:
+        value = {key: each for key, each in value.items() if key != "finishMessage"}
+        if "thoughtSignature" in value:
+            value["thoughtSignature"] = value["thoughtSignature"].replace("+", "-").replace("/", "_")
+    return {key: told_by_sdk(each, host) for key, each in value.items()}
 
 
 def printed(text: str) -> Counter:

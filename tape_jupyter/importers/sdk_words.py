@@ -151,6 +151,8 @@ def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | N
     config: dict[str, Any] = {_GEMINI[name]: own[name] for name in own if name in _GEMINI and own[name] is not None}
     left = {name: value for name, value in own.items() if _GEMINI.get(name) not in config}
     rest = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+    if rest and "generationConfig" not in body:
+        return None  # the SDK adds an empty one to whatever it sends with a config
     if left or ("generationConfig" in body and not config):
         rest["generationConfig"] = left
     if rest:
