@@ -1,5 +1,6 @@
 """A file of another system becomes a notebook that gives the recorded replies: fresh kernel, no network, no key."""
 
+import json
 import os
 
 import pytest
@@ -10,6 +11,7 @@ from tape_jupyter.errors import TapeError
 from tape_jupyter.importers import replaying_notebook
 from tape_jupyter.importers.assemble import import_trace
 from tests import imported
+from tests.test_importers_otlp import llm, request, span
 
 SAMPLES = imported.samples()
 ALL = sorted(p for p in SAMPLES.rglob("*") if p.is_file() and "_truth" not in p.parts) if SAMPLES else []
@@ -53,3 +55,16 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
         assert not lacking, (call.name, lacking, text[:3000])
         if not told and reply.body:
             assert reply.body.decode("utf-8", "replace").strip()[:200] in text or reply.header("content-encoding")
+
+
+@pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
+def test_a_changed_prompt_is_a_call_that_differs_and_it_is_said_where(tmp_path):
+    (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))
+    out = tmp_path / "x.ipynb"
+    import_trace(tmp_path / "trace.json", cassette=tmp_path / "x.tapes" / "main.tape.yaml")
+    assert replaying_notebook.write(out, tmp_path / "x.tapes" / "main.tape.yaml") == []
+    done = imported.run_offline(out)
+    assert not imported.errors(done) and "North" in imported.shown(done)
+    out.write_text(out.read_text().replace("Who?", "Where?"))
+    error = imported.errors(imported.run_offline(out))[0]
+    assert error.startswith("UnmatchedCall") and "Who?" in error and "Where?" in error
