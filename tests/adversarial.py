@@ -133,4 +133,12 @@ TASKS = {
     ),
 }  # fmt: skip
 
-NOTEBOOKS = {**TASKS, **BRANCHES, **NAMES, **MODULES}
+LOOKED_UP = {
+    "a variable of the environment": (["import os\nr = ask()\nos.environ['T_X'] = r", "y = os.environ['T_X']", "print(y)"],),
+    "whether a variable is in the environment": (["import os\nr = ask()\nif r == 'b':\n    os.environ['T_X'] = '1'", "flag = 'T_X' in os.environ", "flag"],),
+    "the first of sys.path": (["import sys\nr = ask()\nsys.path.insert(0, 'T_' + r)", "p = sys.path[0]", "p"],),
+    "the limit of csv": (["import csv\nr = ask()\nn = csv.field_size_limit(1000 if r == 'a' else 2000)", "n = csv.field_size_limit()", "n"],),
+    "the filters of warnings": (["import warnings\nr = ask()\nwarnings.simplefilter('ignore' if r == 'a' else 'always')", "n = warnings.filters[0][0]", "n"],),
+}  # fmt: skip
+
+NOTEBOOKS = {**TASKS, **BRANCHES, **NAMES, **MODULES, **LOOKED_UP}

@@ -17,6 +17,7 @@ NAMES = {"os": os, "env": os.environ, "getenv": os.getenv}
         ("x = os.getenv('A') or env.get('B', '')", {"A", "B"}, set()),
         ("os.environ['A'] = f(getenv('B'))", {"B"}, {"A"}),
         ("del env['A']", set(), {"A"}),
+        ("x = 'A' in os.environ and 'B' not in env", {"A", "B"}, set()),
         ("x = 1", set(), set()),
     ],
 )

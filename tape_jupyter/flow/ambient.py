@@ -4,6 +4,7 @@ options of libraries, figures. Each part can be taken and put back. Nothing is i
 
 from __future__ import annotations
 
+import csv
 import decimal
 import gc
 import locale
@@ -229,6 +230,10 @@ def _put_zone(value: tuple[Any, ...]) -> None:
     time.tzset()
 
 
+def _put_csv(limit: int) -> None:
+    csv.field_size_limit(limit)
+
+
 def _put_nothing(_value: Any) -> None:
     """What cannot be put back (a figure, closed since)."""
 
@@ -242,6 +247,7 @@ PARTS: dict[str, Part] = {
     "path": Part("`sys.path`", lambda: list(sys.path), _put_path),
     "decimal": Part("the decimal context", _decimal, _put_decimal),
     "locale": Part("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
+    "csv": Part("the field size limit of `csv`", csv.field_size_limit, _put_csv, "csv"),
     "time zone": Part("the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone),
     "logging": Part("the levels of `logging`", _logging, _put_logging, by=bag("logging")),
     "warnings": Part("the filters of `warnings`", _warnings, _put_warnings),

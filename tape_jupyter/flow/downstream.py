@@ -149,5 +149,6 @@ AMBIENT_SAID: dict[str, str] = {
     "logging": "the levels of `logging`", "warnings": "the filters of `warnings`",
     "process": "a setting of the interpreter", "numpy": "an option of numpy", "pandas": "an option of pandas",
     "matplotlib": "a setting of matplotlib", "figures": "the open figures",
+    "csv": "the field size limit of `csv`",
     "background": "tasks or threads that run on", "shell": "a setting of the notebook's shell",
 }  # fmt: skip

@@ -40,6 +40,9 @@ def _asked(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, b
     """(the variable that this expression is about, whether it sets it)."""
     if isinstance(node, ast.Subscript) and _is_environment(node.value, value_of):
         return _text(node.slice), not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+        inside = _is_environment(node.comparators[0], value_of)
+        return (_text(node.left) if inside else None), False
     if isinstance(node, ast.Call) and node.args:
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr == "get" and _is_environment(func.value, value_of):

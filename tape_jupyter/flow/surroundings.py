@@ -4,6 +4,7 @@ of libraries, results that the shell keeps, tasks that run on.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import types
@@ -24,6 +25,7 @@ SETTING: dict[str, frozenset[str]] = {
     "random": bag("seed setstate shuffle choice choices sample randint uniform gauss randrange"),
     "decimal": frozenset({"getcontext", "setcontext", "prec", "localcontext"}),
     "locale": frozenset({"setlocale"}),
+    "csv": frozenset({"field_size_limit"}),
     "time zone": frozenset({"tzset"}),
     "logging": bag("setLevel basicConfig disable addHandler removeHandler dictConfig fileConfig"),
     "warnings": frozenset({"filterwarnings", "simplefilter", "resetwarnings"}),
@@ -294,6 +296,7 @@ class Surroundings:
     # ---------------------------------------------------------------- ambient state
     def _ambient(self, draft: Draft) -> None:
         shows = draft.statement.shown and self.seen.shown
+        draft.reads |= self._looked_up(draft)
         if not self._acts(draft) and not draft.statement.uses.touches and not shows:
             return
         draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
@@ -319,6 +322,16 @@ class Surroundings:
         if "environ" in words and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
         self._environment(draft)
+
+    def _looked_up(self, draft: Draft) -> set[str]:
+        """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
+        found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
+        node = draft.statement.node
+        defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if defines or self._acts(draft) or "environ" not in draft.statement.code.words:
+            return found
+        told = variables_of(node, self.seen.variables.value)
+        return found | ({ENVIRONMENT} if told is None else told[0])
 
     def _impure(self) -> set[str]:
         """Packages that ran and may look at anything."""
@@ -407,8 +420,10 @@ class Surroundings:
 
 
 _ENV: frozenset[str] = frozenset()
+_LOOKED_UP = {"library:sys.path": "ambient:path", "library:warnings.filters": "ambient:warnings"}
 _READERS: dict[str, frozenset[str]] = {
     "decimal": frozenset({"decimal"}),
+    "csv": frozenset({"csv"}),
     "locale": frozenset({"locale", "time", "datetime", "calendar", "pandas"}),
     "time zone": frozenset({"time", "datetime", "calendar", "zoneinfo", "pandas"}),
     "logging": frozenset({"logging"}),
