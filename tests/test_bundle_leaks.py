@@ -217,3 +217,51 @@ def test_markers_are_no_secrets():
 def test_a_field_that_the_recorder_masked_is_no_secret_however_the_page_spells_its_marker(spelled):
     for text in (f'{{"api_key": "{spelled}"}}', f'{{"said": "{{\\"api_key\\": \\"{spelled}\\"}}"}}'):
         assert leaks.scan({"page.html": text.encode()}, NOBODY) == []
+
+
+KEY = made("anthropic", random.Random(5))[0] if "anthropic" in KINDS else made(next(iter(KINDS)), random.Random(5))[0]
+
+
+def rich_html(text):
+    """As rich writes a text in a notebook: its highlighter cuts words into spans."""
+    return "".join(f'<span style="color: #008000">{text[at : at + 9]}</span>' for at in range(0, len(text), 9))
+
+
+def pdf(text):
+    import zlib
+
+    stream = zlib.compress(f"BT ({text}) Tj ET".encode())
+    return b"%PDF-1.4\n1 0 obj\n<< /Filter /FlateDecode >>\nstream\n" + stream + b"\nendstream\nendobj\n%%EOF"
+
+
+def often(text, times):
+    data = text.encode()
+    for _ in range(times):
+        data = base64.b64encode(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("colours.log", "".join(f"\x1b[1;32m{KEY[at : at + 7]}\x1b[0m" for at in range(0, len(KEY), 7)).encode()),
+        ("rich.ipynb", notebook(cell("x", {"output_type": "display_data", "data": {"text/html": rich_html(KEY)}}))),
+        ("model.joblib", __import__("zlib").compress(f"weights {KEY} weights".encode())),
+        ("report.pdf", pdf(KEY)),
+        ("four.txt", often(KEY, 4)),
+    ],
+)
+def test_a_key_is_found_however_it_was_coloured_packed_or_encoded(name, data):
+    assert [leak.where.split(",")[0].split("!")[0] for leak in leaks.scan({name: data}, NOBODY)] != []
+
+
+def test_env_files_above_the_repository_count_up_to_the_home_folder(tmp_path):
+    home, work = tmp_path / "ada", tmp_path / "ada" / "work" / "repository" / "notebooks"
+    (work.parent / ".git").mkdir(parents=True)
+    (work.parent / ".git" / "config").write_text("[core]\n")
+    work.mkdir()
+    for place, name in ((work.parent.parent, "ABOVE"), (home, "HOME_S"), (tmp_path, "BEYOND")):
+        (place / ".env").write_text(f"{name}_API_KEY=q8Zr{name.lower()}71kWx09vLm\n")
+    secrets = known.here(work, {}, home)
+    assert secrets.suspicious("q8Zrabove71kWx09vLm") and secrets.suspicious("q8Zrhome_s71kWx09vLm")
+    assert not secrets.suspicious("q8Zrbeyond71kWx09vLm")

@@ -125,15 +125,20 @@ def _fields(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _files(folder: Path, home: Path) -> Iterator[Path]:
+    """Credentials below the home folder; `.env` files of the folder and of those above it, up to the home folder, where
+    `load_dotenv` finds them; the configuration of the first repository on the way.
+    """
     yield from (home / name for name in KEPT)
-    top = folder.resolve()
+    top, in_repository = folder.resolve(), False
     for place in (top, *top.parents):
-        if place == home or not place.is_dir():
-            break
+        if not place.is_dir():
+            return
         yield from sorted({*place.glob(".env"), *place.glob(".env.*"), *place.glob("*.env")})
-        if (config := _git_config(place)) is not None:
+        if not in_repository and (config := _git_config(place)) is not None:
+            in_repository = True
             yield config
-            break
+        if place == home:
+            return
 
 
 def _git_config(place: Path) -> Path | None:

@@ -181,6 +181,8 @@ def _within(layer: list[_Stretch]) -> Iterator[_Stretch]:
     for stretch in layer:
         if (plain := unwrapping.unescaped(stretch.text)) is not None:
             yield _Stretch(stretch.passage, stretch.offset, 0, plain[0])
+        if (bare := unwrapping.uncoloured(stretch.text)) is not None:
+            yield _Stretch(stretch.passage, stretch.offset, 0, bare)
 
 
 def _first(outer: int | None, inner: int) -> int:

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 from tape_jupyter import tapetext
 from tape_jupyter.bodies import folding
-from tape_jupyter.bundle.unwrapping import CAP, legible, unpacked
+from tape_jupyter.bundle.unwrapping import CAP, ZLIB, legible, unpacked
 from tape_jupyter.encodings import opened
 from tape_jupyter.errors import CassetteError
 
 _QUOTABLE = 400  # characters of a text that is told with its key, as JSON tells it
 _COMMIT = re.compile(r"(?<=\n)\.\.\.\r?\n")
+_PDF_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\n?endstream", re.DOTALL)
 _LETTERS = re.compile(rb"[\t\n\r -~\x80-\xff]{8,}")
 _STREAMS = ("events", "lines", "frames")
 _WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
@@ -280,27 +281,33 @@ def _any(path: str, data: bytes, depth: int) -> Iterator[Passage]:
 
 
 def _members(data: bytes) -> list[tuple[str, bytes]] | None:
-    """The files of an archive, or the one content of a packed file; None for what is neither."""
-    if data[:2] == b"\x1f\x8b":
-        return [("", unpacked(data, 31))]
-    unpack = {b"BZh": bz2.decompress, b"\xfd7z": lzma.decompress}.get(data[:3])
-    try:
-        if unpack is not None and len(data) < CAP // 8:
-            return [("", unpack(data)[:CAP])]
-        if data[:4] == b"PK\x03\x04":
-            return _zipped(data)
-    except (
-        OSError,
-        EOFError,
-        lzma.LZMAError,
-        ValueError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        zlib.error,
-    ):
+    """The files of an archive, the one content of a packed file, a PDF and its streams; None for any other file."""
+    opener = next((opener for begins, opener in _OPENERS if data.startswith(begins)), None)
+    if opener is None:
         return None
-    return None
+    try:
+        return opener(data) or None
+    except _UNSOUND:
+        return None
+
+
+_UNSOUND = (
+    OSError, EOFError, lzma.LZMAError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error,
+)  # fmt: skip
+
+
+def _one(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], list[tuple[str, bytes]]]:
+    return lambda data: [("", plain)] if (plain := unpack(data)[:CAP]) else []
+
+
+def _small(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """For what unpacks all at once."""
+    return lambda data: unpack(data) if len(data) < CAP // 8 else b""
+
+
+def _pdf(data: bytes) -> list[tuple[str, bytes]]:
+    streams = (unpacked(found[1], 15) for found in _PDF_STREAM.finditer(data))
+    return [("", data), *(("stream", each) for each in streams if each)]
 
 
 def _zipped(data: bytes) -> list[tuple[str, bytes]]:
@@ -312,6 +319,16 @@ def _zipped(data: bytes) -> list[tuple[str, bytes]]:
             room -= len(inner)
             found.append((info.filename, inner))
     return found
+
+
+_OPENERS: tuple[tuple[bytes | tuple[bytes, ...], Callable[[bytes], list[tuple[str, bytes]]]], ...] = (
+    (b"\x1f\x8b", _one(lambda data: unpacked(data, 31))),
+    (ZLIB, _one(lambda data: unpacked(data, 15))),
+    (b"BZh", _one(_small(bz2.decompress))),
+    (b"\xfd7z", _one(_small(lzma.decompress))),
+    (b"PK\x03\x04", _zipped),
+    (b"%PDF-", _pdf),
+)
 
 
 def png_texts(data: bytes) -> Iterator[str]:

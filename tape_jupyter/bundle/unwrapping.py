@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 CAP = 64 * 1024 * 1024
 """Bytes that one stretch may unpack to; the rest is not looked at."""
-DEPTH = 3
+DEPTH = 5
 """How many times over a text may be wrapped."""
 
 LEAST = 24  # characters of a stretch of base64 or hex: a shorter one holds no key
@@ -30,7 +30,7 @@ _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}(?![0-9A-Fa-f])")
 _WORD = re.compile("[a-z]+|[0-9a-f]+|[0-9A-F]+")  # a long word is no base64, nor is hex
 _SLASH, _PATH, _SHORT = re.compile("/"), 64, 8192
 _BREAKS = re.compile(r"\r?\n|\\n")
-_GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_GZIP, ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def legible(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     """
     if data.startswith(_GZIP):
         return _packed(data, 31, lambda plain: gzip.compress(plain, mtime=0))
-    if data.startswith(_ZLIB) and (found := _packed(data, 15, zlib.compress)):
+    if data.startswith(ZLIB) and (found := _packed(data, 15, zlib.compress)):
         return found
     if not _LEGIBLE.search(data):
         return _wide(data)
@@ -164,6 +164,19 @@ def unpacked(data: bytes, wbits: int) -> bytes:
     except zlib.error:
         pass
     return out.getvalue()
+
+
+# ---------------------------------------------------------------- colours
+
+_MARKS = re.compile(r"(?:\x1b|\\u001b|\\x1b)\[[0-9;:]*m|</?(?:span|b|i|u|em|strong|code|pre|font|mark)\b[^<>]{0,400}>")
+
+
+def uncoloured(text: str) -> str | None:
+    """A text without a terminal's colours and HTML's marks of words, which may cut a key; None where it has none."""
+    if not ("\x1b" in text or "\\u001b" in text or "\\x1b" in text or "</" in text):
+        return None
+    bare = _MARKS.sub("", text)
+    return bare if bare != text else None
 
 
 # ---------------------------------------------------------------- escapes
