@@ -265,3 +265,10 @@ def test_env_files_above_the_repository_count_up_to_the_home_folder(tmp_path):
     secrets = known.here(work, {}, home)
     assert secrets.suspicious("q8Zrabove71kWx09vLm") and secrets.suspicious("q8Zrhome_s71kWx09vLm")
     assert not secrets.suspicious("q8Zrbeyond71kWx09vLm")
+
+
+def test_an_aws_secret_with_slashes_is_found_in_a_path_too():
+    told = "https://h.test/u/aws_secret_access_key%20%3D%20/SpEqNm3ZNCtz/vP1gh1heZqjTvr29IpSg8j8q7a/x"
+    assert [leak.kind for leak in leaks.scan({"a.txt": told.encode()}, NOBODY)] == ["aws-secret-access-key"]
+    path = b"see: secret_key/config/prod/eu/west/service/database/main/primary/x"
+    assert leaks.scan({"a.txt": path}, NOBODY) == []

@@ -260,6 +260,11 @@ SHAPES: tuple[Shape, ...] = (
         r"(?i:ecret(?:_?access)?(?:_?key)?)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)?\s{0,8}[\"']?"
         r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", mixed,
     ),
+    _shape(  # in a path: the slash after it is none of its own
+        "aws-secret-access-key", "ecret ECRET",
+        r"(?i:ecret(?:_?access)?_?key)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?=/)",
+        mixed,
+    ),
     _shape(
         "aws-secret-access-key", "AKIA ASIA",
         r"[A-Z2-7]{20}[^A-Za-z0-9/+][^\0]{0,60}?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
