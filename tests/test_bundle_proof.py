@@ -40,6 +40,13 @@ def test_a_cell_is_as_saved_or_it_is_said_why_not(saved, given, why):
     assert cell.text() == f"[3] ask(): {why}"
 
 
+def test_what_a_recorded_tool_did_and_a_replay_does_not_is_a_difference_though_the_outputs_are_equal():
+    told = {"tape": {"summary": True, "unheld": ["tool note: it wrote /tmp/x, which is not in the notebook's folder"]}}
+    summary = new_output("display_data", data={"text/plain": "tape replay: 1 call"}, metadata=told)
+    cell = judged([stream("a")], [stream("a"), summary])
+    assert cell.why == proof.UNHELD and cell.said == tuple(told["tape"]["unheld"])
+
+
 def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
     assert judged([], [stream("a")], count=None).why == proof.NEVER_RUN
     assert judged([], [], count=None).why == ""
@@ -52,6 +59,7 @@ def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
     [
         (proof.MISSED, "record that cell again"),
         (proof.UNTAPED, "put %%tape record on the cells that go to the network"),
+        (proof.UNHELD, "let the tool return what it does"),
         (proof.NEVER_RUN, "run the whole notebook and save it"),
         (proof.DIFFERS, "from its first cell to its last"),
     ],
@@ -80,3 +88,24 @@ def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(chur
     assert f"print('said:', text): {proof.MISSED}" in str(caught.value)
     assert "recorded: 'one'" in str(caught.value) and "now:      'another'" in str(caught.value)
     assert "[4] import urllib.request" in str(caught.value)
+
+
+def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkeypatch):
+    from tape_jupyter.bundle.export import Options, export
+    from tape_jupyter.errors import NotExported
+    from tests.exported import newcomer, taped
+
+    newcomer(tmp_path, monkeypatch)
+    elsewhere = tmp_path / "elsewhere" / "note.txt"
+    elsewhere.parent.mkdir()
+    source = (
+        "%%tape record\nimport tape_jupyter as tape\n\n@tape.tool\ndef note(text):\n"
+        f"    open({str(elsewhere)!r}, 'w').write(text)\n    return 'noted'\n\nprint(note('late'))"
+    )
+    (tmp_path / "work").mkdir()
+    path = taped(tmp_path / "work" / "churn.ipynb", "%load_ext tape_jupyter", source)
+    with pytest.raises(NotExported) as caught:
+        export(path, options=Options(ask_index=False))
+    assert proof.UNHELD in str(caught.value) and "note.txt" in str(caught.value)
+    done = export(path, options=Options(ask_index=False, allow_differences=True))
+    assert [each.why for each in done.manifest.differences] == [proof.UNHELD]

@@ -27,6 +27,7 @@ RAISED = "raises, which it did not when the notebook was saved"
 NOT_RUN = "was not run, since a cell before it raised"
 NEVER_RUN = "was not run when the notebook was saved, and shows something"
 DIFFERS = "shows other than what is saved"
+UNHELD = "has a recorded tool that did what a replay does not do again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ def _judged(saved: Any, out: alone.Out, where: Mapping[str, str]) -> tuple[str, 
         return (NOT_RUN, ()) if before else ("", ())
     if name in headless.REFUSALS:
         return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
+    if unheld := outputs.told_of(out.outputs, "unheld"):
+        return UNHELD, unheld
     if outputs.same(before, after, where):
         return "", ()
     said = outputs.diff(before, after, where)
@@ -118,6 +121,8 @@ def _advice(found: Proof) -> str:
             return "record that cell again (%%tape record), run and save the notebook"
         case why if why == UNTAPED:
             return "put %%tape record on the cells that go to the network, run and save the notebook"
+        case why if why == UNHELD:
+            return "let the tool return what it does, or do it in a cell of its own, and record that cell again"
         case why if why == NEVER_RUN:
             return "run the whole notebook and save it"
         case _:

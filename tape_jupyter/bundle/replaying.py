@@ -329,7 +329,7 @@ class _Judge:
             if status in ("differs", "failed", "missed")
             else ()
         )
-        if status == "differs" and not differences:
+        if status == "differs" and not differences and not said:
             said = ("the saved outputs are not those that the bundle's digest is of; the replay gave the saved ones",)
         return BundleCell(
             out.number, status, out.title, out.seconds, wanted.calls, wanted.outputs, given, tuple(differences), said,
@@ -347,6 +347,8 @@ def _status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, 
     name, value = outputs.failure_of(out.outputs)
     if name in REFUSALS and wanted.raises != name:
         return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))
+    if unheld := outputs.told_of(out.outputs, "unheld"):
+        return "differs", unheld
     if given == wanted.outputs:
         return "same", ()
     if name and name != wanted.raises:
