@@ -114,7 +114,7 @@ def test_every_way_to_iterate_gives_the_same_again(how, path, provider, tape):
     provider.script("/gzip", Scripted(200, {"content-encoding": "gzip"}, flushed, delay=0.002))
     provider.script("/burst", Scripted(200, {}, EVENTS * 50))
     provider.script("/large", Scripted(200, {"transfer-encoding": "chunked"}, [b"line\n" * 60_000, b"tail\n"]))
-    if how == "chunks" and path in ("/burst", "/large"):
+    if how == "chunks" and path in ("/burst", "/large", "/gzip"):
         pytest.skip("whether a part ends an HTTP chunk that came in parts is not on the tape")
     chunks, end = twice(tape, provider, lambda: stream(provider.url + path, WAYS[how], json=STREAMED))
     assert chunks and end == "ended" and tape.entries[0].end == "complete"

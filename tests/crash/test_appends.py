@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter import drafts, journal
+from tape_jupyter import drafts, journal, locks
 from tape_jupyter.calls import Reply, Request, Where
 from tape_jupyter.cassette import Cassette
 from tape_jupyter.errors import CassetteError
@@ -137,7 +137,7 @@ class Faults:
         self.count, self.nth, self.how, self.seen = 0, nth, how, []
         for module, names in ((journal, CALLS), (drafts, ("open", "fsync", "close"))):
             monkeypatch.setattr(module, "os", self.patched(os, names))
-        monkeypatch.setattr(journal, "portalocker", self.patched(journal.portalocker, ("lock",)))
+        monkeypatch.setattr(locks, "portalocker", self.patched(locks.portalocker, ("lock",)))
         monkeypatch.setattr(Path, "replace", self.counted("replace", Path.replace))
 
     def patched(self, module, names):
