@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-long lint js ui demo demo-live examples bench browser chromium clean
+.PHONY: help test test-long lint js ui demo demo-live examples docs bench browser chromium clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -84,6 +84,9 @@ $(VENV)/.group-%: $(VENV)/.made pyproject.toml
 	@echo "== packages of group '$*' (once; a minute or two for the first)"
 	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check --editable . --group $* | $(SHORT)
 	@touch $@
+
+docs: $(VENV)/.group-docs ## the pages, in docs/_build; the example notebooks are replayed on the way
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -41,7 +41,9 @@ class Bundle:
 
     def digest(self) -> str:
         """Of all that the bundle is made of; "" where the sources are not there."""
-        found = sorted(path for pattern in SOURCES for path in self.js.glob(pattern) if path.is_file())
+        found = sorted(
+            path for pattern in SOURCES for path in self.js.glob(pattern) if path.is_file()
+        )
         told = hashlib.sha256()
         for path in found:
             told.update(f"{path.relative_to(self.js).as_posix()} {path.stat().st_size}\n".encode())
@@ -57,7 +59,10 @@ class Bundle:
     def build(self) -> None:
         """Install the packages it is made with where they are not there, and build. Raises NotBuilt."""
         npm, environment = npm_of() or npm_of_wheel()
-        lock, installed = self.js / "package-lock.json", self.js / "node_modules" / ".package-lock.json"
+        lock, installed = (
+            self.js / "package-lock.json",
+            self.js / "node_modules" / ".package-lock.json",
+        )
         if not installed.is_file() or installed.stat().st_mtime < lock.stat().st_mtime:
             run([*npm, "ci", "--no-audit", "--no-fund"], self.js, environment)
         built_from = self.digest()  # a file that is saved meanwhile makes it stale
@@ -102,12 +107,16 @@ def npm_of_wheel() -> Npm:
 def run(command: list[str], where: Path, environment: dict[str, str]) -> None:
     """Raises NotBuilt with the last lines that it said."""
     try:
-        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - npm
+        done = subprocess.run(  # noqa: S603
+            command, cwd=where, env=environment, capture_output=True, text=True, check=False
+        )
     except OSError as error:
         raise NotBuilt(f"{command[0]} cannot be run: {error}") from error
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise NotBuilt(f"`{' '.join(Path(word).name for word in command)}` failed: {' | '.join(lines[-4:])[:600]}")
+        raise NotBuilt(
+            f"`{' '.join(Path(word).name for word in command)}` failed: {' | '.join(lines[-4:])[:600]}"
+        )
 
 
 class BundleHook(BuildHookInterface[Any]):
@@ -130,7 +139,9 @@ class BundleHook(BuildHookInterface[Any]):
                 raise
             self.app.display_warning(f"tape-jupyter is installed without its notebook UI: {reason}")
             return
-        build_data["artifacts"].append("tape_jupyter/static/*")  # git-ignored, so left out unless named
+        build_data["artifacts"].append(
+            "tape_jupyter/static/*"
+        )  # git-ignored, so left out unless named
         build_data["shared_data"].update(bundle.shared_data())
 
     def _make(self, bundle: Bundle) -> None:
@@ -144,7 +155,9 @@ class BundleHook(BuildHookInterface[Any]):
 def main(words: list[str]) -> int:
     """`python hatch_build.py WORDS`: npm, in js/ of this checkout, for the Makefile."""
     npm, environment = npm_of() or npm_of_wheel()
-    return subprocess.run([*npm, *words], cwd=Path(__file__).parent / "js", env=environment, check=False).returncode  # noqa: S603 - npm
+    return subprocess.run(  # noqa: S603
+        [*npm, *words], cwd=Path(__file__).parent / "js", env=environment, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

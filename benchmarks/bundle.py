@@ -36,7 +36,9 @@ TAPE = [sys.executable, "-m", "tape_jupyter"]
 
 
 def main() -> int:
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    )
     with workplace() as folder:
         small, large = (made(folder, spans) for spans in (1_000, 10_000))
         verified(small, "<= 2 s", 2.0)
@@ -54,18 +56,22 @@ def main() -> int:
 
 def made(folder: Path, spans: int) -> Path:
     """A bundle of a recording of at least so many calls, without what only a replay needs."""
-    from tape_jupyter.bundle import archive, manifest
+    from tape_jupyter.bundle import archive
+    from tape_jupyter.bundle.archive import manifest
 
     cassette = folder / f"{spans}" / "churn.tapes" / "main.tape.yaml"
     cassette.parent.mkdir(parents=True)
     long_run.write(cassette, spans)
     notebook = nbformat.writes(nbformat.v4.new_notebook()).encode()
-    content = {"session/churn.ipynb": notebook, "session/churn.tapes/main.tape.yaml": cassette.read_bytes()}
+    content = {
+        "session/churn.ipynb": notebook,
+        "session/churn.tapes/main.tape.yaml": cassette.read_bytes(),
+    }
     roles = {"session/churn.ipynb": "notebook", "session/churn.tapes/main.tape.yaml": "cassette"}
     said = manifest.Manifest(
         "tape-jupyter", "session/churn.ipynb", {"name": "python3", "language": "python"},
         tuple(manifest.file_of(path, content[path], roles[path]) for path in sorted(content)), {}, (),
-        manifest.Locked(hashed=True, index="none"),
+        manifest.LockState(hashed=True, index="none"),
     )  # fmt: skip
     path = folder / f"{spans}.tape.zip"
     with path.open("wb") as out:
@@ -74,7 +80,9 @@ def made(folder: Path, spans: int) -> Path:
 
 
 def run(*words: str, env: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], float]:
-    return subprocess.Popen([*TAPE, *words], stdout=subprocess.PIPE, text=True, env=env), time.perf_counter()
+    return subprocess.Popen(
+        [*TAPE, *words], stdout=subprocess.PIPE, text=True, env=env
+    ), time.perf_counter()
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[str, float]:
@@ -94,8 +102,14 @@ def session(folder: Path) -> Path:
     path.parent.mkdir()
     with server.serving() as url:
         cells = [SETUP.replace("URL", url)]
-        cells += [f"for n in range({n * each}, {n * each + each}): text = ask(n)\nprint(text)" for n in range(CELLS)]
-        made = [nbformat.v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(cells)]
+        cells += [
+            f"for n in range({n * each}, {n * each + each}): text = ask(n)\nprint(text)"
+            for n in range(CELLS)
+        ]
+        made = [
+            nbformat.v4.new_code_cell(source, id=f"cell-{number}")
+            for number, source in enumerate(cells)
+        ]
         path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=made)), encoding="utf-8")
         text, _ = ended(run("record", str(path), "--json")[0])
     bad = [cell for cell in json.loads(text)["cells"] if cell["status"] != "ok"]
@@ -154,7 +168,10 @@ def opened(browser: Browser, bundle: Path, folder: Path) -> None:
         process, start = run("open", str(bundle), env={**os.environ, "BROWSER": f"{command} %s"})
         view = viewer.shown(browser, line.read_text().strip())
         view.evaluate("() => painted")
-        first, worked = time.perf_counter() - start, sum(psutil.Process(process.pid).cpu_times()[:2])
+        first, worked = (
+            time.perf_counter() - start,
+            sum(psutil.Process(process.pid).cpu_times()[:2]),
+        )
         view.evaluate("() => whole")
         _, used = ended(process)
         if number:  # the first round warms the browser's caches

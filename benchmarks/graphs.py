@@ -174,9 +174,7 @@ class Late(Provider):
 @contextlib.contextmanager
 def provider() -> Iterator[str]:
     """In a process of its own: its threads are none of the kernel's."""
-    serve = (
-        "from langgraph_cost import Late; import time; p = Late().start(); print(p.url, flush=True); time.sleep(9999)"
-    )
+    serve = "from langgraph_cost import Late; import time; p = Late().start(); print(p.url, flush=True); time.sleep(9999)"
     serve = serve.replace("langgraph_cost", Path(__file__).stem)
     with subprocess.Popen(
         [sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True, cwd=ROOT / "benchmarks"

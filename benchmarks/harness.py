@@ -30,7 +30,10 @@ WORDS = "river stone quiet lantern copper meadow signal harbor winter thread amb
 PASSED, WORKED = time.perf_counter, time.thread_time
 """Seconds that passed, and that the processor worked for this thread: the same where nothing else runs and nothing waits.
 """
-SYSTEM = "You are a careful support agent. Answer in at most two sentences, and never promise a refund. " * 6
+SYSTEM = (
+    "You are a careful support agent. Answer in at most two sentences, and never promise a refund. "
+    * 6
+)
 
 
 def prose(seed: int, words: int) -> str:
@@ -73,18 +76,26 @@ def respond_anew(request: httpx2.Request) -> httpx2.Response:
     return respond(request)
 
 
-def floor_client(handler: Callable[[httpx2.Request], httpx2.Response] = respond) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key="sk-none", http_client=httpx2.Client(transport=httpx2.MockTransport(handler)))
+def floor_client(
+    handler: Callable[[httpx2.Request], httpx2.Response] = respond,
+) -> anthropic.Anthropic:
+    return anthropic.Anthropic(
+        api_key="sk-none", http_client=httpx2.Client(transport=httpx2.MockTransport(handler))
+    )
 
 
-def client(handler: Callable[[httpx2.Request], httpx2.Response] | None = None) -> anthropic.Anthropic:
+def client(
+    handler: Callable[[httpx2.Request], httpx2.Response] | None = None,
+) -> anthropic.Anthropic:
     """A client as people build it: what it sends crosses the patched transport. With `handler` that transport's
     connection pool answers from memory, so that a cassette can be recorded without a server.
     """
     transport = httpx2.HTTPTransport()
     if handler is not None:
         transport._pool = Pool(handler)
-    return anthropic.Anthropic(api_key="sk-none", max_retries=0, http_client=httpx2.Client(transport=transport))
+    return anthropic.Anthropic(
+        api_key="sk-none", max_retries=0, http_client=httpx2.Client(transport=transport)
+    )
 
 
 class Pool:
@@ -182,9 +193,9 @@ def record_elsewhere(path: Path, count: int) -> None:
 
 def forget(path: Path) -> None:
     """As in a new process: what the deck knows of the cassette is dropped."""
-    from tape_jupyter.notebook import deck
+    from tape_jupyter.session import session
 
-    deck.get().forget(path)
+    session.get().forget(path)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,9 @@ def record(path: Path) -> None:
         with tape.recording(path):
             said: list[dict[str, str]] = []
             for turn in range(TURNS):
-                said.append({"role": "user", "content": f"Ticket {loop * TURNS + turn}: {prose(turn, 40)}"})
+                said.append(
+                    {"role": "user", "content": f"Ticket {loop * TURNS + turn}: {prose(turn, 40)}"}
+                )
                 reply = asking.messages.create(**{**question(turn), "messages": said})
                 said.append({"role": "assistant", "content": reply.content[0].text})
                 lookup_order(query=f"order {loop} {turn}")

@@ -34,7 +34,9 @@ def run(kind: str, path: Path) -> None:
 
 
 def measured(kind: str, path: Path) -> float:
-    done = subprocess.run([sys.executable, __file__, kind, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__, kind, str(path)], capture_output=True, text=True, check=True
+    )
     return float(done.stdout.split()[-1])
 
 

@@ -7,8 +7,8 @@ import json
 from harness import ask, client, forget, ratio, record, report, rounds, say, workplace
 
 import tape_jupyter as tape
-from tape_jupyter import tapetext
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.cassette.cassette import Cassette
 
 COUNT = 10_000
 
@@ -21,7 +21,9 @@ def main():
         cassette = Cassette.open(path)
         with lines.open("w") as file:
             for entry in cassette.calls:
-                file.write(json.dumps(tapetext.parse(cassette.text(entry.offset, entry.length))) + "\n")
+                file.write(
+                    json.dumps(emitter.parse(cassette.text(entry.offset, entry.length))) + "\n"
+                )
 
         def ours():
             forget(path)

@@ -41,7 +41,12 @@ def main():
 def cells(run):
     for what, source in ("without a read", ""), ("that reads clock and chance", READING):
         record = added(run, f"%%tape record pins\n{source}", f"%%tape record none {NONE}\n{source}")
-        report(f"pins, recording a cell {what}", f"add <= {BAR} ms", record <= BAR, added_ms=round(record, 3))
+        report(
+            f"pins, recording a cell {what}",
+            f"add <= {BAR} ms",
+            record <= BAR,
+            added_ms=round(record, 3),
+        )
     replay = added(run, f"%%tape replay pins\n{READING}", f"%%tape replay pins {NONE}\n{READING}")
     report(
         "pins, replaying a cell that reads clock and chance",

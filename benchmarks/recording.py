@@ -24,7 +24,9 @@ def main():
         def ask(calls=CALLS):
             for _ in range(calls):
                 content = f"Ticket {next(number)}: {prose(next(number), SIZE_WORDS)}"
-                asking.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": content}])
+                asking.messages.create(
+                    model="m", max_tokens=9, messages=[{"role": "user", "content": content}]
+                )
 
         def ours():
             with tape.recording(folder / "ours.tape.yaml"):
@@ -46,7 +48,11 @@ def main():
         single = rounds({"direct": lambda: ask(1), "ours": one}, count=9)
         size = Path(folder / "ours.tape.yaml").stat().st_size / (8 * CALLS)
         for name in ("ours", *peers.PEERS):
-            added = statistics.median(a - b for a, b in zip(taken[name], taken["direct"], strict=True)) / CALLS * 1e3
+            added = (
+                statistics.median(a - b for a, b in zip(taken[name], taken["direct"], strict=True))
+                / CALLS
+                * 1e3
+            )
             holds = added <= BAR if name == "ours" else None
             report(
                 f"recording a 20 KB call ({name})",
@@ -56,7 +62,10 @@ def main():
                 record_bytes=int(size) if name == "ours" else None,
             )
 
-        whole = statistics.median(a - b for a, b in zip(single["ours"], single["direct"], strict=True)) * 1e3
+        whole = (
+            statistics.median(a - b for a, b in zip(single["ours"], single["direct"], strict=True))
+            * 1e3
+        )
         report(
             "a recorded block of one such call, with its kit and a sync of the disk",
             "no bar",

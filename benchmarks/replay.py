@@ -49,7 +49,9 @@ def ours(path, count):
             ask(asking, spread)
 
     # Nothing waits here, so that the processor's time is all the time; and a busy machine's other work is not counted.
-    taken = rounds({"floor": direct, "ours": replay}, 5000 // measured + 10, before=opened, clock=WORKED)
+    taken = rounds(
+        {"floor": direct, "ours": replay}, 5000 // measured + 10, before=opened, clock=WORKED
+    )
     report(
         f"replay per call at {count:,}", f"<= {BAR} x floor", ratio(taken, "ours") <= BAR, ratio=ratio(taken, "ours"),
         floor_ms=round(min(taken["floor"]) / measured * 1e3, 3),
@@ -67,7 +69,12 @@ def peer(name, folder, count):
                 ask(asking, range(count))
 
         taken = rounds({"floor": lambda: ask(floor, range(count)), name: replay}, count=3)
-        report(f"replay per call at {count:,} ({name})", "for comparison", None, ratio=ratio(taken, name))
+        report(
+            f"replay per call at {count:,} ({name})",
+            "for comparison",
+            None,
+            ratio=ratio(taken, name),
+        )
     except BaseException as error:
         report(
             f"replay per call at {count:,} ({name})",

@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NAMES = (
     "replay",
+    "loops",
     "recording",
     "opening",
     "size",
@@ -39,7 +40,9 @@ def main() -> int:
 
 def run(name: str) -> int:
     print(f"{name} ...", file=sys.stderr, flush=True)
-    child = subprocess.Popen([sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True, cwd=HERE)
+    child = subprocess.Popen(
+        [sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True, cwd=HERE
+    )
     failed = False
     for line in child.stdout:
         print(line, end="", flush=True)

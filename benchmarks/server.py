@@ -52,11 +52,17 @@ def stream_events(count: int) -> Iterator[bytes]:
     yield sse("message_start", {"message": {**message([]), "stop_reason": None}})
     yield sse("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}})
     for number in range(count):
-        yield sse("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": f"word{number} "}})
+        yield sse(
+            "content_block_delta",
+            {"index": 0, "delta": {"type": "text_delta", "text": f"word{number} "}},
+        )
     yield sse("content_block_stop", {"index": 0})
     yield sse(
         "message_delta",
-        {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": count}},
+        {
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": count},
+        },
     )
     yield sse("message_stop", {})
 

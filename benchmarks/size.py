@@ -43,7 +43,11 @@ def loop(turns: int, unique: dict[str, int]) -> None:
     asking, messages = client(handler), [{"role": "user", "content": f"Start: {prose(1, 80)}"}]
     for turn in range(turns):
         asking.messages.create(
-            model="claude-opus-5", max_tokens=400, system=prose(5, 200), tools=TOOLS, messages=messages
+            model="claude-opus-5",
+            max_tokens=400,
+            system=prose(5, 200),
+            tools=TOOLS,
+            messages=messages,
         )
         used = json.loads(reply(turn))["content"]
         result = {
@@ -101,7 +105,9 @@ def compare(name: str, path: Path) -> None:
         with peers.recorded(name, path):
             loop(50, unique)
         size = path.stat().st_size
-        report(figure, "for comparison", None, ratio=round(size / sum(unique.values()), 1), bytes=size)
+        report(
+            figure, "for comparison", None, ratio=round(size / sum(unique.values()), 1), bytes=size
+        )
     except BaseException as error:
         report(figure, "for comparison", None, failed=f"{type(error).__name__}: {error}"[:200])
 

@@ -86,14 +86,28 @@ def in_the_browser() -> None:
     from tests.browser.jupyter import serve
 
     path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, Provider() as provider:
-        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=CHROMIUM_FLAGS)
-        for version, env in (("7", {}), ("6.31", old_kernel.installed(Path(folder) / "ipykernel-6"))):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        sync_playwright() as playwright,
+        Provider() as provider,
+    ):
+        chromium = playwright.chromium.launch(
+            executable_path=path, headless=True, args=CHROMIUM_FLAGS
+        )
+        for version, env in (
+            ("7", {}),
+            ("6.31", old_kernel.installed(Path(folder) / "ipykernel-6")),
+        ):
             where = Path(folder) / f"lab-{version}"
             where.mkdir()
             with serve("lab", where, env) as server:
                 first = shown_first(server, chromium.new_page(), provider.url)
-            tell(f"step: first stop drawn in JupyterLab, ipykernel {version}, median of {SHOWN}", first, "s", 0.5)
+            tell(
+                f"step: first stop drawn in JupyterLab, ipykernel {version}, median of {SHOWN}",
+                first,
+                "s",
+                0.5,
+            )
         chromium.close()
 
 

@@ -39,7 +39,9 @@ def main():
         path, events = folder / "a.tape.yaml", list(stream_events(EVENTS))
         floor = floor_client(
             lambda _: httpx2.Response(
-                200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Chunks(events)
+                200,
+                headers={"content-type": "text/event-stream; charset=utf-8"},
+                stream=Chunks(events),
             )
         )
         asking = anthropic.Anthropic(api_key="sk-none", base_url=url, max_retries=0)

@@ -44,7 +44,14 @@ class Client:
         self.said = [*self.said[-3:], text]
 client = Client()
 """
-VALUES = ("'a text of some words'", "[1, 2, 3]", "{'a': 1, 'b': [2]}", "3.25", "('x', 1)", "lambda x: x + 1")
+VALUES = (
+    "'a text of some words'",
+    "[1, 2, 3]",
+    "{'a': 1, 'b': [2]}",
+    "3.25",
+    "('x', 1)",
+    "lambda x: x + 1",
+)
 
 
 class Shell:
@@ -54,7 +61,7 @@ class Shell:
         from IPython.core.interactiveshell import InteractiveShell
         from traitlets.config import Config
 
-        from tape_jupyter.flow.tracker import Tracker
+        from tape_jupyter.dataflow.tracing.tracker import Tracker
 
         config = Config()
         config.HistoryManager.enabled = False
@@ -115,9 +122,12 @@ def ordinary(names):
     gc.enable()
     last = added[-300:]
     by_cell = {
-        f"{k}": round(statistics.median(added[-300:][k :: len(ORDINARY)]) * 1e3, 2) for k in range(len(ORDINARY))
+        f"{k}": round(statistics.median(added[-300:][k :: len(ORDINARY)]) * 1e3, 2)
+        for k in range(len(ORDINARY))
     }
-    say(f"{names} names, by cell: {by_cell}; the first hundred: {statistics.median(added[:100]) * 1e3:.2f}")
+    say(
+        f"{names} names, by cell: {by_cell}; the first hundred: {statistics.median(added[:100]) * 1e3:.2f}"
+    )
     report(
         f"tracking an ordinary cell, {names} names, after {CELLS} cells", f"median adds <= {BAR} ms",
         (middle := statistics.median(last) * 1e3) <= BAR, added_ms=round(middle, 3),
@@ -130,7 +140,7 @@ def ordinary(names):
 
 def plan(history):
     """The whole plan of a thousand cells and more: what depends on one of them, why, and what must run before it."""
-    from tape_jupyter.flow.plan import plan as made
+    from tape_jupyter.dataflow.plan import plan as made
 
     nearly = {"little depends on": "means = ", "much depends on": "counts['"}
     for what, words in nearly.items():

@@ -34,7 +34,12 @@ ROUNDS = 5
 TRACED = 3
 FRAMES_A_ROUND = 120
 WORDS = ["o", "or", "order", "order 12", ""]
-TRACE = ["toplevel", "blink.user_timing", "disabled-by-default-devtools.timeline", "devtools.timeline"]
+TRACE = [
+    "toplevel",
+    "blink.user_timing",
+    "disabled-by-default-devtools.timeline",
+    "devtools.timeline",
+]
 
 SEEN = """(() => {
   const list = () => document.getElementById("tape")?.shadowRoot;
@@ -102,7 +107,9 @@ def main() -> int:
     if not (STATIC / "page.js").exists():
         say("no bundles: run `make ui` first")
         return 2
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    )
     with workplace() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
         once = 0.0
@@ -120,8 +127,8 @@ def main() -> int:
 
 def in_kernel(cassette: Path, count: int) -> None:
     """What stands between a question and its answer: the cassette indexed, its tree grown, the first page read."""
-    from tape_jupyter.cassette import Cassette
-    from tape_jupyter.spans.pages import Spans
+    from tape_jupyter.cassette.cassette import Cassette
+    from tape_jupyter.spans.rows import Spans
 
     taken: dict[str, list[float]] = {"index": [], "tree": [], "page": [], "sums": []}
 
@@ -138,12 +145,26 @@ def in_kernel(cassette: Path, count: int) -> None:
         page = lap("page", lambda spans=spans: spans.page(0))
         lap("sums", spans.totals)
     least = {f"{name}_cpu_ms": round(min(times), 1) for name, times in taken.items()}
-    report(f"viewer: first page of {count:,} spans, in the kernel", "sent in pages", len(page["id"]) < count, **least)
+    report(
+        f"viewer: first page of {count:,} spans, in the kernel",
+        "sent in pages",
+        len(page["id"]) < count,
+        **least,
+    )
 
 
 def written(cassette: Path, out: Path, count: int, before: float) -> float:
     """`tape show --html`; gives its processor time a span, in ms, which `before` is of the shorter cassette."""
-    command = [sys.executable, "-m", "tape_jupyter", "show", str(cassette), "--html", str(out), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "tape_jupyter",
+        "show",
+        str(cassette),
+        "--html",
+        str(out),
+        "--json",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -225,8 +246,14 @@ def traced(browser: Browser, address: str) -> float | None:
         view.close()
         mark = next(event for event in events if event["name"] == "painted")
         place = mark["pid"], mark["tid"]
-        tasks = [event for event in events if event["name"] == "RunTask" and (event["pid"], event["tid"]) == place]
-        found.append(sum(event.get("tdur", 0) for event in tasks if event["ts"] <= mark["ts"]) / 1000)
+        tasks = [
+            event
+            for event in events
+            if event["name"] == "RunTask" and (event["pid"], event["tid"]) == place
+        ]
+        found.append(
+            sum(event.get("tdur", 0) for event in tasks if event["ts"] <= mark["ts"]) / 1000
+        )
     return round(statistics.median(found), 1) or None
 
 

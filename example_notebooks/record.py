@@ -7,6 +7,7 @@ is then replayed, and saved as it came out of that: with `%%tape replay` in its 
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from tape_jupyter import outputs
+from tape_jupyter.comparison import outputs
 from tape_jupyter.demo import server, texts
 from tape_jupyter.demo.runs import KEYS
 
@@ -28,6 +29,20 @@ HERE = Path(__file__).resolve().parent
 NO_KEY = "a-local-model-asks-for-none"
 RECORD, OVERRIDE, STEP = "01_record_and_replay", "02_override_and_rerun", "03_step_through"
 SHARE = "04_share_a_bundle"
+TRACE, TRACED = "06_from_a_trace", "06_support_run.json"
+ABOUT_TRACE = """# From a trace to a notebook that replays
+
+`06_support_run.json` is a trace as Phoenix, Langfuse or an OpenTelemetry collector hold it: OTLP JSON by
+OpenInference's conventions, of the support agent of the first notebook. One line made this notebook of it:
+
+```
+tape import 06_support_run.json --out 06_from_a_trace.ipynb
+```
+
+Its cells ask as the traced program did, in the SDKs' own words, and the tape answers: no network, no key. *Run
+All*, then change a prompt and run that cell again: it says which call is not on the tape, and what is nearest
+to it. What the trace does not hold (headers, the bytes, a stream's chunks) and what was filled in (the
+addresses) stands in each call: `tape gaps`."""
 MOOD = {OVERRIDE: "classify", STEP: "agent"}
 """The cell that shows what the classifier said."""
 TAKE, TRIES = "angry-customer", 12
@@ -63,7 +78,9 @@ def record_override(notebook: Path, _url: str) -> None:
     else:
         raise SystemExit(f"the model was right {TRIES} times")
     impersonal(tapes)  # now: a take holds a digest of its base
-    recorded = re.findall(r'^call: "(\w+)"', (tapes / "main.tape.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    recorded = re.findall(
+        r'^call: "(\w+)"', (tapes / "main.tape.yaml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     tape(notebook, "override", recorded[0], "--text", " negative", "--take", TAKE)
     tape(notebook, "rerun", "--take", TAKE, "--on-divergence", "live")
     shown = {cell.id: cell.get("outputs") for cell in nbformat.read(notebook, as_version=4).cells}
@@ -77,8 +94,45 @@ def record_share(notebook: Path, _url: str) -> None:
     """A session with a file of its own; its cells export and verify it when the notebook is replayed."""
     for file in data_of(notebook):
         shutil.copy(file, notebook.parent)
-    notebook.write_text(to_record(nbformat.read(HERE / notebook.name, as_version=4)), encoding="utf-8")
+    notebook.write_text(
+        to_record(nbformat.read(HERE / notebook.name, as_version=4)), encoding="utf-8"
+    )
     tape(notebook, "record")
+
+
+def from_trace() -> None:
+    """A trace made of the first example's recording, without what only we would read in it, and its notebook."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "home").mkdir()
+        trace, notebook = folder / TRACED, folder / f"{TRACE}.ipynb"
+        tape(HERE / f"{RECORD}.ipynb", "export", "--as", "openinference", "--out", str(trace))
+        trace.write_text(foreign(trace.read_text(encoding="utf-8")), encoding="utf-8")
+        command = [sys.executable, "-m", "tape_jupyter", "import", TRACED, "--out", notebook.name]
+        subprocess.run(command, cwd=folder, env=environment(folder / "home"), check=True)  # noqa: S603  # our own command
+        made = nbformat.read(notebook, as_version=4)
+        made.cells.insert(0, nbformat.v4.new_markdown_cell(ABOUT_TRACE))
+        for number, cell in enumerate(made.cells):
+            cell["id"] = f"trace-{number}"
+        nbformat.write(made, notebook)
+        replay(notebook)
+        shutil.rmtree(HERE / f"{TRACE}.tapes", ignore_errors=True)
+        shutil.copytree(folder / f"{TRACE}.tapes", HERE / f"{TRACE}.tapes")
+        for file in (trace, notebook):
+            shutil.copyfile(file, HERE / file.name)
+    print(f"made: {HERE / TRACE}.ipynb, its .tapes and {TRACED}")
+
+
+def foreign(trace: str) -> str:
+    """A trace as another system holds it: by its convention alone."""
+    told = json.loads(trace)
+    for part in told["resourceSpans"][0]["scopeSpans"]:
+        part["scope"] = {"name": "openinference.instrumentation", "version": "0.1.66"}
+        for span in part["spans"]:
+            span["attributes"] = [
+                each for each in span["attributes"] if not each["key"].startswith("tape.")
+            ]
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
 def data_of(notebook: Path) -> list[Path]:
@@ -89,7 +143,9 @@ def data_of(notebook: Path) -> list[Path]:
 def to_record(whole: nbformat.NotebookNode) -> str:
     """The notebook as it is recorded: without the cells that speak of the take, which is not there yet."""
     told = nbformat.reads(nbformat.writes(whole), as_version=4)
-    told.cells = [cell for cell in told.cells if TAKE not in cell.source or cell.cell_type != "code"]
+    told.cells = [
+        cell for cell in told.cells if TAKE not in cell.source or cell.cell_type != "code"
+    ]
     return texts.to_record(nbformat.writes(told), texts.URL, {})
 
 
@@ -98,13 +154,17 @@ def replay(notebook: Path) -> None:
     notebook.write_text(texts.to_replay(notebook.read_text(encoding="utf-8")), encoding="utf-8")
     recorded = nbformat.read(notebook, as_version=4)
     replayed = nbformat.reads(nbformat.writes(recorded), as_version=4)
-    client = NotebookClient(replayed, record_timing=False, resources={"metadata": {"path": str(notebook.parent)}})
+    client = NotebookClient(
+        replayed, record_timing=False, resources={"metadata": {"path": str(notebook.parent)}}
+    )
     client.execute(env=environment(notebook.parent / "home"))
     for before, after in zip(recorded.cells, replayed.cells, strict=True):
         if before.cell_type == "code":
             after.outputs = outputs.merged(after.outputs)
             if before.outputs and not outputs.same(before.outputs, after.outputs):
-                raise SystemExit(f"cell {after.id} replays differently: {outputs.diff(before.outputs, after.outputs)}")
+                raise SystemExit(
+                    f"cell {after.id} replays differently: {outputs.diff(before.outputs, after.outputs)}"
+                )
     notebook.write_text(nbformat.writes(replayed) + "\n", encoding="utf-8")
 
 
@@ -112,7 +172,10 @@ def impersonal(tapes: Path) -> None:
     """Take the kernel's release (which may be a machine's own build) out of the kit's platform."""
     for path in tapes.rglob("*.tape.yaml"):
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(f"{platform.system()}-{platform.release()}-", f"{platform.system()}-"), "utf-8")
+        path.write_text(
+            text.replace(f"{platform.system()}-{platform.release()}-", f"{platform.system()}-"),
+            "utf-8",
+        )
 
 
 def example(name: str, record: Callable[[Path, str], None]) -> None:
@@ -120,9 +183,14 @@ def example(name: str, record: Callable[[Path, str], None]) -> None:
         folder = Path(place)
         (folder / "home").mkdir()
         notebook, tapes = folder / f"{name}.ipynb", folder / f"{name}.tapes"
-        with tempfile.TemporaryDirectory() as logs, server.serving(Path(logs), NO_KEY, live=True) as url:
+        with (
+            tempfile.TemporaryDirectory() as logs,
+            server.serving(Path(logs), NO_KEY, live=True) as url,
+        ):
             if url != texts.URL:
-                raise SystemExit(f"port {texts.PORT} is taken; the notebook's address would be {url}")
+                raise SystemExit(
+                    f"port {texts.PORT} is taken; the notebook's address would be {url}"
+                )
             record(notebook, url)
         impersonal(tapes)
         replay(notebook)
@@ -133,9 +201,14 @@ def example(name: str, record: Callable[[Path, str], None]) -> None:
 
 
 def main() -> None:
-    recorders = {RECORD: record_pipeline, OVERRIDE: record_override, STEP: record_override, SHARE: record_share}
-    for name in sys.argv[1:] or recorders:
-        example(name, recorders[name])
+    recorders = {
+        RECORD: record_pipeline,
+        OVERRIDE: record_override,
+        STEP: record_override,
+        SHARE: record_share,
+    }
+    for name in sys.argv[1:] or [*recorders, TRACE]:
+        from_trace() if name == TRACE else example(name, recorders[name])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import * as esbuild from "esbuild";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { packagesOf, writeLicenses } from "./licenses.mjs";
 
 export const here = dirname(fileURLToPath(import.meta.url));
 export const package_ = join(here, "..", "tape_jupyter");
@@ -48,19 +49,22 @@ const unedited = {
 export const DOORS = [
   { entry: "src/widget/index.ts", file: "widget.js", format: "esm" },
   { entry: "src/page/index.ts", file: "page.js", format: "iife", plugins: [unedited] },
-  { entry: "src/page/side.tsx", file: "page-side.js", format: "iife" },
-  { entry: "src/view/edit/cards/index.tsx", file: "cards.js", format: "esm" },
+  { entry: "src/page/sidebar.tsx", file: "page-side.js", format: "iife" },
+  { entry: "src/view/panels/index.tsx", file: "cards.js", format: "esm" },
   { entry: "src/editor/index.ts", file: "editor.js", format: "esm", inject: [] },
 ];
 
-/** Bundle one door; without `outdir` nothing is written. Its text comes back. */
-export async function build({ entry, file, format, plugins = [], inject = common.inject }, outdir) {
-  const made = await esbuild.build({ ...common, inject, plugins: [...common.plugins, ...plugins], entryPoints: [entry], format, write: outdir !== undefined, outfile: join(outdir ?? here, file) });
+/** Bundle one door; without `outdir` nothing is written. Its text comes back. `bundled` gets the packages that are in it. */
+export async function build({ entry, file, format, plugins = [], inject = common.inject }, outdir, bundled = []) {
+  const made = await esbuild.build({ ...common, inject, plugins: [...common.plugins, ...plugins], entryPoints: [entry], format, write: outdir !== undefined, outfile: join(outdir ?? here, file), metafile: true });
+  bundled.push(...packagesOf(made.metafile));
   return made.outputFiles?.[0].text ?? "";
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const outdir = join(package_, "static");
   mkdirSync(outdir, { recursive: true });
-  for (const door of DOORS.filter(({ entry }) => existsSync(join(here, entry)))) await build(door, outdir);
+  const bundled = [];
+  for (const door of DOORS.filter(({ entry }) => existsSync(join(here, entry)))) await build(door, outdir, bundled);
+  writeLicenses(outdir, here, bundled);
 }

@@ -6,6 +6,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { common, here, package_ } from "./build.mjs";
+import { packagesOf, writeLicenses } from "./licenses.mjs";
 
 /** Modules of the editor that JupyterLab shares: one CodeMirror on a page, or its facets do not know each other. */
 const SHARED = /^@jupyterlab\/|^@lumino\/|^@codemirror\/(state|view|language)$|^@lezer\/(common|highlight)$/;
@@ -23,9 +24,9 @@ const shared = {
 /** Text of one bundle, and the name it gets: its digest keeps browsers from showing yesterday's. */
 export async function bundle(entry, name, options) {
   const plugins = [...common.plugins, shared];
-  const made = await esbuild.build({ ...common, ...options, plugins, entryPoints: [entry], write: false });
+  const made = await esbuild.build({ ...common, ...options, plugins, entryPoints: [entry], write: false, metafile: true });
   const text = made.outputFiles[0].text;
-  return { text, file: `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 12)}.js` };
+  return { text, packages: packagesOf(made.metafile), file: `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 12)}.js` };
 }
 
 /** The container, the door that it loads, and what that one loads when it is first needed: each knows the next one's file. */
@@ -33,9 +34,9 @@ export async function bundles() {
   const late = await Promise.all([
     bundle("src/view/mount.tsx", "view", { format: "esm" }),
     bundle("src/editor/index.ts", "editor", { format: "esm" }),
-    bundle("src/view/edit/cards/index.tsx", "cards", { format: "esm" }),
-    bundle("src/lab/alone.ts", "saved", { format: "esm", inject: [] }),
-    bundle("src/lab/late.ts", "late", { format: "esm", inject: [] }),
+    bundle("src/view/panels/index.tsx", "cards", { format: "esm" }),
+    bundle("src/lab/offlineReader.ts", "saved", { format: "esm", inject: [] }),
+    bundle("src/lab/lazy.ts", "late", { format: "esm", inject: [] }),
   ]);
   const [TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED, TAPE_LATE] = late.map(({ file }) => JSON.stringify(file));
   const door = await bundle("src/lab/index.ts", "door", { format: "esm", inject: [], define: { TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED, TAPE_LATE } });
@@ -50,6 +51,7 @@ function write(out, { container, chunks }) {
   mkdirSync(join(out, "static"), { recursive: true });
   mkdirSync(schemas, { recursive: true });
   for (const { file, text } of [container, ...chunks]) writeFileSync(join(out, "static", file), text);
+  writeLicenses(join(out, "static"), here, [container, ...chunks].flatMap(({ packages }) => packages));
   copyFileSync(join(here, "schema", "plugin.json"), join(schemas, "plugin.json"));
   const _build = { load: `static/${container.file}`, extension: "./extension", mimeExtension: "./mimeExtension" };
   const jupyterlab = { extension: true, mimeExtension: true, schemaDir: "schema", _build };

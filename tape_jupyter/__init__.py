@@ -1,7 +1,8 @@
 """tape-jupyter: record a notebook's LLM and tool calls once, replay them for ever.
 
-`%load_ext tape_jupyter` in a notebook, `import tape_jupyter as tape` in Python. Public names are imported on first
-use: importing this package costs nothing in a program that already has its own imports to wait for.
+`%load_ext tape_jupyter` in a notebook, `import tape_jupyter as tape` in Python. Public names are
+imported on first use: importing this package costs nothing in a program that already has its own
+imports to wait for.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "open": "tape_jupyter.cassette",
-    "recording": "tape_jupyter.notebook.blocks",
-    "replaying": "tape_jupyter.notebook.blocks",
-    "tool": "tape_jupyter.taps.functions",
-    "retrieval": "tape_jupyter.taps.functions",
-    "span": "tape_jupyter.taps.functions",
-    "frozen": "tape_jupyter.taps.wrapping",
-    "diff": "tape_jupyter.differences",
+    "open": "tape_jupyter.cassette.cassette",
+    "recording": "tape_jupyter.session.api",
+    "replaying": "tape_jupyter.session.api",
+    "tool": "tape_jupyter.instrumentation.tools.decorators",
+    "retrieval": "tape_jupyter.instrumentation.tools.decorators",
+    "span": "tape_jupyter.instrumentation.tools.decorators",
+    "frozen": "tape_jupyter.instrumentation.tools.wrappers",
+    "diff": "tape_jupyter.reports.diff",
     "import_trace": "tape_jupyter.importers.assemble",
-    "plan": "tape_jupyter.flow.sources",
+    "plan": "tape_jupyter.dataflow.static_plan",
+    "why": "tape_jupyter.experiments.why",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
     "TapeUsageError": "tape_jupyter.errors",
@@ -34,13 +36,14 @@ _HOMES = {
     "BlockedConnection": "tape_jupyter.errors",
 }
 
-__all__ = [*_HOMES, "__version__", "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604 - all strings
+# all strings
+__all__ = [*_HOMES, "__version__", "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tape_jupyter.genuine import genuine
+    from tape_jupyter.core.real_clock import genuine
 
     with genuine():
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
@@ -52,16 +55,18 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """`%load_ext tape_jupyter`. Raises TapeUsageError when TAPE_MODE is no mode; nothing then runs live."""
-    from tape_jupyter.genuine import genuine
+    """`%load_ext tape_jupyter`. Raises TapeUsageError when TAPE_MODE is no mode; nothing then runs
+    live.
+    """
+    from tape_jupyter.core.real_clock import genuine
 
     with genuine():
-        from tape_jupyter.notebook.magics import load
+        from tape_jupyter.jupyter.magics import load
     load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext tape_jupyter`: ends the tape and takes every hook out."""
-    from tape_jupyter.notebook.magics import unload
+    from tape_jupyter.jupyter.magics import unload
 
     unload(shell)

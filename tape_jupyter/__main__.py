@@ -1,4 +1,4 @@
-"""Doors room: `python -m tape_jupyter` is `tape`."""
+"""`python -m tape_jupyter` is `tape`."""
 
 from tape_jupyter.cli import main
 

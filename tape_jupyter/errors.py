@@ -1,4 +1,4 @@
-"""Values room: every error tape-jupyter raises, in one tree.
+"""Every error tape-jupyter raises, in one tree.
 
     TapeError (Exception)            something is wrong with what a person gave us
     ├── CassetteError                a cassette that cannot be read or written; names file:line
@@ -13,8 +13,8 @@
     ├── BlockedConnection            a socket that no tap saw, or a call whose cell has ended
     └── SteppedAway                  a person who steps stopped at this call, or went back before it
 
-A refusal derives from BaseException because SDKs retry and re-wrap every Exception that a transport raises:
-as an Exception a miss would show as "Connection error." after seconds of retries.
+A refusal derives from BaseException because SDKs retry and re-wrap every Exception that a transport
+raises: as an Exception a miss would show as "Connection error." after seconds of retries.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class CassetteError(TapeError):
 
 
 class BundleError(TapeError):
-    """A bundle is not what it should be, or cannot be made. Nothing of it was used, nothing was written.
+    """A bundle is not what it should be, or cannot be made. Nothing of it was used, nothing was
+    written.
 
-    `reason` says what is wrong and what to do about it, `place` which bundle it is. `problems` are all that is wrong,
-    where that is more than one thing; the first is the reason.
+    `reason` says what is wrong and what to do about it, `place` which bundle it is. `problems` are
+    all that is wrong, where that is more than one thing; the first is the reason.
     """
 
     def __init__(self, reason: str, *, place: str = "", problems: Sequence[str] = ()) -> None:
@@ -60,11 +61,15 @@ class BundleError(TapeError):
 
 
 class NotExported(BundleError):
-    """A session that is whole and not exported: a cell differs in its proof, or a secret was found in it."""
+    """A session that is whole and not exported: a cell differs in its proof, or a secret was found
+    in it.
+    """
 
 
 class TapeUsageError(TapeError):
-    """A magic's line, an option, a name or an environment value that cannot be used; the message says what can."""
+    """A magic's line, an option, a name or an environment value that cannot be used; the message
+    says what can.
+    """
 
 
 class NotebookUnknown(TapeUsageError):
@@ -72,20 +77,25 @@ class NotebookUnknown(TapeUsageError):
 
 
 class RefusedInPool(TapeError):
-    """A TapeRefusal (its `__cause__`) in an item of a `multiprocessing.pool.ThreadPool`; the message is the same.
+    """A TapeRefusal (its `__cause__`) in an item of a `multiprocessing.pool.ThreadPool`; the
+    message is the same.
 
-    The pool hands only an Exception to who waits; with anything else its worker dies and the wait never ends.
+    The pool hands only an Exception to who waits; with anything else its worker dies and the wait
+    never ends.
     """
 
 
 class TapeRefusal(BaseException):
-    """Replay refused. Not an Exception, so that no SDK retries it and no `except Exception` hides it."""
+    """Replay refused. Not an Exception, so that no SDK retries it and no `except Exception` hides
+    it.
+    """
 
 
 class UnmatchedCall(TapeRefusal):
     """A call that the cassette does not hold, or holds fewer times than it is made.
 
-    `report` is the readable account: the call, the nearest recorded call, a field diff, what to do now.
+    `report` is the readable account: the call, the nearest recorded call, a field diff, what to do
+    now.
     """
 
     def __init__(self, report: str) -> None:
@@ -94,8 +104,12 @@ class UnmatchedCall(TapeRefusal):
 
 
 class BlockedConnection(TapeRefusal):
-    """A connection (or a call) that replay does not let out, with the line of user code that made it."""
+    """A connection (or a call) that replay does not let out, with the line of user code that made
+    it.
+    """
 
 
 class SteppedAway(TapeRefusal):
-    """Takes the cell's code away from a call at which a person stopped it, or went back (`%%tape step`)."""
+    """Takes the cell's code away from a call at which a person stopped it, or went back (`%%tape
+    step`).
+    """

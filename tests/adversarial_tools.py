@@ -225,7 +225,13 @@ HANDLERS = {
 }  # fmt: skip
 
 PROCESSES = {
-    "bash": ([R + "mood = ask()", "%%bash -s $mood\necho mood $1 > said.txt", "print(open('said.txt').read())"],),
+    "bash": (
+        [
+            R + "mood = ask()",
+            "%%bash -s $mood\necho mood $1 > said.txt",
+            "print(open('said.txt').read())",
+        ],
+    ),
     "subprocess": (
         [
             "import subprocess, sys",
@@ -235,16 +241,30 @@ PROCESSES = {
         ],
     ),
     "shell": ([R + "mood = ask()", "out = !echo $mood", "print(list(out)); n = len(out[0])"],),
-    "script": ([R + "mood = ask()", "%%script sh\nls > names.txt", "t = open('names.txt').read(); m = mood"],),
+    "script": (
+        [
+            R + "mood = ask()",
+            "%%script sh\nls > names.txt",
+            "t = open('names.txt').read(); m = mood",
+        ],
+    ),
 }
 
 RESEARCH = "kept = []\n@tape.tool\ndef research(topic):\n    kept.append(ask())\n    return topic + ': ' + kept[-1]"
 DEEPER = "@tape.tool\ndef report(topic):\n    with open('log.txt', 'a') as f: f.write(topic)\n    return research(topic).upper()"
 
 INSIDE = {
-    "inside a tool": ([RESEARCH, R + "note = research('cats')", "size = len(note)\nprint(note, kept)"],),
+    "inside a tool": (
+        [RESEARCH, R + "note = research('cats')", "size = len(note)\nprint(note, kept)"],
+    ),
     "inside a tool inside a tool": (
-        [RESEARCH, DEEPER, R + "note = report('cats')", R + "second = ask('dogs')", "print(note, second, kept)"],
+        [
+            RESEARCH,
+            DEEPER,
+            R + "note = report('cats')",
+            R + "second = ask('dogs')",
+            "print(note, second, kept)",
+        ],
     ),
     "inside a tool that then calls others": (
         [

@@ -112,7 +112,10 @@ class Result:
 
     def record(self) -> dict[str, Any]:
         told = {**vars(self), "good": self.good}
-        return {**told, **{name: [str(each) for each in told[name]] for name in ("differences", "unsaid")}}
+        return {
+            **told,
+            **{name: [str(each) for each in told[name]] for name in ("differences", "unsaid")},
+        }
 
 
 # ---------------------------------------------------------------- one run of a notebook
@@ -133,7 +136,11 @@ class _Kernel(Kernel):
             try:
                 message = self._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
             except queue.Empty:
-                ran.status, ran.ename, ran.evalue = "error", "NoEnd", f"the cell did not end in {CELL_SECONDS} s"
+                ran.status, ran.ename, ran.evalue = (
+                    "error",
+                    "NoEnd",
+                    f"the cell did not end in {CELL_SECONDS} s",
+                )
                 return ran, messages
             if message["parent_header"].get("msg_id") != asked:
                 continue
@@ -217,7 +224,9 @@ def _save(path: Path, ran: Sequence[tuple[Ran, Sequence[tuple[str, dict[str, Any
                 displays.setdefault(display, []).append(page.outputs[-1])
         cell["outputs"] = page.outputs
         if any(out["output_type"] == "error" for out in page.outputs):
-            cell["metadata"]["tags"] = ["raises-exception"]  # as authors mark it, so that Run All goes on
+            cell["metadata"]["tags"] = [
+                "raises-exception"
+            ]  # as authors mark it, so that Run All goes on
     for cell in nb.cells:
         for number, out in enumerate(cell["outputs"]):
             kept = {name: value for name, value in out.items() if name != "transient"}
@@ -243,10 +252,14 @@ def files(folder: Path) -> dict[str, str]:
         else:
             data = path.read_bytes()
             if data.startswith(b"SQLite format 3\0"):
-                found[str(place)] = f"database {hashlib.sha256(_rows(path).encode()).hexdigest()[:12]}"
+                found[str(place)] = (
+                    f"database {hashlib.sha256(_rows(path).encode()).hexdigest()[:12]}"
+                )
                 continue
             beginning = data[:60].decode("utf-8", "replace")
-            found[str(place)] = f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]} {beginning!r}"
+            found[str(place)] = (
+                f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]} {beginning!r}"
+            )
     return found
 
 
@@ -267,18 +280,25 @@ def shown(messages: Sequence[tuple[str, dict[str, Any]]], folder: Path) -> list[
             texts = told[-1] if told and told[-1]["is"] == "text" else {"is": "text"}
             if texts not in told[-1:]:
                 told.append(texts)
-            texts[content["name"]] = texts.get(content["name"], "") + _plain(content["text"], folder)
+            texts[content["name"]] = texts.get(content["name"], "") + _plain(
+                content["text"], folder
+            )
         elif kind in ("display_data", "update_display_data", "execute_result"):
             if is_summary(content) or "tape" in content.get("metadata", {}):
                 continue
-            one = {"is": kind, **{mime: _plain(data, folder) for mime, data in content["data"].items()}}
+            one = {
+                "is": kind,
+                **{mime: _plain(data, folder) for mime, data in content["data"].items()},
+            }
             if display := content.get("transient", {}).get("display_id"):
                 one["display"] = names.setdefault(display, len(names))
             told.append(one)
         elif kind == "clear_output":
             told.append({"is": "cleared", "wait": content.get("wait", False)})
         elif kind == "error":
-            told.append({"is": "error", "error": _plain(f"{content['ename']}: {content['evalue']}", folder)})
+            told.append(
+                {"is": "error", "error": _plain(f"{content['ename']}: {content['evalue']}", folder)}
+            )
     return told
 
 
@@ -286,11 +306,16 @@ def _plain(data: Any, folder: Path) -> str:
     text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
     if len(text) > 5000:
         return f"{len(text)} characters {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    return _CELL_FILE.sub("<cell>", _ADDRESS.sub("0x", _ANSI.sub("", text))).replace(str(folder), "<folder>")
+    return _CELL_FILE.sub("<cell>", _ADDRESS.sub("0x", _ANSI.sub("", text))).replace(
+        str(folder), "<folder>"
+    )
 
 
 def _placed(state: Mapping[str, str], folder: Path) -> dict[str, str]:
-    return {place: _KEY.sub("<key>", words).replace(str(folder), "<folder>") for place, words in state.items()}
+    return {
+        place: _KEY.sub("<key>", words).replace(str(folder), "<folder>")
+        for place, words in state.items()
+    }
 
 
 # ---------------------------------------------------------------- two runs
@@ -303,11 +328,17 @@ def compared(before: Sequence[CellState], after: Sequence[CellState]) -> list[Di
     for number, (one, other) in enumerate(zip(before, after, strict=False)):
         here: list[Difference] = []
         if one.error != other.error:
-            here.append(Difference(number, "error", "", f"{one.error or 'none'} != {other.error or 'none'}"[:400]))
+            here.append(
+                Difference(
+                    number, "error", "", f"{one.error or 'none'} != {other.error or 'none'}"[:400]
+                )
+            )
         elif one.outputs != other.outputs:
             here.append(Difference(number, "output", "", _output(one.outputs, other.outputs)))
         for text in namespace_state.differences(one.variables, other.variables):
-            names = namespace_state.names(text, one.variables) | namespace_state.names(text, other.variables)
+            names = namespace_state.names(text, one.variables) | namespace_state.names(
+                text, other.variables
+            )
             here.append(Difference(number, "variable", namespace_state.root(text), text, names))
         for name in sorted({*one.files, *other.files}):
             if one.files.get(name) != other.files.get(name):
@@ -315,12 +346,18 @@ def compared(before: Sequence[CellState], after: Sequence[CellState]) -> list[Di
         found += [each for each in here if (each.kind, each.text) not in known]
         known |= {(each.kind, each.text) for each in here}
     if len(before) != len(after):
-        found.append(Difference(len(after), "error", "", f"{len(before)} cells ran != {len(after)} cells ran"))
+        found.append(
+            Difference(
+                len(after), "error", "", f"{len(before)} cells ran != {len(after)} cells ran"
+            )
+        )
     return found
 
 
 def _output(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> str:
-    for mine, theirs in zip([*one, *[None] * len(other)], [*other, *[None] * len(one)], strict=False):
+    for mine, theirs in zip(
+        [*one, *[None] * len(other)], [*other, *[None] * len(one)], strict=False
+    ):
         if mine != theirs:
             return f"{_words(mine)} != {_words(theirs)}"
     return ""
@@ -346,7 +383,9 @@ def judged(result: Result, written: AgentNotebook) -> None:
         if not _named(each, lines, words, written):
             result.unsaid.append(each)
     if result.headless == 0 and not result.unsaid:
-        result.unsaid.append(Difference(0, "headless", "", "`tape replay` ended 0 though not everything was held"))
+        result.unsaid.append(
+            Difference(0, "headless", "", "`tape replay` ended 0 though not everything was held")
+        )
     quiet = [each for each in result.unsaid if each.kind not in ("error", "headless")]
     result.verdict = "silent" if quiet else "failed" if result.unsaid else "said"
 
@@ -373,7 +412,9 @@ def _named(each: Difference, lines: Sequence[str], words: set[str], written: Age
     return bool(used & words)
 
 
-def measure(written: AgentNotebook, place: Path, *, floor: bool = False, headless: bool = True) -> Result:
+def measure(
+    written: AgentNotebook, place: Path, *, floor: bool = False, headless: bool = True
+) -> Result:
     """Record, replay and compare one notebook below the folder `place`; its own soundness with `floor`."""
     result, began = Result(written.name), time.monotonic()
     try:
@@ -415,18 +456,26 @@ def _floor(result: Result, written: AgentNotebook, place: Path, where: Mapping[s
 
 
 def _replayed(
-    result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str], recorded: Sequence[CellState]
+    result: Result,
+    written: AgentNotebook,
+    place: Path,
+    where: Mapping[str, str],
+    recorded: Sequence[CellState],
 ) -> None:
     """In a fresh kernel, without key and model; the folder as it was before the recording."""
     replay = lay(written, place / "replayed")
     shutil.copytree(place / "recorded" / "nb.tapes", replay / "nb.tapes")
     replayed = run(written, replay, "replay", where)
     result.differences = compared(recorded, replayed)
-    result.said = "\n".join([state.summary for state in replayed] + [state.error for state in replayed])
+    result.said = "\n".join(
+        [state.summary for state in replayed] + [state.error for state in replayed]
+    )
     result.said += "\n" + gaps(place / "recorded")
 
 
-def _headless(result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str]) -> None:
+def _headless(
+    result: Result, written: AgentNotebook, place: Path, where: Mapping[str, str]
+) -> None:
     """`tape replay NB`, of the notebook as it was saved. The person's folder stays as it was."""
     folder = lay(written, place / "headless")
     shutil.copytree(place / "recorded" / "nb.tapes", folder / "nb.tapes")
@@ -434,7 +483,10 @@ def _headless(result: Result, written: AgentNotebook, place: Path, where: Mappin
     before = files(folder)
     done = _tape(folder, where, "replay", "nb.ipynb")
     after = files(folder)
-    result.headless, result.headless_said = done.returncode, _ANSI.sub("", done.stdout + done.stderr)[-3000:]
+    result.headless, result.headless_said = (
+        done.returncode,
+        _ANSI.sub("", done.stdout + done.stderr)[-3000:],
+    )
     result.said += "\n" + result.headless_said
     for name in sorted({*before, *after}):
         if before.get(name) != after.get(name):
@@ -442,7 +494,12 @@ def _headless(result: Result, written: AgentNotebook, place: Path, where: Mappin
             result.differences.append(Difference(0, "file", name, words))
     if done.returncode and not result.differences:
         result.differences.append(
-            Difference(0, "headless", "", f"`tape replay` ended {done.returncode}: {result.headless_said[:300]}")
+            Difference(
+                0,
+                "headless",
+                "",
+                f"`tape replay` ended {done.returncode}: {result.headless_said[:300]}",
+            )
         )
 
 
@@ -450,7 +507,9 @@ def _unbroken(states: Sequence[CellState], written: AgentNotebook) -> None:
     for number, state in enumerate(states):
         if state.error and not written.raises:
             text = json.dumps(state.outputs[-1:])[:300]
-            raise AssertionError(f"cell {number} of the notebook raised by itself: {state.error} {text}")
+            raise AssertionError(
+                f"cell {number} of the notebook raised by itself: {state.error} {text}"
+            )
 
 
 def gaps(folder: Path) -> str:
@@ -468,10 +527,13 @@ def _tape(folder: Path, env: Mapping[str, str], *words: str) -> subprocess.Compl
 # ---------------------------------------------------------------- the command
 
 
-def results(names: Sequence[str], place: Path, *, jobs: int, floor: bool, headless: bool) -> Iterator[Result]:
+def results(
+    names: Sequence[str], place: Path, *, jobs: int, floor: bool, headless: bool
+) -> Iterator[Result]:
     with ThreadPoolExecutor(jobs) as pool:
         asked = [
-            pool.submit(measure, each, place / each.name, floor=floor, headless=headless) for each in chosen(names)
+            pool.submit(measure, each, place / each.name, floor=floor, headless=headless)
+            for each in chosen(names)
         ]
         for one in asked:
             yield one.result()
@@ -479,7 +541,11 @@ def results(names: Sequence[str], place: Path, *, jobs: int, floor: bool, headle
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("names", nargs="*", help=f"of {len(NOTEBOOKS)} notebooks, or of their families; all by default")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help=f"of {len(NOTEBOOKS)} notebooks, or of their families; all by default",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="one JSON line a notebook")
     parser.add_argument(
@@ -494,7 +560,9 @@ def main(words: Sequence[str] | None = None) -> int:
         place = asked.keep or Path(scratch)
         counts: dict[str, int] = {}
         good = True
-        for one in results(asked.names, place, jobs=asked.jobs, floor=asked.floor, headless=not asked.no_headless):
+        for one in results(
+            asked.names, place, jobs=asked.jobs, floor=asked.floor, headless=not asked.no_headless
+        ):
             verdict = "broken" if one.broken else one.verdict
             counts[verdict] = counts.get(verdict, 0) + 1
             good &= one.good

@@ -36,7 +36,16 @@ def possible() -> bool:
 
 def command(provider: Path, ca: Path, words: list[str]) -> list[str]:
     """The words that run `words` there. `ca` is written: what clients must trust (`variables`)."""
-    own = [sys.executable, str(Path(__file__).resolve()), "--provider", str(provider), "--ca", str(ca), "--", *words]
+    own = [
+        sys.executable,
+        str(Path(__file__).resolve()),
+        "--provider",
+        str(provider),
+        "--ca",
+        str(ca),
+        "--",
+        *words,
+    ]
     return ["unshare", "-rnm", *own]
 
 
@@ -56,7 +65,11 @@ def names_answered() -> None:
             asked, who = server.recvfrom(4096)
             end = asked.find(b"\0", 12) + 5
             question, kind = asked[12:end], struct.unpack("!H", asked[end - 4 : end - 2])[0]
-            told = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + b"\x7f\0\0\1" if kind == 1 else b""
+            told = (
+                b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + b"\x7f\0\0\1"
+                if kind == 1
+                else b""
+            )
             head = asked[:2] + struct.pack("!HHHHH", 0x8180, 1, 1 if told else 0, 0, 0)
             server.sendto(head + question + told, who)
 
@@ -105,7 +118,9 @@ def provider_answers(path: Path, ca_file: Path) -> None:
     for port, secured in PORTS.items():
         server = module.serve(["--port", str(port)])
         if secured:
-            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            server.socket = context.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
         server.handle_error = lambda *_: None  # a client that went away
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -117,7 +132,7 @@ def main() -> int:
     parser.add_argument("words", nargs="+")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from tape_jupyter.namespaces import loopback_up
+    from tape_jupyter.isolation.namespaces import loopback_up
 
     loopback_up()
     names_answered()

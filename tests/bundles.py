@@ -6,11 +6,23 @@ import json
 import struct
 import zlib
 
-from tape_jupyter import headless, outputs
-from tape_jupyter.bundle import archive, expected, manifest
+from tape_jupyter.headless import run
+from tape_jupyter.comparison import outputs
+from tape_jupyter.bundle import archive
+from tape_jupyter.bundle.proof import expected
+from tape_jupyter.bundle.archive import manifest
 
-CELL = {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": 1, "outputs": [], "source": "1 + 1"}
-NOTEBOOK = json.dumps({"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+CELL = {
+    "cell_type": "code",
+    "id": "one",
+    "metadata": {},
+    "execution_count": 1,
+    "outputs": [],
+    "source": "1 + 1",
+}
+NOTEBOOK = json.dumps(
+    {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+).encode()
 CONTENT = {
     "README.md": b"how to replay",
     "session/churn.ipynb": NOTEBOOK,
@@ -36,10 +48,14 @@ def cells_of(notebook):
     """What a manifest says of the cells of a notebook; of one that is none, one cell."""
     try:
         cells = json.loads(notebook)["cells"]
-        code = [{**cell, "source": outputs.joined(cell["source"])} for cell in cells if cell["cell_type"] == "code"]
+        code = [
+            {**cell, "source": outputs.joined(cell["source"])}
+            for cell in cells
+            if cell["cell_type"] == "code"
+        ]
         return tuple(
             manifest.Expected(
-                number, cell.get("id", ""), headless.title_of(cell["source"]),
+                number, cell.get("id", ""), run.title_of(cell["source"]),
                 hashlib.sha256(cell["source"].encode()).hexdigest(), expected.digest(cell["outputs"]), 0,
                 outputs.failure_of(cell["outputs"])[0],
             )
@@ -51,7 +67,10 @@ def cells_of(notebook):
 
 def made(content=CONTENT, roles=(), **said):
     """The manifest of a bundle of these files."""
-    files = [manifest.file_of(path, content[path], dict(roles).get(path, role_of(path))) for path in sorted(content)]
+    files = [
+        manifest.file_of(path, content[path], dict(roles).get(path, role_of(path)))
+        for path in sorted(content)
+    ]
     told = {
         "made_by": "tape-jupyter 0.1.0",
         "notebook": "session/churn.ipynb",
@@ -59,7 +78,7 @@ def made(content=CONTENT, roles=(), **said):
         "files": tuple(files),
         "kit": {"python": "3.11.2", "distributions": ["anthropic==2.12.0"]},
         "cells": cells_of(content.get("session/churn.ipynb", b"")),
-        "lock": manifest.Locked(hashed=True, index="public"),
+        "lock": manifest.LockState(hashed=True, index="public"),
         "guards": ("no network: a namespace of its own",),
     }
     return manifest.checked(manifest.Manifest(**{**told, **said}))
@@ -85,14 +104,33 @@ class Raw:
     def __init__(self):
         self.body, self.central, self.count = b"", b"", 0
 
-    def add(self, name, data=b"", *, packed=None, method=8, local=(), central=(), at=None, extra=b"", comment=b""):
+    def add(
+        self,
+        name,
+        data=b"",
+        *,
+        packed=None,
+        method=8,
+        local=(),
+        central=(),
+        at=None,
+        extra=b"",
+        comment=b"",
+    ):
         """`local` and `central`: {field: value}, in the words of FIELDS."""
         name = name if isinstance(name, bytes) else name.encode("utf-8", "surrogatepass")
         if packed is None:
             packer = zlib.compressobj(9, zlib.DEFLATED, -15)
             packed = packer.compress(data) + packer.flush() if method == 8 else data
         flags = 0 if name.isascii() else 0x800
-        told = {"needs": 20, "flags": flags, "method": method, "time": 0, "date": 33, "crc": zlib.crc32(data)}
+        told = {
+            "needs": 20,
+            "flags": flags,
+            "method": method,
+            "time": 0,
+            "date": 33,
+            "crc": zlib.crc32(data),
+        }
         told |= {"packed": len(packed), "size": len(data), "name": len(name), "extra": len(extra)}
         offset = len(self.body) if at is None else at
         here = told | dict(local)
@@ -100,15 +138,36 @@ class Raw:
             "external": 0o100644 << 16, "offset": offset
         } | dict(central)  # fmt: skip
         if at is None:
-            head = [here[each] for each in "needs flags method time date crc packed size name extra".split()]
-            self.body += struct.pack("<4s5H3L2H", b"PK\x03\x04", *head) + dict(local).get("text", name) + extra + packed
+            head = [
+                here[each]
+                for each in "needs flags method time date crc packed size name extra".split()
+            ]
+            self.body += (
+                struct.pack("<4s5H3L2H", b"PK\x03\x04", *head)
+                + dict(local).get("text", name)
+                + extra
+                + packed
+            )
         order = "made_by needs flags method time date crc packed size name extra comment disk internal external offset"
-        self.central += struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *(there[each] for each in order.split()))
+        self.central += struct.pack(
+            "<4s6H3L5H2L", b"PK\x01\x02", *(there[each] for each in order.split())
+        )
         self.central += name + extra + comment
         self.count += 1
         return self
 
-    def bytes(self, *, before=b"", between=b"", after=b"", count=None, start=None, size=None, comment=b"", end=None):
+    def bytes(
+        self,
+        *,
+        before=b"",
+        between=b"",
+        after=b"",
+        count=None,
+        start=None,
+        size=None,
+        comment=b"",
+        end=None,
+    ):
         count = self.count if count is None else count
         start = len(self.body) + len(between) if start is None else start
         size = len(self.central) if size is None else size

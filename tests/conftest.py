@@ -11,7 +11,9 @@ import pytest
 
 from tests.provider import Provider
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it runs in the background ignore it
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # a shell lets what it runs in the background ignore it
 
 
 def pytest_collection_finish():
@@ -30,18 +32,22 @@ def provider():
 @pytest.fixture(autouse=True)
 def nobody_times_the_collector():
     """hypothesis does, wherever it strikes: in the midst of a taped cell, whose reading of the clock that would be."""
-    gc.callbacks[:] = [each for each in gc.callbacks if not getattr(each, "__module__", "").startswith("hypothesis")]
+    gc.callbacks[:] = [
+        each
+        for each in gc.callbacks
+        if not getattr(each, "__module__", "").startswith("hypothesis")
+    ]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def taps_are_off_after_each_module():
     yield
-    if "tape_jupyter.notebook.deck" in sys.modules:
-        from tape_jupyter import airgap
-        from tape_jupyter.notebook import deck
+    if "tape_jupyter.session.session" in sys.modules:
+        from tape_jupyter.isolation import network_guard
+        from tape_jupyter.session import session as deck
 
         deck.get().set_session("off")
-        for guard in list(airgap._armed):  # of decks that a test made for itself
+        for guard in list(network_guard._armed):  # of decks that a test made for itself
             guard.disarm()
         deck._decks.clear()  # the next module's session knows no tools and no secrets of this one's
 
@@ -59,9 +65,9 @@ def no_shell_is_left_after_each_module():
 
 @pytest.fixture
 def deck():
-    from tape_jupyter.notebook.deck import Deck
+    from tape_jupyter.session.session import TapeSession
 
-    deck = Deck()
+    deck = TapeSession()
     yield deck
     deck.set_session("off")
     deck.unhook()  # also where a cell was left open

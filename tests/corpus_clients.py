@@ -17,7 +17,16 @@ from urllib.parse import urlsplit
 Record = dict[str, Any]
 Seen = dict[str, Any]
 
-FRAMING = {"host", "content-length", "connection", "transfer-encoding", "keep-alive", "te", "upgrade", "expect"}
+FRAMING = {
+    "host",
+    "content-length",
+    "connection",
+    "transfer-encoding",
+    "keep-alive",
+    "te",
+    "upgrade",
+    "expect",
+}
 """Request headers that a client writes itself."""
 
 
@@ -30,7 +39,11 @@ def reply_body(record: Record) -> bytes:
 
 
 def _bytes(part: Record) -> bytes:
-    return base64.b64decode(part["body_b64"]) if "body_b64" in part else (part.get("body_text") or "").encode()
+    return (
+        base64.b64decode(part["body_b64"])
+        if "body_b64" in part
+        else (part.get("body_text") or "").encode()
+    )
 
 
 def target(record: Record) -> str:
@@ -41,7 +54,9 @@ def target(record: Record) -> str:
 
 def headers_to_send(record: Record) -> list[tuple[str, str]]:
     """The recorded headers, and the one that tells the server which answer to give."""
-    kept = [(name, value) for name, value in record["request"]["headers"] if name.lower() not in FRAMING]
+    kept = [
+        (name, value) for name, value in record["request"]["headers"] if name.lower() not in FRAMING
+    ]
     return [*kept, ("x-corpus-id", record["id"])]
 
 
@@ -106,11 +121,19 @@ def failure(error: BaseException) -> dict[str, Any]:
     """Class, text and fields of an exception; fields that are no plain data count by their class."""
     fields = {name: part for name, part in vars(error).items() if not name.startswith("__")}
     text = json.dumps([list(error.args), fields], default=_shallow, sort_keys=True)
-    return {"class": f"{type(error).__module__}.{type(error).__qualname__}", "text": str(error), "fields": text}
+    return {
+        "class": f"{type(error).__module__}.{type(error).__qualname__}",
+        "text": str(error),
+        "fields": text,
+    }
 
 
 def _shallow(value: Any) -> Any:
-    return _plain(value) if hasattr(value, "model_dump") or isinstance(value, bytes) else f"<{type(value).__name__}>"
+    return (
+        _plain(value)
+        if hasattr(value, "model_dump") or isinstance(value, bytes)
+        else f"<{type(value).__name__}>"
+    )
 
 
 # ---------------------------------------------------------------- httpx and httpx2
@@ -161,7 +184,9 @@ def listening_async(module: Any, observer: Observer) -> Callable[[Any], Any]:
 
 
 def _see_head(response: Any, observer: Observer) -> None:
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
+    pairs = [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw
+    ]
     observer.head(response.status_code, response.http_version, response.reason_phrase, pairs)
 
 
@@ -249,7 +274,9 @@ class Requests:
         try:
             response = self._send(record, stream=True)
             raw = response.raw
-            self.observer.head(raw.status, raw.version_string, raw.reason, list(raw.headers.items()))
+            self.observer.head(
+                raw.status, raw.version_string, raw.reason, list(raw.headers.items())
+            )
             self.observer.chunks = list(_raw_chunks(raw))
             response.close()
             whole = self._send(record, stream=False)
@@ -313,7 +340,9 @@ class HttpClient:
 
     def _send(self, record: Record) -> None:
         body = request_body(record) or None
-        self.connection.putrequest(record["request"]["method"], target(record), skip_accept_encoding=True)
+        self.connection.putrequest(
+            record["request"]["method"], target(record), skip_accept_encoding=True
+        )
         for name, value in headers_to_send(record):
             self.connection.putheader(name, value)
         if body is not None:
@@ -335,20 +364,32 @@ class Aiohttp:
     def __init__(self, base: str) -> None:
         import aiohttp
 
-        self.base, self.observer, self.errors = base, Observer(), (aiohttp.ClientError, TimeoutError)
+        self.base, self.observer, self.errors = (
+            base,
+            Observer(),
+            (aiohttp.ClientError, TimeoutError),
+        )
         self.session = aiohttp.ClientSession(base)
 
     async def play(self, record: Record) -> Seen:
         self.observer.clear()
         try:
             async with self._send(record, auto_decompress=False) as reply:
-                pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reply.raw_headers]
+                pairs = [
+                    (name.decode("latin-1"), value.decode("latin-1"))
+                    for name, value in reply.raw_headers
+                ]
                 self.observer.head(reply.status, str(reply.version), reply.reason or "", pairs)
                 async for chunk in reply.content.iter_any():
                     self.observer.chunks.append(chunk)
             async with self._send(record) as whole:
                 self.observer.decoded = await whole.read()
-                self.observer.objects = [str(whole.url), whole.ok, whole.method, whole.get_encoding()]
+                self.observer.objects = [
+                    str(whole.url),
+                    whole.ok,
+                    whole.method,
+                    whole.get_encoding(),
+                ]
         except self.errors as error:
             self.observer.error = error
         return self.observer.seen()

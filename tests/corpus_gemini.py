@@ -22,7 +22,9 @@ class Gemini(Sdk):
     def can(cls, record: Record) -> str:
         call = GEMINI_CALL.match(unquote(path_of(record)))
         if not call:
-            google = re.search(r"generativelanguage\.googleapis|aiplatform", record["request"]["url"])
+            google = re.search(
+                r"generativelanguage\.googleapis|aiplatform", record["request"]["url"]
+            )
             return "one request of several that one google-genai call makes" if google else OTHER
         if record["request"]["method"] != "POST":
             return OTHER
@@ -48,7 +50,11 @@ class Gemini(Sdk):
         from google.genai.types import HttpOptions
         from google.oauth2.credentials import Credentials
 
-        sync = httpx2.Client(event_hooks={"response": [listening(httpx2, self.observer)]}, timeout=60, trust_env=False)
+        sync = httpx2.Client(
+            event_hooks={"response": [listening(httpx2, self.observer)]},
+            timeout=60,
+            trust_env=False,
+        )
         hooks = {"response": [listening_async(httpx2, self.observer)]}
         options = HttpOptions(
             base_url=self.base + prefix,
@@ -59,7 +65,11 @@ class Gemini(Sdk):
         if vertex:
             signed = Credentials(token="a-token")
             made = genai.Client(
-                vertexai=True, project=project, location=location, credentials=signed, http_options=options
+                vertexai=True,
+                project=project,
+                location=location,
+                credentials=signed,
+                http_options=options,
             )
         else:
             made = genai.Client(http_options=options)
@@ -76,29 +86,51 @@ class Gemini(Sdk):
             "batchEmbedContents": self._embed,
             "countTokens": self._count,
         }.get(where["verb"], self._generate)
-        return make(client, where["model"] or "", body_of(record) or {}, extra_headers(record), where["verb"])
+        return make(
+            client,
+            where["model"] or "",
+            body_of(record) or {},
+            extra_headers(record),
+            where["verb"],
+        )
 
-    def _generate(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], verb: str) -> Any:
+    def _generate(
+        self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], verb: str
+    ) -> Any:
         whole = verb == "generateContent"
         method = client.models.generate_content if whole else client.models.generate_content_stream
         contents, config = generation(body, headers)
         return method(model=model, contents=contents, config=config)
 
-    def _count(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+    def _count(
+        self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str
+    ) -> Any:
         rest = {name: value for name, value in body.items() if name != "contents"}
         return client.models.count_tokens(
-            model=model, contents=body.get("contents", "x"), config={"http_options": options(headers, rest)}
+            model=model,
+            contents=body.get("contents", "x"),
+            config={"http_options": options(headers, rest)},
         )
 
-    def _embed(self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+    def _embed(
+        self, client: Any, model: str, body: dict[str, Any], headers: dict[str, str], _verb: str
+    ) -> Any:
         config = {"http_options": options(headers, body)}
         return client.models.embed_content(model=model, contents="x", config=config)
 
-    def _cached(self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
-        config = {"http_options": options(headers, {name: value for name, value in body.items() if name != "model"})}
+    def _cached(
+        self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str
+    ) -> Any:
+        config = {
+            "http_options": options(
+                headers, {name: value for name, value in body.items() if name != "model"}
+            )
+        }
         return client.caches.create(model=body.get("model", ""), config=config)
 
-    def _interactions(self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str) -> Any:
+    def _interactions(
+        self, client: Any, _model: str, body: dict[str, Any], headers: dict[str, str], _verb: str
+    ) -> Any:
         return client.interactions.create(**body, extra_headers=headers)
 
     async def close(self) -> None:
@@ -126,7 +158,9 @@ def generation(body: dict[str, Any], headers: dict[str, str]) -> tuple[Any, Any]
     settings = {k: v for k, v in body.items() if k not in {"contents", "generationConfig"}}
     try:
         contents = [Content.model_validate(one) for one in body["contents"]]
-        config = GenerateContentConfig.model_validate({**settings, **body.get("generationConfig", {})})
+        config = GenerateContentConfig.model_validate(
+            {**settings, **body.get("generationConfig", {})}
+        )
     except (ValidationError, KeyError, TypeError):
         return "x", GenerateContentConfig(http_options=options(headers, body))
     config.http_options = options(headers)

@@ -13,7 +13,15 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.corpus_clients import FRAMING, Observer, Record, Seen, listening, listening_async, request_body
+from tests.corpus_clients import (
+    FRAMING,
+    Observer,
+    Record,
+    Seen,
+    listening,
+    listening_async,
+    request_body,
+)
 
 OTHER = "not a call of this API"
 OWN = re.compile(
@@ -85,7 +93,10 @@ def fitted(method: Callable[..., Any], body: dict[str, Any]) -> dict[str, Any]:
     """The body as arguments of `method`, the rest in `extra_body`."""
     known = inspect.signature(method).parameters
     rest = {name: value for name, value in body.items() if name not in known}
-    return {**{name: value for name, value in body.items() if name in known}, **({"extra_body": rest} if rest else {})}
+    return {
+        **{name: value for name, value in body.items() if name in known},
+        **({"extra_body": rest} if rest else {}),
+    }
 
 
 class _Stainless(Sdk):
@@ -106,7 +117,9 @@ class _Stainless(Sdk):
 
         if self.asynchronous:
             hooks = {"response": [listening_async(httpx2, self.observer)]}
-            return httpx2.AsyncClient(event_hooks=hooks, timeout=60, trust_env=False, follow_redirects=True)
+            return httpx2.AsyncClient(
+                event_hooks=hooks, timeout=60, trust_env=False, follow_redirects=True
+            )
         hooks = {"response": [listening(httpx2, self.observer)]}
         return httpx2.Client(event_hooks=hooks, timeout=60, trust_env=False, follow_redirects=True)
 
@@ -136,7 +149,9 @@ class Anthropic(_Stainless):
     def can(cls, record: Record) -> str:
         import anthropic
 
-        if path_of(record).endswith("/complete") and not hasattr(anthropic.Anthropic, "completions"):
+        if path_of(record).endswith("/complete") and not hasattr(
+            anthropic.Anthropic, "completions"
+        ):
             return f"anthropic {anthropic.__version__} has no /v1/complete"
         if record["provider"] in {"openai", "azure_openai"}:
             return OTHER
@@ -149,13 +164,20 @@ class Anthropic(_Stainless):
             method = client.completions.create
         else:
             betas = [
-                v for name in list(headers) if name.lower() == "anthropic-beta" for v in headers.pop(name).split(",")
+                v
+                for name in list(headers)
+                if name.lower() == "anthropic-beta"
+                for v in headers.pop(name).split(",")
             ]
             beta = bool(betas) or "beta" in query_of(record)
             if betas:
                 body["betas"] = [name.strip() for name in betas]
             messages = client.beta.messages if beta else client.messages
-            method = messages.count_tokens if path_of(record).endswith("/count_tokens") else messages.create
+            method = (
+                messages.count_tokens
+                if path_of(record).endswith("/count_tokens")
+                else messages.create
+            )
         return method(**fitted(method, body), extra_headers=headers, extra_query=query or None)
 
 
@@ -186,13 +208,23 @@ class OpenAI(_Stainless):
             "/embeddings": client.embeddings.create,
             "/completions": client.completions.create,
         }[name]
-        return method(**fitted(method, body_of(record) or {}), extra_headers=headers, extra_query=query or None)
+        return method(
+            **fitted(method, body_of(record) or {}),
+            extra_headers=headers,
+            extra_query=query or None,
+        )
 
-    def _retrieve(self, client: Any, response: str, query: dict[str, str], headers: dict[str, str]) -> Any:
+    def _retrieve(
+        self, client: Any, response: str, query: dict[str, str], headers: dict[str, str]
+    ) -> Any:
         if query.get("stream") != "true":
-            return client.responses.retrieve(response, extra_headers=headers, extra_query=query or None)
+            return client.responses.retrieve(
+                response, extra_headers=headers, extra_query=query or None
+            )
         after = int(query.get("starting_after", 0))
-        return client.responses.retrieve(response, stream=True, starting_after=after, extra_headers=headers)
+        return client.responses.retrieve(
+            response, stream=True, starting_after=after, extra_headers=headers
+        )
 
 
 class AsyncOpenAI(OpenAI):
@@ -205,7 +237,9 @@ class AsyncOpenAI(OpenAI):
 class Mistral(Sdk):
     @classmethod
     def can(cls, record: Record) -> str:
-        own = "mistral" in urlsplit(record["request"]["url"]).netloc or record["provider"].startswith("mistral")
+        own = "mistral" in urlsplit(record["request"]["url"]).netloc or record[
+            "provider"
+        ].startswith("mistral")
         if not own or not re.search(r"/v1/(?:chat/completions|embeddings)$", path_of(record)):
             return OTHER
         return "" if body_of(record) is not None else "the request is no JSON object"
@@ -225,7 +259,9 @@ class Mistral(Sdk):
                 api_key=_environment("MISTRAL_API_KEY"),
                 server_url=self.base + prefix,
                 client=httpx2.Client(event_hooks={"response": [sync]}, timeout=60, trust_env=False),
-                async_client=httpx2.AsyncClient(event_hooks={"response": [hooks]}, timeout=60, trust_env=False),
+                async_client=httpx2.AsyncClient(
+                    event_hooks={"response": [hooks]}, timeout=60, trust_env=False
+                ),
             )
         return self.clients[prefix]
 
@@ -234,13 +270,17 @@ class Mistral(Sdk):
         prefix, _, name = path_of(record).partition("/v1/")
         client = self.client(prefix)
         if name == "embeddings":
-            create = client.embeddings.create_async if self.asynchronous else client.embeddings.create
+            create = (
+                client.embeddings.create_async if self.asynchronous else client.embeddings.create
+            )
             return create(model=body["model"], inputs=body.get("input", ""), http_headers=headers)
         streamed = bool(body.pop("stream", False))
         name = ("stream" if streamed else "complete") + ("_async" if self.asynchronous else "")
         method = getattr(client.chat, name)
         known = inspect.signature(method).parameters
-        return method(**{k: v for k, v in body.items() if k in known and v is not None}, http_headers=headers)
+        return method(
+            **{k: v for k, v in body.items() if k in known and v is not None}, http_headers=headers
+        )
 
 
 class AsyncMistral(Mistral):
@@ -271,7 +311,9 @@ class Boto3(Sdk):
                 else "not an operation of bedrock-runtime that invokes a model"
             )
         return (
-            "" if call["verb"].startswith("invoke") or body_of(record) is not None else "the request is no JSON object"
+            ""
+            if call["verb"].startswith("invoke") or body_of(record) is not None
+            else "the request is no JSON object"
         )
 
     def __init__(self, base: str) -> None:
@@ -279,7 +321,12 @@ class Boto3(Sdk):
         import boto3
         from botocore.config import Config
 
-        settings = Config(retries={"total_max_attempts": 1}, read_timeout=60, parameter_validation=False, proxies={})
+        settings = Config(
+            retries={"total_max_attempts": 1},
+            read_timeout=60,
+            parameter_validation=False,
+            proxies={},
+        )
         self.client = boto3.Session().client(
             "bedrock-runtime", region_name="us-east-1", endpoint_url=base, config=settings
         )
@@ -312,10 +359,16 @@ class Boto3(Sdk):
         model, verb = unquote(where["model"]), where["verb"]
         if verb.startswith("converse"):
             method = self.client.converse if verb == "converse" else self.client.converse_stream
-            body = {name: _bytes_where_base64(value) for name, value in (body_of(record) or {}).items()}
+            body = {
+                name: _bytes_where_base64(value) for name, value in (body_of(record) or {}).items()
+            }
             return self._streamed(method(modelId=model, **body), "stream")
         given = {name.lower(): value for name, value in record["request"]["headers"]}
-        method = self.client.invoke_model if verb == "invoke" else self.client.invoke_model_with_response_stream
+        method = (
+            self.client.invoke_model
+            if verb == "invoke"
+            else self.client.invoke_model_with_response_stream
+        )
         answer = method(
             modelId=model,
             body=request_body(record),
@@ -346,7 +399,9 @@ def _bytes_where_base64(value: Any) -> Any:
 
     if isinstance(value, dict):
         return {
-            name: base64.b64decode(part) if name == "bytes" and isinstance(part, str) else _bytes_where_base64(part)
+            name: base64.b64decode(part)
+            if name == "bytes" and isinstance(part, str)
+            else _bytes_where_base64(part)
             for name, part in value.items()
         }
     return [_bytes_where_base64(part) for part in value] if isinstance(value, list) else value

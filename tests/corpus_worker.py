@@ -84,7 +84,11 @@ class Line:
 
 
 def read(path: Path) -> list[Record]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    opened = (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8")
+    )
     with opened as file:
         return [json.loads(line) for line in file if line.strip()]
 
@@ -111,14 +115,21 @@ def watched() -> list[str]:
     seen: list[str] = []
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event in {"socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"}:
+        if event in {
+            "socket.connect",
+            "socket.sendto",
+            "socket.getaddrinfo",
+            "socket.gethostbyname",
+        }:
             seen.append(f"{event} {args[-1] if event == 'socket.connect' else args[:2]}")
 
     sys.addaudithook(hook)
     return seen
 
 
-def play(job: Job, path: Path, records: list[Record], connects: list[str]) -> tuple[list[Line], str]:
+def play(
+    job: Job, path: Path, records: list[Record], connects: list[str]
+) -> tuple[list[Line], str]:
     """The lines of one cassette, and why there are not as many as records, or ""."""
     lines: list[Line] = []
     sending = _send(job, path, records, connects, lines)
@@ -129,12 +140,16 @@ def play(job: Job, path: Path, records: list[Record], connects: list[str]) -> tu
             _drive(sending)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a refusal is no Exception; it is told once more at the end of its block
+    except (
+        BaseException
+    ) as error:  # a refusal is no Exception; it is told once more at the end of its block
         return lines, f"{path.name}: {type(error).__name__}: {error}"
     return lines, ""
 
 
-async def _send(job: Job, path: Path, records: list[Record], connects: list[str], lines: list[Line]) -> None:
+async def _send(
+    job: Job, path: Path, records: list[Record], connects: list[str], lines: list[Line]
+) -> None:
     import tape_jupyter as tape
 
     async with tape.replaying(path) if job.mode == "replay" else tape.recording(path):

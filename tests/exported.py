@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter import headless
+from tape_jupyter.headless import run
 from tests.notebook import clean_env, notebook
 from tests.provider import Provider
 from tests.tapes import ASK
@@ -46,7 +46,7 @@ def taped(path: Path, *cells: str, vary: bool = True, env: dict[str, str] | None
     """A notebook that was recorded in a fresh kernel; URL in its cells is the provider's, who is gone."""
     with Provider(vary=vary) as provider:
         notebook(path, *(cell.replace("URL", provider.url) for cell in cells))
-        headless.record(path, quiet, quiet, env=env or {})
+        run.record(path, quiet, quiet, env=env or {})
     return path
 
 
@@ -66,5 +66,7 @@ def churn(whole, tmp_path, monkeypatch):
     folder = tmp_path / "my work"
     shutil.copytree(whole.parent, folder)
     path = folder / whole.name
-    path.write_text(path.read_text(encoding="utf-8").replace(str(whole.parent), str(folder)), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(str(whole.parent), str(folder)), encoding="utf-8"
+    )
     return path

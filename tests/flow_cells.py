@@ -3,8 +3,8 @@
 import flow_score
 import pytest
 
-from tape_jupyter.flow.plan import plan
-from tape_jupyter.flow.tracker import Tracker
+from tape_jupyter.dataflow.plan import plan
+from tape_jupyter.dataflow.tracing.tracker import Tracker
 
 ASK = "import copy\ndef outside(text): return copy.copy(text)\n"
 

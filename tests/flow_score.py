@@ -23,8 +23,8 @@ from pathlib import Path
 
 def predict(case):
     """By cell, the reasons of those that are downstream of the edited one, which is left out; and our own errors."""
-    from tape_jupyter.flow.plan import plan
-    from tape_jupyter.flow.tracker import Tracker
+    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.tracing.tracker import Tracker
 
     shell = _shell()
     import tapereplies
@@ -34,7 +34,9 @@ def predict(case):
     tapereplies.tell(tracker.calling)
     tracker.install()
     for step in case["history"]:
-        source = step.get("source", case["cells"][step["cell"]] if isinstance(step["cell"], int) else None)
+        source = step.get(
+            "source", case["cells"][step["cell"]] if isinstance(step["cell"], int) else None
+        )
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             shell.run_cell(source, store_history=True)
     entries = [i for i, h in enumerate(case["history"]) if h["cell"] == case["edit"]]
@@ -125,7 +127,16 @@ def score(cases):
         failures += [(case["name"], each) for each in told["failures"]]
         got = {c for c in told["cells"] if isinstance(c, int)}
         expected = set(case["expected"])
-        rows.append((case["name"], case.get("category", ""), expected - got, got - expected, expected & got, told))
+        rows.append(
+            (
+                case["name"],
+                case.get("category", ""),
+                expected - got,
+                got - expected,
+                expected & got,
+                told,
+            )
+        )
     return rows, failures
 
 

@@ -27,7 +27,9 @@ def tape(*words, home, cwd=None, **more):
     """`tape ...` in a process of its own, as a newcomer; gives what it told and its exit code."""
     command = [sys.executable, "-m", "tape_jupyter", *map(str, words)]
     env = clean_env(home) | more
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=cwd or home)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=env, cwd=cwd or home
+    )
 
 
 def told(done):
@@ -39,7 +41,10 @@ def told(done):
 def prints(notebook):
     """What each code cell of a saved notebook prints."""
     cells = nbformat.read(notebook, as_version=4).cells
-    return ["".join(out.get("text", "") for out in cell.get("outputs", ()) if "text" in out) for cell in cells]
+    return [
+        "".join(out.get("text", "") for out in cell.get("outputs", ()) if "text" in out)
+        for cell in cells
+    ]
 
 
 def size(path):

@@ -15,23 +15,25 @@ import tempfile
 import time
 from pathlib import Path
 
-from tape_jupyter import providers
-from tape_jupyter.calls import FunctionCall, Reply, Request
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.providers import registry
+from tape_jupyter.core.call import FunctionCall, Reply, Request
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeError
 from tape_jupyter.importers.assemble import import_trace
-from tape_jupyter.providers import editing, wire
+from tape_jupyter.providers import editing, http
 
 
 def digest(value):
     if not isinstance(value, bytes):
-        value = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        value = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
     return hashlib.sha256(value).hexdigest()
 
 
 def plain(headers, body):
-    data = wire.plain(headers, body)
-    loaded = wire.loads(data) if data else None
+    data = http.plain(headers, body)
+    loaded = http.loads(data) if data else None
     return data if loaded is None else loaded
 
 
@@ -53,7 +55,7 @@ def calls(path):
     for entry in cassette.calls:
         head, request, reply = entry.head(), entry.request(), entry.reply()
         kit = head.get("kit", {})
-        facts = providers.facts(request, reply) if isinstance(request, Request) else None
+        facts = registry.facts(request, reply) if isinstance(request, Request) else None
         yield {
             "call": entry.name, "kind": head["kind"], "provider": kit.get("provider", ""), "model": kit.get("model", ""),
             "name": head.get("name", ""), "request": digest(asked(request)), "reply": digest(said(request, reply)),

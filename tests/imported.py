@@ -15,8 +15,8 @@ from pathlib import Path
 
 import nbformat
 
-from tape_jupyter.calls import Reply
-from tape_jupyter.providers import wire
+from tape_jupyter.core.call import Reply
+from tape_jupyter.providers import http
 from tests.notebook import ROOT, clean_env
 
 _RUN = """
@@ -31,7 +31,11 @@ nbformat.write(notebook, sys.argv[2])
 def samples() -> Path | None:
     """The folder of samples; None where there is none."""
     named = os.environ.get("TAPE_INTEROP_SAMPLES")
-    places = [Path(named)] if named else [each / "shared" / "interop" / "samples" for each in ROOT.parents]
+    places = (
+        [Path(named)]
+        if named
+        else [each / "shared" / "interop" / "samples" for each in ROOT.parents]
+    )
     return next((each for each in places if each.is_dir()), None)
 
 
@@ -58,7 +62,9 @@ def run_offline(notebook: Path) -> nbformat.NotebookNode:
 def shown(notebook: nbformat.NotebookNode) -> str:
     """All that its cells printed."""
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
-    return "".join(out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == "stdout")
+    return "".join(
+        out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == "stdout"
+    )
 
 
 def errors(notebook: nbformat.NotebookNode) -> list[str]:
@@ -72,15 +78,19 @@ def leaves(value) -> Counter:
         return sum((leaves(each) for each in value.values()), Counter())
     if isinstance(value, list):
         return sum(map(leaves, value), Counter())
-    return Counter([value]) if isinstance(value, str | int | float) and not isinstance(value, bool) else Counter()
+    return (
+        Counter([value])
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        else Counter()
+    )
 
 
 def said(reply: Reply) -> list:
     """The JSON values of a recorded reply: one, or those of its events. Empty where it is no JSON."""
-    events = wire.events(reply.headers, wire.plain(reply.headers, reply.body) or b"", ())
+    events = http.events(reply.headers, http.plain(reply.headers, reply.body) or b"", ())
     if events is not None:
         return [each for each in events if each is not None]
-    told = wire.loads(wire.plain(reply.headers, reply.body) or b"")
+    told = http.loads(http.plain(reply.headers, reply.body) or b"")
     return [] if told is None else [told]
 
 
@@ -104,7 +114,9 @@ def told_by_sdk(value, host: str):
     if "googleapis" in host:
         value = {key: each for key, each in value.items() if key != "finishMessage"}
         if "thoughtSignature" in value:
-            value["thoughtSignature"] = value["thoughtSignature"].replace("+", "-").replace("/", "_")
+            value["thoughtSignature"] = (
+                value["thoughtSignature"].replace("+", "-").replace("/", "_")
+            )
     return {key: told_by_sdk(each, host) for key, each in value.items()}
 
 

@@ -30,7 +30,7 @@ LOOK = """def look():
 look()
 del look"""
 JOIN = """def join():
-    from tape_jupyter.notebook import magics, rerun
+    from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun
     import json
     rerunner = rerun.of(magics.loaded(get_ipython()))
     if rerunner.freshening: rerunner.freshening.join()
@@ -47,7 +47,9 @@ def session(folder, reply):
 
 
 def aside(kernel, code, out):
-    ran = kernel.execute(code.replace("OUT", str(out)).replace("HERE", str(HERE)), silent=True, store_history=False)
+    ran = kernel.execute(
+        code.replace("OUT", str(out)).replace("HERE", str(HERE)), silent=True, store_history=False
+    )
     assert ran.ok, ran.traceback
     return json.loads(out.read_text()) if out.exists() else None
 
@@ -64,7 +66,8 @@ def files(folder):
     return {
         str(path.relative_to(folder)): path.read_text() if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
-        if not {"nb.ipynb", "nb.tapes", "__pycache__", ".ipython", ".home"} & {*path.relative_to(folder).parts}
+        if not {"nb.ipynb", "nb.tapes", "__pycache__", ".ipython", ".home"}
+        & {*path.relative_to(folder).parts}
         and not path.name.startswith(".")
     }
 
@@ -82,7 +85,11 @@ def changed(folder, cells, reply, policy="live", line=""):
     with session(folder, "a") as kernel:
         run(kernel, cells)
         (cassette,) = folder.glob("nb.tapes/main.tape.yaml")
-        found = re.search(r'^call: "?([0-9a-f]{8})"?\n(?:.*\n){3,4}?name: ask\n', cassette.read_text(), re.MULTILINE)
+        found = re.search(
+            r'^call: "?([0-9a-f]{8})"?\n(?:.*\n){3,4}?name: ask\n',
+            cassette.read_text(),
+            re.MULTILINE,
+        )
         call = found[1]
         overridden = kernel.execute(f"%tape override {call} --value '\"{reply}\"' --take new", "o")
         assert overridden.ok, overridden.traceback
@@ -104,7 +111,11 @@ def judged(cells, reply="b", policy="live"):
         return "stopped", f"{said}\n{compared.get('stopped')} {compared.get('note')}"
     if "run fresh" in (compared.get("note") or ""):
         return "fresh", compared["note"]
-    found = [f"{k}: {world.get(k)} is {truth.get(k)}" for k in {**world, **truth} if world.get(k) != truth.get(k)]
+    found = [
+        f"{k}: {world.get(k)} is {truth.get(k)}"
+        for k in {**world, **truth}
+        if world.get(k) != truth.get(k)
+    ]
     found += [
         f"{k}: {left.get(k)!r} is {truth_files.get(k)!r}"
         for k in {**left, **truth_files}

@@ -64,7 +64,9 @@ def make():
 
     @server.tool()
     async def judge(text: str, ctx: Context) -> str:
-        message = SamplingMessage(role="user", content=TextContent(type="text", text=f"Judge: {text}"))
+        message = SamplingMessage(
+            role="user", content=TextContent(type="text", text=f"Judge: {text}")
+        )
         answer = await ctx.session.create_message([message], max_tokens=9)
         do(f"judge {text}")
         return f"{answer.content.text} #{len(done)}"
@@ -104,7 +106,11 @@ def running(kind, log):
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, __file__, kind, str(port)],
-        env={**os.environ, "MCP_SERVER_LOG": str(log), "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env={
+            **os.environ,
+            "MCP_SERVER_LOG": str(log),
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -68,7 +68,9 @@ TRANSPORTS = {
     "client, stdio": lambda log, _url: session_of(Client(stdio(log))),
     "client, http": lambda _log, url: session_of(Client(url)),
     "client, in memory": lambda _log, _url: session_of(Client(mcp_server.make())),
-    "client, in memory, legacy": lambda _log, _url: session_of(Client(mcp_server.make(), mode="legacy")),
+    "client, in memory, legacy": lambda _log, _url: session_of(
+        Client(mcp_server.make(), mode="legacy")
+    ),
 }
 
 
@@ -86,7 +88,10 @@ async def converse(session):
     told.append(await session.call_tool("broken"))
     told.append(await session.read_resource("station://status"))
     told.append(await session.get_prompt("ask", {"city": "Oslo"}))
-    for failing in (session.read_resource("station://nowhere"), session.call_tool("hang", read_timeout_seconds=0.2)):
+    for failing in (
+        session.read_resource("station://nowhere"),
+        session.call_tool("hang", read_timeout_seconds=0.2),
+    ):
         with pytest.raises(MCPError) as caught:
             await failing
         told.append((type(caught.value), str(caught.value), caught.value.error))

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter import taps
-from tape_jupyter.calls import Capture, FunctionCall, Headers, Play, Reply, Request
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import Capture, FunctionCall, Headers, Play, Reply, Request, Tape
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.freezing import freeze_error
-from tape_jupyter.origin import ORIGIN
+from tape_jupyter.encoding.values.registry import freeze_error
+from tape_jupyter.core.context import ORIGIN
 
 
 @dataclass
@@ -40,7 +40,14 @@ class Entry:
         error = json.loads(json.dumps(self.error))  # as it will be in a file
         waits = tuple(0.0 for _ in self.chunks)
         return Reply(
-            self.status, self.headers, tuple(self.chunks), waits, self.end or "closed", error, self.version, self.reason
+            self.status,
+            self.headers,
+            tuple(self.chunks),
+            waits,
+            self.end or "closed",
+            error,
+            self.version,
+            self.reason,
         )
 
 
@@ -52,7 +59,9 @@ class MemoryCapture:
         assert self.entry.status is None and not self.entry.end
         self.entry.out += 1
 
-    def head(self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = "") -> None:
+    def head(
+        self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = ""
+    ) -> None:
         assert self.entry.status is None and not self.entry.end
         self.entry.status, self.entry.headers = status, headers
         self.entry.version, self.entry.reason = version, reason
@@ -77,7 +86,7 @@ class MemoryCapture:
         raise AssertionError("an HTTP call has no value")
 
 
-class MemoryTape:
+class MemoryTape(Tape):
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.playing = False
@@ -127,10 +136,10 @@ def key(request: Request) -> tuple[str, str, bytes]:
 
 @contextmanager
 def taped(tape: MemoryTape) -> Iterator[MemoryTape]:
-    taps.patch_all()
-    taps.install(tape)
+    instrumentation.patch_all()
+    instrumentation.install(tape)
     try:
         yield tape
     finally:
-        taps.remove()
-        taps.unpatch_all()
+        instrumentation.remove()
+        instrumentation.unpatch_all()

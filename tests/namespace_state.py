@@ -35,7 +35,19 @@ LONGEST = 300
 MOST = 20_000
 """Places of a state."""
 DEEPEST = 14
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), type(NotImplemented))
+_PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    slice,
+    type(Ellipsis),
+    type(NotImplemented),
+)
 _VALUES = {
     "datetime",
     "decimal",
@@ -49,7 +61,9 @@ _VALUES = {
     "re",
 }
 """Modules whose objects are values: told by their repr."""
-_SKIPPED = re.compile(r"_+|_i+|_i?\d+|_(oh|dh|ih|exit_code)|In|Out|exit|quit|open|get_ipython|__\w+__")
+_SKIPPED = re.compile(
+    r"_+|_i+|_i?\d+|_(oh|dh|ih|exit_code)|In|Out|exit|quit|open|get_ipython|__\w+__"
+)
 _OURS = re.compile(r"KEY|TOKEN|SECRET|^TAPE_|^JPY_|^PYTEST|^PYDEVD|^_$|^COLUMNS$|^LINES$")
 """Environment variables that differ between two runs of the harness."""
 
@@ -171,9 +185,21 @@ class _Walk:
     def _mapping(self, place: str, value: Any) -> bool:
         if not isinstance(value, (dict, types.MappingProxyType, ChainMap)):
             return False
-        kind = OrderedDict if isinstance(value, OrderedDict) else dict if isinstance(value, dict) else type(value)
-        items = list(kind.items(value))  # an OrderedDict's order is not that of the dict inside of it
-        default = f", default {_callable_name(value.default_factory)}" if isinstance(value, defaultdict) else ""
+        kind = (
+            OrderedDict
+            if isinstance(value, OrderedDict)
+            else dict
+            if isinstance(value, dict)
+            else type(value)
+        )
+        items = list(
+            kind.items(value)
+        )  # an OrderedDict's order is not that of the dict inside of it
+        default = (
+            f", default {_callable_name(value.default_factory)}"
+            if isinstance(value, defaultdict)
+            else ""
+        )
         self.places[place] = f"{_name(type(value))} of {len(items)}{default}"
         if isinstance(value, dict):
             self.places[f"{place} (keys)"] = _short(repr([_key(key) for key, _ in items]))
@@ -185,7 +211,11 @@ class _Walk:
     def _sequence(self, place: str, value: Any) -> bool:
         if not isinstance(value, (list, tuple, deque)):
             return False
-        limit = f", at most {value.maxlen}" if isinstance(value, deque) and value.maxlen is not None else ""
+        limit = (
+            f", at most {value.maxlen}"
+            if isinstance(value, deque) and value.maxlen is not None
+            else ""
+        )
         self.places[place] = f"{_name(type(value))} of {len(value)}{limit}"
         fields = getattr(type(value), "_fields", None)
         for number, each in enumerate(value):
@@ -203,7 +233,9 @@ class _Walk:
             walk.visit("", each)
             members.append(json.dumps(list(walk.places.items())))
         for number, member in enumerate(sorted(members)):
-            self.places[f"{place}[{number}]"] = _short(" ".join(" ".join(pair) for pair in json.loads(member)).strip())
+            self.places[f"{place}[{number}]"] = _short(
+                " ".join(" ".join(pair) for pair in json.loads(member)).strip()
+            )
         return True
 
     def _module(self, place: str, value: Any) -> bool:
@@ -250,7 +282,10 @@ class _Walk:
         elif isinstance(value, functools._lru_cache_wrapper):
             self.places[place] = f"cached function, {value.cache_info()}"
             self.visit(f"{place}.__wrapped__", value.__wrapped__)
-        elif isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+        elif isinstance(
+            value,
+            (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType),
+        ):
             self.places[place] = f"function {value.__qualname__}"
         else:
             return False
@@ -279,11 +314,17 @@ class _Walk:
         elif isinstance(value, (io.StringIO, io.BytesIO)):
             closed = value.closed
             self.places[place] = (
-                f"{_name(type(value))} closed" if closed else _short(f"{value.getvalue()!r} at {value.tell()}")
+                f"{_name(type(value))} closed"
+                if closed
+                else _short(f"{value.getvalue()!r} at {value.tell()}")
             )
         elif isinstance(value, io.IOBase):
-            where = "closed" if value.closed else f"open at {value.tell() if value.seekable() else '?'}"
-            self.places[place] = f"file {getattr(value, 'name', '')} {getattr(value, 'mode', '')}, {where}"
+            where = (
+                "closed" if value.closed else f"open at {value.tell() if value.seekable() else '?'}"
+            )
+            self.places[place] = (
+                f"file {getattr(value, 'name', '')} {getattr(value, 'mode', '')}, {where}"
+            )
         else:
             return False
         return True
@@ -330,7 +371,10 @@ class _Walk:
         if _own(kind) or kind is types.SimpleNamespace:
             self._attributes(place, value)
             return
-        for name in {**getattr(kind, "__dataclass_fields__", {}), **getattr(kind, "__pydantic_fields__", {})}:
+        for name in {
+            **getattr(kind, "__dataclass_fields__", {}),
+            **getattr(kind, "__pydantic_fields__", {}),
+        }:
             if not name.startswith("_"):  # what a library keeps for itself is its own affair
                 with suppress(AttributeError):
                     self.visit(f"{place}.{name}", object.__getattribute__(value, name))
@@ -352,7 +396,11 @@ class _Walk:
     # ---------------------------------------------------------------- libraries
 
     def _array(self, place: str, value: Any) -> None:
-        data = repr(value.tolist()) if value.dtype.hasobject or value.size <= 64 else _digest(value.tobytes())
+        data = (
+            repr(value.tolist())
+            if value.dtype.hasobject or value.size <= 64
+            else _digest(value.tobytes())
+        )
         self.places[place] = f"array {value.dtype} {value.shape} " + _short(data)
 
     def _scalar(self, place: str, value: Any) -> None:
@@ -371,7 +419,9 @@ class _Walk:
             repr([(str(c), str(t)) for c, t in zip(value.columns, value.dtypes, strict=True)])
         )
         for number in range(value.shape[1]):
-            self.places[f"{place}[{_key(value.columns[number])}]"] = _short(repr(value.iloc[:, number].tolist()))
+            self.places[f"{place}[{_key(value.columns[number])}]"] = _short(
+                repr(value.iloc[:, number].tolist())
+            )
         self.visit(f"{place}.attrs", dict(value.attrs))
 
     def _series(self, place: str, value: Any) -> None:
@@ -425,7 +475,9 @@ class _Walk:
 
     def _weak(self, place: str, value: Any) -> None:
         self.places[place] = f"{_name(type(value))} of {len(value)}"
-        for key, each in sorted(value.items(), key=lambda pair: repr(pair[0])) if hasattr(value, "items") else ():
+        for key, each in (
+            sorted(value.items(), key=lambda pair: repr(pair[0])) if hasattr(value, "items") else ()
+        ):
             self.visit(f"{place}[{_key(key)}]", each)
 
     def _shown(self, place: str, value: Any) -> None:
@@ -467,7 +519,9 @@ def _own(kind: type) -> bool:
 
 def _name(kind: type) -> str:
     return (
-        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+        kind.__qualname__
+        if kind.__module__ in ("builtins", "__main__")
+        else f"{kind.__module__}.{kind.__qualname__}"
     )
 
 
@@ -483,7 +537,11 @@ def _code(function: types.FunctionType) -> str:
 def _instructions(code: types.CodeType) -> Iterator[Any]:
     yield (code.co_code, code.co_names, code.co_varnames, code.co_freevars)
     for constant in code.co_consts:
-        yield list(_instructions(constant)) if isinstance(constant, types.CodeType) else repr(constant)
+        yield (
+            list(_instructions(constant))
+            if isinstance(constant, types.CodeType)
+            else repr(constant)
+        )
 
 
 def _key(key: Any) -> str:
@@ -498,7 +556,11 @@ def _key(key: Any) -> str:
 
 def _short(text: str) -> str:
     text = _addressless(text)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters, {_digest(text.encode())})"
+    return (
+        text
+        if len(text) <= LONGEST
+        else f"{text[:LONGEST]}... ({len(text)} characters, {_digest(text.encode())})"
+    )
 
 
 def _addressless(text: str) -> str:

@@ -28,7 +28,9 @@ from typing import Any
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PROXY|^TAPE_|^JPY_|^AWS_|^GOOGLE_|^PYTEST_", re.IGNORECASE)
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PROXY|^TAPE_|^JPY_|^AWS_|^GOOGLE_|^PYTEST_", re.IGNORECASE
+)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TIMEOUT = 30
 
@@ -54,7 +56,11 @@ def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str
 def notebook(path: Path, *sources: str) -> Path:
     """Write a notebook with these code cells."""
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nb.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, path)
     return path
@@ -79,7 +85,11 @@ class Ran:
         return self.stream("stdout")
 
     def stream(self, name: str) -> str:
-        return "".join(out["text"] for out in self.outputs if out["output_type"] == "stream" and out["name"] == name)
+        return "".join(
+            out["text"]
+            for out in self.outputs
+            if out["output_type"] == "stream" and out["name"] == name
+        )
 
     @property
     def result(self) -> str | None:
@@ -90,7 +100,11 @@ class Ran:
     @property
     def displays(self) -> list[str]:
         """text/plain of what was displayed, the tape's own summary left out."""
-        return [_plain(out) for out in self.outputs if out["output_type"] == "display_data" and not is_summary(out)]
+        return [
+            _plain(out)
+            for out in self.outputs
+            if out["output_type"] == "display_data" and not is_summary(out)
+        ]
 
     @property
     def summary(self) -> str:
@@ -100,7 +114,9 @@ class Ran:
     @property
     def traceback(self) -> str:
         """The error as shown, without colours."""
-        shown = ["\n".join(out["traceback"]) for out in self.outputs if out["output_type"] == "error"]
+        shown = [
+            "\n".join(out["traceback"]) for out in self.outputs if out["output_type"] == "error"
+        ]
         return _ANSI.sub("", "\n".join(shown))
 
 
@@ -125,7 +141,10 @@ def _ports() -> dict[str, int]:
         with ExitStack() as held, suppress(OSError):
             for port in range(first, first + 5):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return {f"{name}_port": first + n for n, name in enumerate(("shell", "iopub", "stdin", "hb", "control"))}
+            return {
+                f"{name}_port": first + n
+                for n, name in enumerate(("shell", "iopub", "stdin", "hb", "control"))
+            }
     raise AssertionError("count() has no end")
 
 
@@ -141,7 +160,9 @@ class Kernel:
         self._start()
 
     def _start(self) -> None:
-        self._manager.start_kernel(cwd=str(self.cwd), env=self._env, extra_arguments=["--HistoryManager.enabled=False"])
+        self._manager.start_kernel(
+            cwd=str(self.cwd), env=self._env, extra_arguments=["--HistoryManager.enabled=False"]
+        )
         self._connect()
 
     def _connect(self) -> None:
@@ -186,7 +207,9 @@ class Kernel:
             if message["parent_header"].get("msg_id") == asked:
                 return message
 
-    def execute(self, code: str, cell_id: str | None = None, timeout: float = TIMEOUT, **content: Any) -> Ran:
+    def execute(
+        self, code: str, cell_id: str | None = None, timeout: float = TIMEOUT, **content: Any
+    ) -> Ran:
         return self.collect(self.send(code, cell_id, **content), timeout)
 
     def run_all(self, *cells: str) -> list[Ran]:
@@ -328,7 +351,10 @@ def put(ran: Ran, kind: str, content: Mapping[str, Any]) -> None:
 
 
 def run_notebook(
-    cells: Sequence[str] | Path, tmp_path: Path, env: Mapping[str, str] | None = None, name: str = "nb.ipynb"
+    cells: Sequence[str] | Path,
+    tmp_path: Path,
+    env: Mapping[str, str] | None = None,
+    name: str = "nb.ipynb",
 ) -> list[Ran]:
     """Run a notebook in a fresh kernel with nbclient, in the notebook's folder; what each code cell gave.
 
@@ -341,7 +367,10 @@ def run_notebook(
     path = cells if isinstance(cells, Path) else notebook(tmp_path / name, *cells)
     nb = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        nb, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}, kernel_name="python3"
+        nb,
+        timeout=TIMEOUT,
+        resources={"metadata": {"path": str(path.parent)}},
+        kernel_name="python3",
     )
     try:
         client.execute(env=clean_env(tmp_path, env))
@@ -356,12 +385,16 @@ def _ran(cell: Mapping[str, Any]) -> Ran:
     error = next((out for out in outputs if out["output_type"] == "error"), {})
     timing = cell["metadata"].get("execution", {})
     status = "error" if error else "ok" if cell["execution_count"] is not None or timing else ""
-    return Ran(status, error.get("ename", ""), error.get("evalue", ""), cell["execution_count"], outputs)
+    return Ran(
+        status, error.get("ename", ""), error.get("evalue", ""), cell["execution_count"], outputs
+    )
 
 
 def executed(path: Path) -> list[Ran]:
     """What each code cell of an executed notebook file gave."""
-    return [_ran(cell) for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [
+        _ran(cell) for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"
+    ]
 
 
 def process(
@@ -374,7 +407,9 @@ def process(
     )  # fmt: skip
 
 
-def papermill(path: Path, out: Path, env: Mapping[str, str] | None = None, *options: str) -> list[Ran]:
+def papermill(
+    path: Path, out: Path, env: Mapping[str, str] | None = None, *options: str
+) -> list[Ran]:
     """`papermill NB OUT` in the notebook's folder."""
     words = ["-m", "papermill", path.name, str(out), "--no-progress-bar", *options]
     done = process(words, path.parent, env)
@@ -382,16 +417,29 @@ def papermill(path: Path, out: Path, env: Mapping[str, str] | None = None, *opti
     return executed(out)
 
 
-def jupyter_execute(path: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> list[Ran]:
+def jupyter_execute(
+    path: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> list[Ran]:
     """`jupyter execute --inplace NB`, from another folder if `cwd` is given."""
-    done = process(["-m", "jupyter", "execute", "--inplace", "--allow-errors", str(path)], cwd or path.parent, env)
+    done = process(
+        ["-m", "jupyter", "execute", "--inplace", "--allow-errors", str(path)],
+        cwd or path.parent,
+        env,
+    )
     assert done.returncode == 0, done.stderr
     return executed(path)
 
 
 def terminal(lines: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
     """What a terminal IPython prints when these lines come in on its standard input (no prompt toolkit)."""
-    words = ["-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=NoColor"]
+    words = [
+        "-m",
+        "IPython",
+        "--simple-prompt",
+        "--no-banner",
+        "--no-confirm-exit",
+        "--colors=NoColor",
+    ]
     done = process(words, cwd, env, stdin=lines)
     return _ANSI.sub("", done.stdout + done.stderr)
 

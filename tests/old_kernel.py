@@ -16,7 +16,17 @@ OLD = ("ipykernel==6.31.0", "nest-asyncio")
 
 def installed(where: Path) -> dict[str, str]:
     """What a kernel's environment needs to be of that version. Skips the test where there is none to be had."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(where), *OLD]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(where),
+        *OLD,
+    ]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     if done.returncode:
         why = f"no ipykernel 6.31 from the package index: {done.stderr.strip()[-300:]}"

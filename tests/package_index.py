@@ -1,6 +1,6 @@
 """A package index on loopback, as pip and uv ask one (PEP 691), with small wheels made here.
 
-    with PackageIndex([wheel_of("amber", "1.0")]) as index:
+    with IndexServer([wheel_of("amber", "1.0")]) as index:
         pip install --index-url index.url amber
 
 `login=("ada", "pw")` refuses whoever does not say so; `html=True` answers as old indexes do (PEP 503).
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tape_jupyter.bundle import backend
+from tape_jupyter.bundle.environment import build_backend
 
 Wheel = tuple[str, bytes]
 
@@ -31,10 +31,15 @@ def wheel_of(
     """A wheel with one module that knows its version, and what else is given."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
     metadata = "".join(
-        [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", *(f"Requires-Dist: {n}\n" for n in needs)]
+        [
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            *(f"Requires-Dist: {n}\n" for n in needs),
+        ]
     )
-    own = files if files is not None else {f"{name.replace('-', '_')}.py": f"VERSION = {version!r}\n"}
-    return backend.packed(
+    own = (
+        files if files is not None else {f"{name.replace('-', '_')}.py": f"VERSION = {version!r}\n"}
+    )
+    return build_backend.packed(
         {
             **{inside: text.encode() for inside, text in own.items()},
             f"{about}/METADATA": metadata.encode(),
@@ -43,7 +48,7 @@ def wheel_of(
     )
 
 
-class PackageIndex:
+class IndexServer:
     """`url` is its address; `asked` the paths that were asked for, in order."""
 
     def __init__(
@@ -102,8 +107,15 @@ class PackageIndex:
 
     def _list(self, handler: BaseHTTPRequestHandler, project: str, listed: list[str]) -> None:
         if self.html:
-            links = "".join(f'<a href="/files/{n}#sha256={self.sha256(n)}">{n}</a><br>' for n in listed)
-            self._send(handler, 200, f"<!DOCTYPE html><html>{links}</html>".encode(), {"Content-Type": "text/html"})
+            links = "".join(
+                f'<a href="/files/{n}#sha256={self.sha256(n)}">{n}</a><br>' for n in listed
+            )
+            self._send(
+                handler,
+                200,
+                f"<!DOCTYPE html><html>{links}</html>".encode(),
+                {"Content-Type": "text/html"},
+            )
             return
         files = [
             {
@@ -112,17 +124,21 @@ class PackageIndex:
             }
             for n in listed
         ]  # fmt: skip
-        body = json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": files}).encode()
+        body = json.dumps(
+            {"meta": {"api-version": "1.1"}, "name": project, "files": files}
+        ).encode()
         self._send(handler, 200, body, {"Content-Type": "application/vnd.pypi.simple.v1+json"})
 
-    def _send(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    def _send(
+        self, handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: Mapping[str, str]
+    ) -> None:
         handler.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(body)
 
-    def __enter__(self) -> PackageIndex:
+    def __enter__(self) -> IndexServer:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
@@ -139,10 +155,15 @@ class Carried:
     """What a bundle gives of its environment, without the rest of a bundle: `files` as environment.lock gives them."""
 
     def __init__(self, files: Mapping[str, Any]) -> None:
-        self.files = {name: data if isinstance(data, bytes) else data.read_bytes() for name, data in files.items()}
+        self.files = {
+            name: data if isinstance(data, bytes) else data.read_bytes()
+            for name, data in files.items()
+        }
 
     def read(self, name: str) -> bytes:
         return self.files[name]
 
     def names(self, role: str | None = None) -> list[str]:
-        return sorted(name for name in self.files if role is None or name.startswith(f"environment/{role}s/"))
+        return sorted(
+            name for name in self.files if role is None or name.startswith(f"environment/{role}s/")
+        )

@@ -11,7 +11,9 @@ def unfolded(block):
         detail["turns"] = turns[:same] + own
         texts = [_joined(old, *told) for old, told in zip(texts, span["texts"], strict=True)]
         before[detail["kind"]] = detail["turns"], texts
-        for part, side, text in zip((detail, detail, raw, raw), ("request", "reply") * 2, texts, strict=True):
+        for part, side, text in zip(
+            (detail, detail, raw, raw), ("request", "reply") * 2, texts, strict=True
+        ):
             part[side] = {**part[side], "text": text}
         found[detail["id"]] = {"detail": detail, "raw": raw}
     return found
@@ -21,4 +23,6 @@ def _joined(old, begin, end, middle):
     """Counted in UTF-16 units."""
     units = old.encode("utf-16-le", "surrogatepass")
     first, last = units[: 2 * begin], units[len(units) - 2 * end :]
-    return (first + middle.encode("utf-16-le", "surrogatepass") + last).decode("utf-16-le", "surrogatepass")
+    return (first + middle.encode("utf-16-le", "surrogatepass") + last).decode(
+        "utf-16-le", "surrogatepass"
+    )

@@ -37,7 +37,18 @@ if __name__ == "__main__":
 from tests.plants import ENCODINGS, KINDS, Plant, Search, made, opened
 from tests.provider import Provider, Scripted
 
-PLACES = ("header", "body", "url", "stream", "source", "output", "data", "lock", "environment", "remote")
+PLACES = (
+    "header",
+    "body",
+    "url",
+    "stream",
+    "source",
+    "output",
+    "data",
+    "lock",
+    "environment",
+    "remote",
+)
 BATCH = 100
 JSON = {"content-type": "application/json"}
 
@@ -75,13 +86,17 @@ class Session:
     def __init__(self, folder: Path, batch: list[Plant], rng: random.Random) -> None:
         self.folder, self.rng = folder, rng
         self.at = {place: [plant for plant in batch if plant.place == place] for place in PLACES}
-        self.environ = {f"ACME_{n}_TOKEN": plant.cores[0] for n, plant in enumerate(self.at["environment"])}
+        self.environ = {
+            f"ACME_{n}_TOKEN": plant.cores[0] for n, plant in enumerate(self.at["environment"])
+        }
         self.tape = folder / "churn.tapes" / "main.tape.yaml"
 
     def make(self) -> dict[str, bytes | Path]:
         """The files that would be exported."""
         (self.folder / ".git").mkdir(parents=True)
-        urls = [f'[remote "r{n}"]\n\turl = {plant.text}\n' for n, plant in enumerate(self.at["remote"])]
+        urls = [
+            f'[remote "r{n}"]\n\turl = {plant.text}\n' for n, plant in enumerate(self.at["remote"])
+        ]
         (self.folder / ".git" / "config").write_text("".join(urls))
         self.tape.parent.mkdir()
         self._record()
@@ -106,7 +121,12 @@ class Session:
             pool = urllib3.PoolManager()
             for n, plant in enumerate(self.at["header"]):
                 told = plant.told.replace("\n", "\\n")
-                self._call(pool, provider, f"/h/{n}", Scripted(200, {**JSON, "x-trace": told}, [b'{"ok": true}']))
+                self._call(
+                    pool,
+                    provider,
+                    f"/h/{n}",
+                    Scripted(200, {**JSON, "x-trace": told}, [b'{"ok": true}']),
+                )
             for n, plant in enumerate(self.at["body"]):
                 self._body(pool, provider, n, plant, look_up)
             for n, plant in enumerate(self.at["url"]):
@@ -116,16 +136,30 @@ class Session:
             for n, plant in enumerate(self.at["stream"]):
                 self._call(pool, provider, f"/s/{n}", self._stream(plant.told, n % 5))
 
-    def _call(self, pool: Any, provider: Provider, path: str, answer: Scripted, more: str = "", **body: Any) -> None:
+    def _call(
+        self,
+        pool: Any,
+        provider: Provider,
+        path: str,
+        answer: Scripted,
+        more: str = "",
+        **body: Any,
+    ) -> None:
         provider.script(path + more.partition("?")[0], answer)
         reply = pool.request(
-            "POST", provider.url + path + more, json=body or {"q": path}, retries=False, preload_content=False
+            "POST",
+            provider.url + path + more,
+            json=body or {"q": path},
+            retries=False,
+            preload_content=False,
         )
         while reply.read(64):
             pass
 
     def _body(self, pool: Any, provider: Provider, n: int, plant: Plant, tool: Any) -> None:
-        plain = json.dumps({"said": [{"text": f"the note: {plant.told}"}], "filler": "x" * (n % 2) * 70000}).encode()
+        plain = json.dumps(
+            {"said": [{"text": f"the note: {plant.told}"}], "filler": "x" * (n % 2) * 70000}
+        ).encode()
         packed = {**JSON, "content-encoding": "gzip"}
         if n % 4 == 0:
             self._call(pool, provider, f"/b/{n}", Scripted(200, JSON, [plain[:9], plain[9:]]))
@@ -133,7 +167,10 @@ class Session:
             self._call(pool, provider, f"/b/{n}", Scripted(200, packed, [gzip.compress(plain)]))
         elif n % 4 == 2:
             turns = [{"role": "user", "content": f"{plant.told} " + "and more " * 20}]
-            for more in ([], [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "again"}]):
+            for more in (
+                [],
+                [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "again"}],
+            ):
                 answer = Scripted(200, JSON, [b'{"ok": true}'])
                 self._call(pool, provider, f"/b/{n}", answer, messages=[*turns, *more])
         else:
@@ -149,7 +186,11 @@ class Session:
         chunks: list[bytes] = []
         for n, piece in enumerate(pieces):
             if form == 0:
-                event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+                event = {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": piece},
+                }
             elif form == 1:
                 event = {
                     "type": "content_block_delta",
@@ -163,7 +204,10 @@ class Session:
                     "choices": [{"index": 0, "delta": {"content": piece}}],
                 }
             elif form == 3:
-                event = {"message": {"role": "assistant", "content": piece}, "done": n == len(pieces) - 1}
+                event = {
+                    "message": {"role": "assistant", "content": piece},
+                    "done": n == len(pieces) - 1,
+                }
             else:
                 event = {"candidates": [{"content": {"parts": [{"text": piece}], "role": "model"}}]}
             data = json.dumps(event)
@@ -171,31 +215,55 @@ class Session:
             if form != 3 and self.rng.random() < 0.2:
                 chunks.append(b'event: ping\ndata: {"type": "ping"}\n\n')
             if form == 0 and self.rng.random() < 0.2:  # another part speaks in between
-                other = {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "word"}}
+                other = {
+                    "type": "content_block_delta",
+                    "index": 1,
+                    "delta": {"type": "text_delta", "text": "word"},
+                }
                 chunks.append(f"data: {json.dumps(other)}\n\n".encode())
         kind = "application/x-ndjson" if form == 3 else "text/event-stream"
-        return Scripted(200, {"content-type": kind}, [b"".join(chunks[i : i + 7]) for i in range(0, len(chunks), 7)])
+        return Scripted(
+            200,
+            {"content-type": kind},
+            [b"".join(chunks[i : i + 7]) for i in range(0, len(chunks), 7)],
+        )
 
     def _kit(self) -> None:
         """What a recording says of its repository; an older one may have said it with a token."""
-        from tape_jupyter.cassette import Cassette
+        from tape_jupyter.cassette.cassette import Cassette
 
         tape = Cassette.open(self.tape)
         run = tape.start_run({"mode": "record", "source": "0" * 16}, {})
-        tape.add_kit(run, {"git": {f"remote{n}": plant.told for n, plant in enumerate(self.at["remote"])}})
+        tape.add_kit(
+            run, {"git": {f"remote{n}": plant.told for n, plant in enumerate(self.at["remote"])}}
+        )
         tape.end_run(run, {"outcome": "ok", "calls": 0})
 
     def _notebook(self) -> bytes:
         cells = []
         for n, plant in enumerate(self.at["source"]):
             literal = f'"""{plant.told}"""'
-            source = f"# cell {n}\nvalue = r{literal}\n" if n % 2 else f"call(note={json.dumps(plant.told)})\n"
+            source = (
+                f"# cell {n}\nvalue = r{literal}\n"
+                if n % 2
+                else f"call(note={json.dumps(plant.told)})\n"
+            )
             cells.append(
-                {"cell_type": "code", "metadata": {}, "source": source.splitlines(keepends=True), "outputs": []}
+                {
+                    "cell_type": "code",
+                    "metadata": {},
+                    "source": source.splitlines(keepends=True),
+                    "outputs": [],
+                }
             )
         for n, plant in enumerate((*self.at["output"], *self.at["environment"])):
             cells.append(
-                {"cell_type": "code", "metadata": {}, "source": "show()", "outputs": [self._output(n, plant.told)]}
+                {
+                    "cell_type": "code",
+                    "metadata": {},
+                    "source": "show()",
+                    "outputs": [self._output(n, plant.told)],
+                }
             )
         book = {"cells": cells, "metadata": {"title": "churn"}, "nbformat": 4, "nbformat_minor": 5}
         return json.dumps(book, indent=1).encode()
@@ -220,7 +288,12 @@ class Session:
                 "metadata": {},
                 "data": {"application/json": {"deep": [{"value": told}]}},
             }
-        return {"output_type": "error", "ename": "E", "evalue": told, "traceback": ["line", f"E: {told}"]}
+        return {
+            "output_type": "error",
+            "ename": "E",
+            "evalue": told,
+            "traceback": ["line", f"E: {told}"],
+        }
 
     def _data(self) -> dict[str, bytes]:
         files = {}
@@ -228,9 +301,13 @@ class Session:
             if n % 3 == 0:
                 files[f"session/data/{n}.csv"] = f'id,note\n1,"{plant.told}"\n2,plain\n'.encode()
             elif n % 3 == 1:
-                files[f"session/data/{n}.json"] = json.dumps([{"id": 1, "note": plant.told}]).encode()
+                files[f"session/data/{n}.json"] = json.dumps(
+                    [{"id": 1, "note": plant.told}]
+                ).encode()
             else:
-                files[f"session/data/{n}.bin"] = b"\xff\xfe\x00\x01" + plant.told.encode() + bytes(range(256))
+                files[f"session/data/{n}.bin"] = (
+                    b"\xff\xfe\x00\x01" + plant.told.encode() + bytes(range(256))
+                )
         return files
 
     def _lock(self) -> bytes:
@@ -245,14 +322,15 @@ class Session:
 
 def batch(number: int, planted: list[Plant], keep: Path, seed: int) -> dict[str, Any]:
     """Plant, look, mask, pack, search."""
-    from tape_jupyter.bundle import archive, known, leaks, redaction
-    from tape_jupyter.bundle.manifest import Locked, Manifest, file_of
+    from tape_jupyter.bundle import archive, redaction
+    from tape_jupyter.secrets import environment, leaks
+    from tape_jupyter.bundle.archive.manifest import LockState, Manifest, file_of
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "work"
         session = Session(folder, planted, random.Random(seed * 1000 + number))
         content = session.make()
-        secrets = known.here(folder, session.environ, Path(temporary))
+        secrets = environment.here(folder, session.environ, Path(temporary))
         hits = list(leaks.hunt(content, secrets))
         told = [text for value in {hit.value for hit in hits} for text in opened(value.encode())]
         cores = Search(planted).found(b"\n\0\n".join(told))
@@ -263,17 +341,25 @@ def batch(number: int, planted: list[Plant], keep: Path, seed: int) -> dict[str,
             target = laid / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_bytes(data))
-        files = {**clean.content, "page.html": _page(laid / "session" / "churn.tapes" / "main.tape.yaml")}
+        files = {
+            **clean.content,
+            "page.html": _page(laid / "session" / "churn.tapes" / "main.tape.yaml"),
+        }
         assert not leaks.scan({"page.html": files["page.html"]}, secrets)
         roles = {path: file_of(path, _bytes(data), _role(path)) for path, data in files.items()}
         manifest = Manifest(
             made_by="plant_secrets", notebook="session/churn.ipynb", kernel={"name": "python3", "language": "python"},
-            files=tuple(roles[path] for path in sorted(roles)), kit={}, cells=(), lock=Locked(False, "none", "no index was asked"),
+            files=tuple(roles[path] for path in sorted(roles)), kit={}, cells=(), lock=LockState(False, "none", "no index was asked"),
         )  # fmt: skip
         goal = keep / f"batch-{number:03}.tape.zip"
         with goal.open("wb") as out:
             archive.pack(out, manifest, files)
-        there = {id(plant) for plant, _ in searched({path: _bytes(data) for path, data in content.items()}, planted)}
+        there = {
+            id(plant)
+            for plant, _ in searched(
+                {path: _bytes(data) for path, data in content.items()}, planted
+            )
+        }
     leaked = searched(unzipped(goal), planted)
     return {
         "batch": number, "planted": len(planted), "refused": bool(hits), "found": len(planted) - len(missed),
@@ -288,8 +374,8 @@ def _bytes(data: bytes | Path) -> bytes:
 
 
 def _page(tape: Path) -> bytes:
-    from tape_jupyter import page
-    from tape_jupyter.cassette import Cassette
+    from tape_jupyter.reports import page
+    from tape_jupyter.cassette.cassette import Cassette
 
     return "".join(page.page(Cassette.open(tape), [])).encode()
 
@@ -303,7 +389,9 @@ def searched(files: dict[str, bytes], planted: list[Plant]) -> list[tuple[Plant,
     """The plants that stand in files, and where: in them, in what is packed in them, and in the calls' bodies."""
     search = Search(planted)
     with tempfile.TemporaryDirectory() as temporary:
-        texts = [(name, text) for name, data in files.items() for text in (name.encode(), *opened(data))]
+        texts = [
+            (name, text) for name, data in files.items() for text in (name.encode(), *opened(data))
+        ]
         for name, data in files.items():
             if ".tapes/" in name:
                 target = Path(temporary) / name
@@ -312,8 +400,16 @@ def searched(files: dict[str, bytes], planted: list[Plant]) -> list[tuple[Plant,
         for tape in Path(temporary).rglob("*.tape.yaml"):
             texts += [(tape.name, text) for text in said(tape)]
     names = dict.fromkeys(name for name, _ in texts)
-    found = {name: search.found(b"\n\0\n".join(text for other, text in texts if other == name)) for name in names}
-    return [(plant, name) for name, cores in found.items() for plant in planted if cores.intersection(plant.cores)]
+    found = {
+        name: search.found(b"\n\0\n".join(text for other, text in texts if other == name))
+        for name in names
+    }
+    return [
+        (plant, name)
+        for name, cores in found.items()
+        for plant in planted
+        if cores.intersection(plant.cores)
+    ]
 
 
 def unzipped(bundle: Path) -> dict[str, bytes]:
@@ -323,13 +419,17 @@ def unzipped(bundle: Path) -> dict[str, bytes]:
 
 def said(tape: Path) -> Iterator[bytes]:
     """Bodies of a cassette's calls with their encoding off, and what their streams said in the end."""
-    from tape_jupyter.calls import FunctionCall, Value
-    from tape_jupyter.cassette import Cassette
-    from tape_jupyter.encodings import opened as decoded
+    from tape_jupyter.core.call import FunctionCall, Value
+    from tape_jupyter.cassette.cassette import Cassette
+    from tape_jupyter.encoding.http.content_encoding import opened as decoded
 
     for entry in Cassette.open(tape).calls:
         asked, reply = entry.request(), entry.reply()
-        yield repr(asked).encode() if isinstance(asked, FunctionCall) else asked.url.encode() + b"\n" + asked.body
+        yield (
+            repr(asked).encode()
+            if isinstance(asked, FunctionCall)
+            else asked.url.encode() + b"\n" + asked.body
+        )
         if isinstance(reply, Value):
             yield repr(reply).encode()
             continue
@@ -376,9 +476,9 @@ def whole(number: int, keep: Path, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as temporary:
         folder, home = Path(temporary) / "work", Path(temporary) / "home"
         home.mkdir()
-        env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ} | {
-            "HOME": str(home)
-        }
+        env = {
+            name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ
+        } | {"HOME": str(home)}
         (folder / "data").mkdir(parents=True)
         (folder / "data" / "notes.csv").write_text(f"who,note\nAda,{bot}\n")
         reply = json.dumps({"content": [{"type": "text", "text": f"use {key}"}]}).encode()
@@ -423,14 +523,20 @@ def _notebook_of(path: Path, cells: tuple[str, ...]) -> Path:
     import nbformat
 
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     nbformat.write(book, path)
     return path
 
 
 def _tape(words: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tape_jupyter", *words]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def run(seed: int, count: int, keep: Path, wholes: int, tell: Any) -> dict[str, Any]:
@@ -465,16 +571,30 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--keep", help="a folder for the bundles and planted.json")
     parser.add_argument("--count", type=int, default=len(KINDS) * len(ENCODINGS) * len(PLACES))
     parser.add_argument(
-        "--whole", type=int, default=2, help="sessions that go through `tape export`, with their proofs"
+        "--whole",
+        type=int,
+        default=2,
+        help="sessions that go through `tape export`, with their proofs",
     )
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as temporary:
         keep = Path(asked.keep or temporary).resolve()
-        summary = run(asked.seed, asked.count, keep, asked.whole, lambda line: print(json.dumps(line), flush=True))
+        summary = run(
+            asked.seed,
+            asked.count,
+            keep,
+            asked.whole,
+            lambda line: print(json.dumps(line), flush=True),
+        )
     print(json.dumps(summary))
     good = summary["refused"] == summary["batches"] + summary["whole"] and not summary["failed"]
     return (
-        0 if good and not summary["leaked"] and not summary["missed"] and summary["seen"] == summary["planted"] else 1
+        0
+        if good
+        and not summary["leaked"]
+        and not summary["missed"]
+        and summary["seen"] == summary["planted"]
+        else 1
     )
 
 

@@ -44,7 +44,9 @@ ENCODINGS = {
     "url": lambda s: quote(s, safe=""),
     "url, slashes kept": quote,
     "form": quote_plus,
-    "url, lower case": lambda s: "".join(c if c.isascii() and c.isalnum() else quote(c, safe="").lower() for c in s),
+    "url, lower case": lambda s: "".join(
+        c if c.isascii() and c.isalnum() else quote(c, safe="").lower() for c in s
+    ),
     "json": lambda s: json.dumps(s)[1:-1],
     "json, unicode kept": lambda s: json.dumps(s, ensure_ascii=False)[1:-1],
     "json in json": lambda s: json.dumps(json.dumps(s))[1:-1],

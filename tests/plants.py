@@ -80,7 +80,10 @@ def account(rng: random.Random) -> tuple[str, list[str]]:
 
 
 def jwt(rng: random.Random) -> tuple[str, list[str]]:
-    head, body = {"alg": "HS256", "typ": "JWT"}, {"sub": drawn(rng, string.digits, 10), "iat": 1767225600}
+    head, body = (
+        {"alg": "HS256", "typ": "JWT"},
+        {"sub": drawn(rng, string.digits, 10), "iat": 1767225600},
+    )
     parts = [b64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, body)]
     sign = b64url(rng.randbytes(32))
     return ".".join([*parts, sign]), [sign]
@@ -160,10 +163,22 @@ def spelled(core: str) -> set[bytes]:
     ways = {json.dumps(core)[1:-1], quote(core), core[::-1]}
     for form in {core, quote(core, safe="")}:
         data = form.encode()
-        ways |= {form, data.hex(), data.hex().upper(), ENCODINGS["url"](form), ENCODINGS["url"](form).lower()}
-        ways |= {ENCODINGS["json"](form), ENCODINGS["json"](form).replace("\\", "\\\\"), ENCODINGS["html"](form)}
+        ways |= {
+            form,
+            data.hex(),
+            data.hex().upper(),
+            ENCODINGS["url"](form),
+            ENCODINGS["url"](form).lower(),
+        }
+        ways |= {
+            ENCODINGS["json"](form),
+            ENCODINGS["json"](form).replace("\\", "\\\\"),
+            ENCODINGS["html"](form),
+        }
         for shift in range(3):
-            inner = base64.b64encode(b"\0" * shift + data).decode()[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+            inner = base64.b64encode(b"\0" * shift + data).decode()[
+                -(-shift * 8 // 6) : (shift + len(data)) * 8 // 6
+            ]
             ways |= {inner, inner.replace("+", "-").replace("/", "_")}
     return {way.encode() for way in ways} | {core.encode("utf-16-le"), core.encode("utf-16-be")}
 
@@ -206,8 +221,13 @@ def _inside(data: bytes) -> list[bytes]:
     for text in (data, data.replace(b"\n", b"").replace(b" ", b"").replace(b"\\n", b"")):
         for letters in _LETTERS.findall(text):
             plain = letters.replace(b"-", b"+").replace(b"_", b"/")
-            for part in (*plain.split(b"="), *plain[max(0, plain.find(b"H4sI")) :].split(b"=")):  # behind a path
-                found += _unpacked(base64.b64decode(part[: len(part) - (len(part) % 4 == 1)] + b"=="))
+            for part in (
+                *plain.split(b"="),
+                *plain[max(0, plain.find(b"H4sI")) :].split(b"="),
+            ):  # behind a path
+                found += _unpacked(
+                    base64.b64decode(part[: len(part) - (len(part) % 4 == 1)] + b"==")
+                )
     return [*found, *_unpacked(data), *_read_on(data)]
 
 

@@ -40,15 +40,16 @@ class Live:
     def __init__(self, case):
         import tapereplies
 
-        from tape_jupyter.flow import fresh
-        from tape_jupyter.flow.tracker import Tracker
+        from tape_jupyter.dataflow.isolated import worker
+        from tape_jupyter.dataflow.tracing.tracker import Tracker
 
-        self.case, self.stub, self.fresh = case, tapereplies, fresh
+        self.case, self.stub, self.fresh = case, tapereplies, worker
         self.sources = [
-            h.get("source", case["cells"][h["cell"]] if isinstance(h["cell"], int) else "") for h in case["history"]
+            h.get("source", case["cells"][h["cell"]] if isinstance(h["cell"], int) else "")
+            for h in case["history"]
         ]
         tapereplies.set_replies(case["responses"], {})
-        self.shell = fresh.shell()
+        self.shell = worker.shell()
         self.tracker = Tracker(self.shell)
         self.tracker.install()
         tapereplies.tell(self.tracker.calling)
@@ -82,18 +83,16 @@ class Live:
         return {i: self.lines.get(i) for i in sorted(holds)}
 
     def job(self, override):
-        from tape_jupyter.flow import hermetic
+        from tape_jupyter.dataflow.isolated import process as isolated_process
 
-        setup = (
-            f"import tapereplies\ntapereplies.set_replies({self.case['responses']!r}, {override!r})\ndel tapereplies"
-        )
-        return hermetic.job(self.history, setup=setup, env=SETTING, seconds=SECONDS)
+        setup = f"import tapereplies\ntapereplies.set_replies({self.case['responses']!r}, {override!r})\ndel tapereplies"
+        return isolated_process.job(self.history, setup=setup, env=SETTING, seconds=SECONDS)
 
 
 def predict(case):
-    from tape_jupyter.flow import hermetic, verify
-    from tape_jupyter.flow.plan import plan
-    from tape_jupyter.flow.rerun import Rerun
+    from tape_jupyter.dataflow.isolated import process as isolated_process, verify
+    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.restore.rerun import Rerun
 
     live = Live(case)
     live.record()
@@ -114,22 +113,28 @@ def predict(case):
         there = rerun.end()
         ran = rerun.ran
     else:
-        replayed = hermetic.replay(again)
+        replayed = isolated_process.replay(again)
         ran = [each.index for each in replayed.ran]
         live.texts.update({each.index: each.text for each in replayed.ran})
     running = time.perf_counter() - start
 
     def unsteady():
-        return set(verify.differing(recorded, recorded_texts, hermetic.replay(baseline_again)))
+        return set(
+            verify.differing(recorded, recorded_texts, isolated_process.replay(baseline_again))
+        )
 
     start = time.perf_counter()
     if replayed is None:
-        verdict = verify.verify(live.history, live.texts, hermetic.replay(again), unsteady, there)
+        verdict = verify.verify(
+            live.history, live.texts, isolated_process.replay(again), unsteady, there
+        )
     elif replayed.failed is None:
-        verdict = verify.Verdict("proved", "all cells were run fresh")
+        verdict = verify.RerunVerdict("proved", "all cells were run fresh")
     else:
-        verdict = verify.Verdict("not provable", replayed.failed)
-    downstream = {cells[i] for i in [*planned.downstream, *rerun.found, *live.changed()]} - {case["edit"]}
+        verdict = verify.RerunVerdict("not provable", replayed.failed)
+    downstream = {cells[i] for i in [*planned.downstream, *rerun.found, *live.changed()]} - {
+        case["edit"]
+    }
     return {
         "name": case["name"],
         "downstream": sorted(downstream, key=str),
@@ -176,7 +181,11 @@ def one(case):
     process.start()
     there.close()
     try:
-        said = here.recv() if here.poll(4 * SECONDS) else {"name": _name(case), "error": "it took too long"}
+        said = (
+            here.recv()
+            if here.poll(4 * SECONDS)
+            else {"name": _name(case), "error": "it took too long"}
+        )
     except EOFError:
         said = {"name": _name(case), "error": "its process ended without a word"}
     process.kill()
@@ -186,7 +195,13 @@ def one(case):
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["numpy", "pandas", "matplotlib.pyplot", "tape_jupyter.flow.rerun", "tape_jupyter.flow.verify"]
+    [
+        "numpy",
+        "pandas",
+        "matplotlib.pyplot",
+        "tape_jupyter.dataflow.restore.rerun",
+        "tape_jupyter.dataflow.isolated.verify",
+    ]
 )
 
 
@@ -196,9 +211,13 @@ def predictions(cases, workers=2):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="One JSON line a case: see this file's first words.")
+    parser = argparse.ArgumentParser(
+        description="One JSON line a case: see this file's first words."
+    )
     parser.add_argument("cases", type=Path)
-    parser.add_argument("--only", action="append", default=[], help="the name of a case; may be repeated")
+    parser.add_argument(
+        "--only", action="append", default=[], help="the name of a case; may be repeated"
+    )
     asked = parser.parse_args()
     if any(os.environ.get(key) != value for key, value in SETTING.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SETTING})

@@ -27,7 +27,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 Then = Literal["end", "close", "reset", "hang"]
-FRAMING = {"connection", "keep-alive", "content-length", "transfer-encoding", "te", "trailer", "upgrade"}
+FRAMING = {
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+}
 WORDS = "amber birch cedar delta ember flint grove hazel indigo jasper".split()
 
 
@@ -83,7 +91,9 @@ class Provider:
         self._random = random.SystemRandom()
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.provider = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
 
     @property
     def port(self) -> int:
@@ -131,30 +141,49 @@ class Provider:
     def serve_record(self, record: str) -> Scripted:
         """A record of a traffic corpus: its status, headers and body bytes, a stream cut where its sender flushed."""
         answer = self.corpus[record]["response"]
-        body = base64.b64decode(answer["body_b64"]) if "body_b64" in answer else answer.get("body_text", "").encode()
-        headers = [(name, value) for name, value in answer["headers"] if name.lower() not in FRAMING]
-        chunked = any(name.lower() == "transfer-encoding" and "chunked" in value for name, value in answer["headers"])
+        body = (
+            base64.b64decode(answer["body_b64"])
+            if "body_b64" in answer
+            else answer.get("body_text", "").encode()
+        )
+        headers = [
+            (name, value) for name, value in answer["headers"] if name.lower() not in FRAMING
+        ]
+        chunked = any(
+            name.lower() == "transfer-encoding" and "chunked" in value
+            for name, value in answer["headers"]
+        )
         streamed = self.corpus[record].get("stream")
         if chunked or streamed:
             headers.append(("transfer-encoding", "chunked"))
-        chunks = cut(body, dict((name.lower(), value) for name, value in headers)) if streamed else [body]
+        chunks = (
+            cut(body, dict((name.lower(), value) for name, value in headers))
+            if streamed
+            else [body]
+        )
         return Scripted(answer["status"], headers, [c for c in chunks if c], delay=self.delay)
 
     def _model(self, seen: Seen) -> Scripted:
         for pattern, wire in WIRES.items():
             if re.search(pattern, seen.path.split("?")[0]):
                 return wire(self._reply(seen), self.delay)
-        return Scripted(404, {"content-type": "application/json"}, [b'{"error":{"message":"no such path"}}'])
+        return Scripted(
+            404, {"content-type": "application/json"}, [b'{"error":{"message":"no such path"}}']
+        )
 
     def _reply(self, seen: Seen) -> Reply:
         body = seen.json
         turn = read_turn(body)
-        extra = f" ({self._random.choice(WORDS)} {self._random.randrange(1000)})" if self.vary else ""
+        extra = (
+            f" ({self._random.choice(WORDS)} {self._random.randrange(1000)})" if self.vary else ""
+        )
         salt = str(self._random.random()) if self.vary else ""
         mark = hashlib.sha256(seen.body + salt.encode()).hexdigest()[:16]
         stream = bool(body.get("stream")) or seen.path.endswith("converse-stream")
         if turn.tool and not turn.result:
-            return Reply(mark, body, stream, tool=turn.tool, arguments=fill(turn.schema, turn.prompt))
+            return Reply(
+                mark, body, stream, tool=turn.tool, arguments=fill(turn.schema, turn.prompt)
+            )
         return Reply(mark, body, stream, text=compose(turn) + extra)
 
 
@@ -184,14 +213,18 @@ class Reply:
 def read_turn(body: dict[str, Any]) -> Turn:
     turn = Turn()
     messages = body.get("messages") or body.get("input") or ""
-    for message in [{"role": "user", "content": messages}] if isinstance(messages, str) else messages:
+    for message in (
+        [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+    ):
         read_message(message, turn)
     tools = body.get("tools") or (body.get("toolConfig") or {}).get("tools") or []
     for tool in tools[:1]:
         spec = tool.get("function") or tool.get("toolSpec") or tool
         turn.tool = spec.get("name", "")
         turn.schema = (
-            spec.get("parameters") or spec.get("input_schema") or (spec.get("inputSchema") or {}).get("json", {})
+            spec.get("parameters")
+            or spec.get("input_schema")
+            or (spec.get("inputSchema") or {}).get("json", {})
         )
     return turn
 
@@ -225,7 +258,11 @@ def compose(turn: Turn) -> str:
     if turn.result:
         return f"The tool says: {turn.result}."
     if re.search(r"sentiment|classify|positive or negative", turn.prompt, re.I):
-        return "negative" if re.search(r"can't|cannot|not|late|broken|worst|never", turn.prompt, re.I) else "positive"
+        return (
+            "negative"
+            if re.search(r"can't|cannot|not|late|broken|worst|never", turn.prompt, re.I)
+            else "positive"
+        )
     words = turn.prompt.split()
     return f"You wrote {len(words)} words, the last of them {words[-1] if words else 'none'!r}."
 
@@ -240,7 +277,9 @@ def fill(schema: Any, prompt: str) -> Any:
         return {name: fill(schema["properties"][name], prompt) for name in wanted}
     if kind == "array":
         return [fill(schema.get("items", {}), prompt)]
-    return {"integer": len(prompt.split()), "number": 0.5, "boolean": True}.get(kind, (prompt.split() or ["x"])[-1])
+    return {"integer": len(prompt.split()), "number": 0.5, "boolean": True}.get(
+        kind, (prompt.split() or ["x"])[-1]
+    )
 
 
 # ---------------------------------------------------------------- wire forms
@@ -252,28 +291,46 @@ def pieces(text: str) -> list[str]:
 
 def sse(*events: tuple[str | None, Any]) -> list[bytes]:
     """Server-sent events, one a chunk; without a name they are data alone."""
-    return [((f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n").encode() for name, data in events]
+    return [
+        ((f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n").encode()
+        for name, data in events
+    ]
 
 
 def answered(reply: Reply, whole: Any, events: list[bytes], delay: float) -> Scripted:
     identity = {"request-id": f"req_{reply.mark}", "x-request-id": f"req_{reply.mark}"}
     if reply.stream:
-        return Scripted(200, {"content-type": "text/event-stream; charset=utf-8", **identity}, events, delay)
+        return Scripted(
+            200, {"content-type": "text/event-stream; charset=utf-8", **identity}, events, delay
+        )
     body = json.dumps(whole, separators=(",", ":"), ensure_ascii=False).encode()
     return Scripted(200, {"content-type": "application/json", **identity}, [body], delay)
 
 
 def anthropic_wire(reply: Reply, delay: float = 0.0) -> Scripted:
     tool = {"type": "tool_use", "id": f"toolu_{reply.mark}", "name": reply.tool}
-    content = [{**tool, "input": reply.arguments}] if reply.tool else [{"type": "text", "text": reply.text}]
+    content = (
+        [{**tool, "input": reply.arguments}]
+        if reply.tool
+        else [{"type": "text", "text": reply.text}]
+    )
     stop = "tool_use" if reply.tool else "end_turn"
-    usage = {"input_tokens": len(json.dumps(reply.request)) // 4, "output_tokens": len(pieces(reply.text))}
-    head = {"id": f"msg_{reply.mark}", "type": "message", "role": "assistant", "model": reply.request.get("model")}
+    usage = {
+        "input_tokens": len(json.dumps(reply.request)) // 4,
+        "output_tokens": len(pieces(reply.text)),
+    }
+    head = {
+        "id": f"msg_{reply.mark}",
+        "type": "message",
+        "role": "assistant",
+        "model": reply.request.get("model"),
+    }
     whole = {**head, "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}
     shell = {**tool, "input": {}} if reply.tool else {"type": "text", "text": ""}
     if reply.tool:
         deltas = [
-            {"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(json.dumps(reply.arguments))]
+            {"type": "input_json_delta", "partial_json": part}
+            for part in ["", *pieces(json.dumps(reply.arguments))]
         ]
     else:
         deltas = [{"type": "text_delta", "text": part} for part in pieces(reply.text)]
@@ -284,7 +341,11 @@ def anthropic_wire(reply: Reply, delay: float = 0.0) -> Scripted:
         {"type": "ping"},
         *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": stop, "stop_sequence": None},
+            "usage": usage,
+        },
         {"type": "message_stop"},
     ]
     return answered(reply, whole, sse(*((event["type"], event) for event in events)), delay)
@@ -293,9 +354,21 @@ def anthropic_wire(reply: Reply, delay: float = 0.0) -> Scripted:
 def chat_wire(reply: Reply, delay: float = 0.0) -> Scripted:
     stop = "tool_calls" if reply.tool else "stop"
     arguments = json.dumps(reply.arguments)
-    call = {"id": f"call_{reply.mark}", "type": "function", "function": {"name": reply.tool, "arguments": arguments}}
-    message = {"role": "assistant", "content": reply.text or None, **({"tool_calls": [call]} if reply.tool else {})}
-    head = {"id": f"chatcmpl-{reply.mark}", "created": 1700000000, "model": reply.request.get("model")}
+    call = {
+        "id": f"call_{reply.mark}",
+        "type": "function",
+        "function": {"name": reply.tool, "arguments": arguments},
+    }
+    message = {
+        "role": "assistant",
+        "content": reply.text or None,
+        **({"tool_calls": [call]} if reply.tool else {}),
+    }
+    head = {
+        "id": f"chatcmpl-{reply.mark}",
+        "created": 1700000000,
+        "model": reply.request.get("model"),
+    }
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": len(pieces(reply.text)),
@@ -305,16 +378,30 @@ def chat_wire(reply: Reply, delay: float = 0.0) -> Scripted:
     whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
     deltas: list[Any] = [{"role": "assistant", "content": None if reply.tool else ""}]
     if reply.tool:
-        deltas += [{"tool_calls": [{"index": 0, **call, "function": {"name": reply.tool, "arguments": ""}}]}]
-        deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": part}}]} for part in pieces(arguments)]
+        deltas += [
+            {
+                "tool_calls": [
+                    {"index": 0, **call, "function": {"name": reply.tool, "arguments": ""}}
+                ]
+            }
+        ]
+        deltas += [
+            {"tool_calls": [{"index": 0, "function": {"arguments": part}}]}
+            for part in pieces(arguments)
+        ]
     else:
         deltas += [{"content": part} for part in pieces(reply.text)]
     chunk = {**head, "object": "chat.completion.chunk"}
-    events = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    events = [
+        {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
+    ]
     events.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": stop}]})
     if (reply.request.get("stream_options") or {}).get("include_usage"):
         events.append({**chunk, "choices": [], "usage": usage})
-    return answered(reply, whole, [*sse(*((None, event) for event in events)), b"data: [DONE]\n\n"], delay)
+    return answered(
+        reply, whole, [*sse(*((None, event) for event in events)), b"data: [DONE]\n\n"], delay
+    )
 
 
 def responses_wire(reply: Reply, delay: float = 0.0) -> Scripted:
@@ -328,19 +415,46 @@ def responses_wire(reply: Reply, delay: float = 0.0) -> Scripted:
         "content": [part],
     }
     if reply.tool:
-        item = {"id": f"fc_{reply.mark}", "type": "function_call", "call_id": f"call_{reply.mark}", "name": reply.tool}
+        item = {
+            "id": f"fc_{reply.mark}",
+            "type": "function_call",
+            "call_id": f"call_{reply.mark}",
+            "name": reply.tool,
+        }
         item |= {"arguments": arguments, "status": "completed"}
     count = len(pieces(reply.text))
     usage = {"input_tokens": 10, "output_tokens": count, "total_tokens": 10 + count}
-    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-    whole = {"id": f"resp_{reply.mark}", "object": "response", "created_at": 1700000000, "status": "completed"}
-    whole |= {"model": reply.request.get("model"), "output": [item], "parallel_tool_calls": True, "tool_choice": "auto"}
-    whole |= {"tools": reply.request.get("tools", []), "usage": usage, "error": None, "incomplete_details": None}
+    usage |= {
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    whole = {
+        "id": f"resp_{reply.mark}",
+        "object": "response",
+        "created_at": 1700000000,
+        "status": "completed",
+    }
+    whole |= {
+        "model": reply.request.get("model"),
+        "output": [item],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+    }
+    whole |= {
+        "tools": reply.request.get("tools", []),
+        "usage": usage,
+        "error": None,
+        "incomplete_details": None,
+    }
     whole |= {"instructions": None, "metadata": {}, "temperature": 1.0, "top_p": 1.0}
     begun = {**whole, "status": "in_progress", "output": [], "usage": None}
     place = {"item_id": item["id"], "output_index": 0}
     text = {**place, "content_index": 0}
-    shell = {**item, "status": "in_progress", **({"arguments": ""} if reply.tool else {"content": []})}
+    shell = {
+        **item,
+        "status": "in_progress",
+        **({"arguments": ""} if reply.tool else {"content": []}),
+    }
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},
@@ -353,22 +467,36 @@ def responses_wire(reply: Reply, delay: float = 0.0) -> Scripted:
     else:
         events.append({"type": "response.content_part.added", **text, "part": {**part, "text": ""}})
         events += [
-            {"type": "response.output_text.delta", **text, "delta": each, "logprobs": []} for each in pieces(reply.text)
+            {"type": "response.output_text.delta", **text, "delta": each, "logprobs": []}
+            for each in pieces(reply.text)
         ]
-        events.append({"type": "response.output_text.done", **text, "text": reply.text, "logprobs": []})
+        events.append(
+            {"type": "response.output_text.done", **text, "text": reply.text, "logprobs": []}
+        )
         events.append({"type": "response.content_part.done", **text, "part": part})
     events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
     events.append({"type": "response.completed", "response": whole})
-    numbered = ((event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events))
+    numbered = (
+        (event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)
+    )
     return answered(reply, whole, sse(*numbered), delay)
 
 
 def converse_wire(reply: Reply, delay: float = 0.0) -> Scripted:
     stop = "tool_use" if reply.tool else "end_turn"
     use = {"toolUseId": f"tooluse_{reply.mark}", "name": reply.tool}
-    content = [{"toolUse": {**use, "input": reply.arguments}}] if reply.tool else [{"text": reply.text}]
-    tail = {"usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}, "metrics": {"latencyMs": 1}}
-    whole = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": stop, **tail}
+    content = (
+        [{"toolUse": {**use, "input": reply.arguments}}] if reply.tool else [{"text": reply.text}]
+    )
+    tail = {
+        "usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15},
+        "metrics": {"latencyMs": 1},
+    }
+    whole = {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": stop,
+        **tail,
+    }
     if not reply.stream:
         return answered(reply, whole, [], delay)
     parts = (
@@ -385,7 +513,10 @@ def converse_wire(reply: Reply, delay: float = 0.0) -> Scripted:
         ("messageStop", {"stopReason": stop}),
         ("metadata", tail),
     ]
-    headers = {"content-type": "application/vnd.amazon.eventstream", "x-amzn-requestid": f"req_{reply.mark}"}
+    headers = {
+        "content-type": "application/vnd.amazon.eventstream",
+        "x-amzn-requestid": f"req_{reply.mark}",
+    }
     return Scripted(200, headers, [frame(name, data) for name, data in events], delay)
 
 
@@ -393,7 +524,10 @@ def frame(event: str, data: Any) -> bytes:
     """One message of AWS's binary event stream: total, headers' length, crc32, headers, payload, crc32."""
     names = {":event-type": event, ":content-type": "application/json", ":message-type": "event"}
     head = b"".join(
-        struct.pack(">B", len(name)) + name.encode() + struct.pack(">BH", 7, len(value)) + value.encode()
+        struct.pack(">B", len(name))
+        + name.encode()
+        + struct.pack(">BH", 7, len(value))
+        + value.encode()
         for name, value in names.items()
     )
     payload = json.dumps(data).encode()
@@ -505,12 +639,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, answer: Scripted, bodiless: bool) -> bool:
         if not answer.status:
             return False
-        items = list(answer.headers.items() if isinstance(answer.headers, Mapping) else answer.headers)
+        items = list(
+            answer.headers.items() if isinstance(answer.headers, Mapping) else answer.headers
+        )
         given = {name.lower(): value.lower() for name, value in items}
-        if not given.keys() & {"content-length", "transfer-encoding", "connection"} and answer.status not in {204, 304}:
+        if not given.keys() & {
+            "content-length",
+            "transfer-encoding",
+            "connection",
+        } and answer.status not in {204, 304}:
             whole = len(answer.chunks) <= 1 and answer.then == "end"
             items.append(
-                ("content-length", str(sum(map(len, answer.chunks)))) if whole else ("transfer-encoding", "chunked")
+                ("content-length", str(sum(map(len, answer.chunks))))
+                if whole
+                else ("transfer-encoding", "chunked")
             )
             given.update({name.lower(): value for name, value in items})
         self.send_response_only(answer.status, answer.reason)
@@ -552,7 +694,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--vary", action="store_true", help="put a random word into every text")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds between the chunks of a stream")
+    parser.add_argument(
+        "--delay", type=float, default=0.0, help="seconds between the chunks of a stream"
+    )
     options = parser.parse_args()
     with Provider(port=options.port, vary=options.vary, delay=options.delay) as provider:
         print(provider.url, flush=True)

@@ -80,7 +80,9 @@ class Server(ThreadingHTTPServer):
 def provider() -> Iterator[str]:
     serve = "from tests.race_rounds import Server, Handler; s = Server(('127.0.0.1', 0), Handler); "
     serve += "print(s.server_port, flush=True); s.serve_forever()"
-    with subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
@@ -91,7 +93,10 @@ def provider() -> Iterator[str]:
 @contextlib.contextmanager
 def busy(processes: int) -> Iterator[None]:
     """So many processes compute meanwhile."""
-    running = [subprocess.Popen([sys.executable, "-c", "while True: sum(range(10**5))"]) for _ in range(processes)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", "while True: sum(range(10**5))"])
+        for _ in range(processes)
+    ]
     try:
         yield
     finally:
@@ -246,7 +251,10 @@ def first_done(url: str, client: httpx.Client) -> Any:
 
 def futures_completed(url: str, client: httpx.Client) -> Any:
     with ThreadPoolExecutor(8) as pool:
-        return [future.result() for future in as_completed([pool.submit(post, client, url) for _ in range(8)])]
+        return [
+            future.result()
+            for future in as_completed([pool.submit(post, client, url) for _ in range(8)])
+        ]
 
 
 def listed(url: str, client: httpx.Client) -> Any:
@@ -283,14 +291,20 @@ def thread_queue(url: str, client: httpx.Client) -> Any:
 def timer(url: str, client: httpx.Client) -> Any:
     """A `threading.Timer` goes off amid the replies; another is cancelled by the third."""
     told: list[Any] = []
-    rung, cancelled = (threading.Timer(APART / 2, told.append, [name]) for name in ("rung", "never"))
+    rung, cancelled = (
+        threading.Timer(APART / 2, told.append, [name]) for name in ("rung", "never")
+    )
 
     def one(number: int) -> None:
         told.append((number, post(client, url)))
         if len(told) == 3:
             cancelled.cancel()
 
-    threads = [rung, cancelled, *(threading.Thread(target=one, args=(number,)) for number in range(4))]
+    threads = [
+        rung,
+        cancelled,
+        *(threading.Thread(target=one, args=(number,)) for number in range(4)),
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -310,7 +324,12 @@ def slept(url: str, client: httpx.Client) -> Any:
         told.append((number, post(client, url)))
 
     with ThreadPoolExecutor(6) as pool:
-        wait([*(pool.submit(sleep, n) for n in range(1, 4)), *(pool.submit(one, n) for n in range(3))])
+        wait(
+            [
+                *(pool.submit(sleep, n) for n in range(1, 4)),
+                *(pool.submit(one, n) for n in range(3)),
+            ]
+        )
     return told
 
 
@@ -404,7 +423,17 @@ async def langgraph_tasks(url: str, client: httpx.AsyncClient) -> Any:
     return [update async for update in graph(node).astream({"got": []}, stream_mode="updates")]
 
 
-TASKS = (first_wins, completed, group, queued, timeouts, streams, tools, first_wins_aiohttp, langgraph_tasks)
+TASKS = (
+    first_wins,
+    completed,
+    group,
+    queued,
+    timeouts,
+    streams,
+    tools,
+    first_wins_aiohttp,
+    langgraph_tasks,
+)
 THREADS = (
     first_done, futures_completed, listed, thread_queue, timer, slept, one_after_the_other, semaphore, langgraph
 )  # fmt: skip
@@ -432,13 +461,22 @@ def rounds(program: Program, url: str, count: int, *, tell: bool = False) -> dic
             warned += told
             said, silent = said + (differ if told else 0), silent + (0 if told else differ)
             if differ and tell:
-                pair = next(pair for pair in zip(recorded, replayed, strict=True) if pair[0] != pair[1])
+                pair = next(
+                    pair for pair in zip(recorded, replayed, strict=True) if pair[0] != pair[1]
+                )
                 print(*pair, *block.report.warnings, sep="\n  ", file=sys.stderr)
-    return {"rounds": count, "otherwise_and_said": said, "otherwise_in_silence": silent, "warned_blocks": warned}
+    return {
+        "rounds": count,
+        "otherwise_and_said": said,
+        "otherwise_in_silence": silent,
+        "warned_blocks": warned,
+    }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--only", default="")
@@ -455,8 +493,12 @@ def main() -> int:
             if asked.json:
                 print(json.dumps({**found, "busy": asked.busy}), flush=True)
             else:
-                counts = f"{found['rounds']} rounds, otherwise {found['otherwise_and_said']} said and "
-                counts += f"{found['otherwise_in_silence']} in silence; {found['warned_blocks']} of "
+                counts = (
+                    f"{found['rounds']} rounds, otherwise {found['otherwise_and_said']} said and "
+                )
+                counts += (
+                    f"{found['otherwise_in_silence']} in silence; {found['warned_blocks']} of "
+                )
                 counts += f"{found['rounds'] // PER_BLOCK} blocks warned, {time.monotonic() - began:.0f} s"
                 print(f"{name:20} {counts}", flush=True)
     return 1 if silent else 0

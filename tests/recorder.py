@@ -2,12 +2,12 @@
 
 import json
 
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.freezing import freeze, freeze_error
-from tape_jupyter.matching import match_key
-from tape_jupyter.records import Head
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.encoding.values.registry import freeze, freeze_error
+from tape_jupyter.cassette.match_key import match_key
+from tape_jupyter.cassette.records import Head
+from tape_jupyter.secrets.registry import Secrets
 
 URL = "https://api.example.com/v1/messages"
 JSON = (("content-type", "application/json"),)
@@ -37,14 +37,25 @@ class Recorder:
 
     def __init__(self, path, secrets=None, cassette=None):
         self.tape, self.secrets = cassette or Cassette.open(path), secrets or Secrets()
-        self.run = self.tape.start_run({"mode": "record", "source": "x"}, {"notebook": "churn.ipynb"}, self.secrets)
+        self.run = self.tape.start_run(
+            {"mode": "record", "source": "x"}, {"notebook": "churn.ipynb"}, self.secrets
+        )
         self.names = {}
 
     def add(self, call, answer, lineage="", **head):
         match = match_key(call, self.secrets)
         self.names[match] = count = self.names.get(match, 0) + 1
         name = match[:8] + (f"-{count}" if count > 1 else "")
-        told = Head(name, self.run, match, "model", Where("c", lineage), "2026-11-21T20:41:07.512Z", 0.5, **head)
+        told = Head(
+            name,
+            self.run,
+            match,
+            "model",
+            Where("c", lineage),
+            "2026-11-21T20:41:07.512Z",
+            0.5,
+            **head,
+        )
         return self.tape.append_call(told, call, answer, self.secrets)
 
     def end(self, **told):
@@ -54,7 +65,9 @@ class Recorder:
 def talk(turns, run=0):
     return {
         "system": "Be careful. " * 40,
-        "messages": [{"role": "user", "content": f"{run} turn {n} " + "word " * 40} for n in range(turns)],
+        "messages": [
+            {"role": "user", "content": f"{run} turn {n} " + "word " * 40} for n in range(turns)
+        ],
     }
 
 

@@ -29,12 +29,14 @@ from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)  # not the folder of this file: its modules would stand for installed ones of the same name
+    sys.path[0] = str(
+        ROOT
+    )  # not the folder of this file: its modules would stand for installed ones of the same name
 
-from tape_jupyter.calls import Reply, Request
-from tape_jupyter.encodings import opened
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.encoding.http.content_encoding import opened
 from tape_jupyter.providers import editing
-from tape_jupyter.providers.recut.events import joined, parse
+from tape_jupyter.providers.streams.events import joined, parse
 from tests import reencode_edits, sdk_views
 from tests.corpus_clients import Record, reply_body, request_body
 
@@ -46,7 +48,11 @@ PATHS = {
 
 
 def read(path: Path) -> list[Record]:
-    opener = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    opener = (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8")
+    )
     with opener as file:
         return [json.loads(line) for line in file if line.strip()]
 
@@ -64,10 +70,16 @@ def call_of(record: Record) -> tuple[Request, Reply]:
     body = reply_body(record)
     coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
     if coding and not _is_encoded(body, coding):  # a recorder decoded it and kept the header
-        headers = tuple((name, value) for name, value in headers if name.lower() != "content-encoding")
+        headers = tuple(
+            (name, value) for name, value in headers if name.lower() != "content-encoding"
+        )
     chunks = tuple(body[start : start + 61] for start in range(0, len(body), 61))
-    request = Request(asked["method"], asked["url"], tuple(map(tuple, asked["headers"])), request_body(record))
-    return request, Reply(told["status"], headers, chunks, tuple(0.01 * n for n in range(len(chunks))))
+    request = Request(
+        asked["method"], asked["url"], tuple(map(tuple, asked["headers"])), request_body(record)
+    )
+    return request, Reply(
+        told["status"], headers, chunks, tuple(0.01 * n for n in range(len(chunks)))
+    )
 
 
 def _is_encoded(body: bytes, coding: str) -> bool:
@@ -78,7 +90,11 @@ def _is_encoded(body: bytes, coding: str) -> bool:
 
 
 def plain(reply: Reply) -> bytes:
-    return opened(reply.body, reply.header("content-encoding")) if reply.header("content-encoding") else reply.body
+    return (
+        opened(reply.body, reply.header("content-encoding"))
+        if reply.header("content-encoding")
+        else reply.body
+    )
 
 
 def line_of(record: Record, token: str) -> dict[str, Any]:
@@ -91,16 +107,30 @@ def line_of(record: Record, token: str) -> dict[str, Any]:
         body = plain(reply)
         streamed = body.lstrip()[:1] not in (b"{", b"[")
         seen = sdk_views.digest(sdk_views.sees(wire, body, streamed=streamed, **look))
-        return {**line, "sha256": seen, "recorded": seen, "path": None, "body": base64.b64encode(body).decode()}
+        return {
+            **line,
+            "sha256": seen,
+            "recorded": seen,
+            "path": None,
+            "body": base64.b64encode(body).decode(),
+        }
     look["streamed"] = taken.streamed
     again = rewritten(taken)
-    alone = editing.composed(taken.wire, taken.message) if taken.streamed else json.dumps(taken.message).encode()
+    alone = (
+        editing.composed(taken.wire, taken.message)
+        if taken.streamed
+        else json.dumps(taken.message).encode()
+    )
     told = {"sha256": again, "composed": alone, "recorded": taken.body}
-    digests = {name: sdk_views.digest(sdk_views.sees(wire, body, **look)) for name, body in told.items()}
+    digests = {
+        name: sdk_views.digest(sdk_views.sees(wire, body, **look)) for name, body in told.items()
+    }
     path = editing.first_text(taken.wire, taken.message)
     edited = reply
     if path is not None:
-        edited, _ = editing.encoded(request, reply, editing.with_text(taken.wire, taken.message, token))
+        edited, _ = editing.encoded(
+            request, reply, editing.with_text(taken.wire, taken.message, token)
+        )
     return {
         **line,
         "streamed": taken.streamed,
@@ -116,7 +146,9 @@ def rewritten(taken: editing.Taken) -> bytes:
     if not taken.streamed:
         return editing.respelled(taken.body, taken.message)
     events = parse(taken.body)
-    return joined(editing.CODECS[taken.wire].rewrite(events, json.loads(json.dumps(taken.message))))
+    return joined(
+        editing.require_format(taken.wire).rewrite(events, json.loads(json.dumps(taken.message)))
+    )
 
 
 def is_beta(request: Request) -> bool:
@@ -128,15 +160,21 @@ def lines(records: list[Record], token: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Re-encode the replies of a corpus of real traffic.")
+    parser = argparse.ArgumentParser(
+        description="Re-encode the replies of a corpus of real traffic."
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--text", required=True, metavar="TOKEN")
-    parser.add_argument("--prove", action="store_true", help="make every kind of edit, and look at it with the SDKs")
+    parser.add_argument(
+        "--prove", action="store_true", help="make every kind of edit, and look at it with the SDKs"
+    )
     asked = parser.parse_args()
     records = read(asked.corpus)
     differing = 0
     for line in lines(records, asked.text):
-        differing += line["message"] and len({line["sha256"], line["composed"], line["recorded"]}) != 1
+        differing += (
+            line["message"] and len({line["sha256"], line["composed"], line["recorded"]}) != 1
+        )
         print(json.dumps(line))
     if asked.prove:
         counts: Counter[str] = Counter()

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tape_jupyter.providers import editing
-from tape_jupyter.providers.recut import consequences
-from tape_jupyter.providers.recut.events import joined, parse
+from tape_jupyter.providers.streams.events import joined, parse
 from tests import sdk_views
 
 SAID = 'Größe "42"\n\x0b\x1c\u2028 🦊 </script>'
@@ -26,7 +25,10 @@ def edits(wire: str, message: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
         yield "text", editing.with_text(wire, message, SAID)
         yield "longer text", editing.with_text(wire, message, "word " * 400)
         yield "empty text", editing.with_text(wire, message, "")
-        yield "text goes on", editing.with_text(wire, message, editing.get(message, path) + " And more.")
+        yield (
+            "text goes on",
+            editing.with_text(wire, message, editing.get(message, path) + " And more."),
+        )
     for path in calls(wire, message):
         changed = with_argument(wire, message, path)
         if changed is not None:
@@ -35,7 +37,10 @@ def edits(wire: str, message: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
     for path in lists(wire, message):
         listed = editing.get(message, path)
         for number in range(len(listed)):
-            yield "block removed", editing.put(message, path, [*listed[:number], *listed[number + 1 :]])
+            yield (
+                "block removed",
+                editing.put(message, path, [*listed[:number], *listed[number + 1 :]]),
+            )
         yield "block added", editing.put(message, path, [*listed, added(wire, path)])
         yield "block put first", editing.put(message, path, [added(wire, path), *listed])
     for key in ("model", "id"):
@@ -49,7 +54,10 @@ def lists(wire: str, message: dict[str, Any]) -> list[editing.Path]:
         return [("content",)]
     if wire == "openai_responses":
         return [("output",)]
-    told = [("choices", number, "message", "tool_calls") for number in range(len(message.get("choices", [])))]
+    told = [
+        ("choices", number, "message", "tool_calls")
+        for number in range(len(message.get("choices", [])))
+    ]
     return [path for path in told if editing.get(message, path)]
 
 
@@ -65,19 +73,31 @@ def added(wire: str, path: editing.Path) -> dict[str, Any]:
             "status": "completed",
             "arguments": '{"at":"the sky"}',
         }
-    return {"id": "call_made", "type": "function", "function": {"name": "look", "arguments": '{"at":"the sky"}'}}
+    return {
+        "id": "call_made",
+        "type": "function",
+        "function": {"name": "look", "arguments": '{"at":"the sky"}'},
+    }
 
 
 def calls(wire: str, message: dict[str, Any]) -> Iterator[editing.Path]:
     """Where arguments of tools stand."""
     if wire == "anthropic":
-        yield from (("content", n, "input") for n, b in enumerate(message["content"]) if b.get("type") == "tool_use")
+        yield from (
+            ("content", n, "input")
+            for n, b in enumerate(message["content"])
+            if b.get("type") == "tool_use"
+        )
     elif wire == "openai_responses":
         told = enumerate(message["output"])
-        yield from (("output", n, "arguments") for n, item in told if item.get("type") == "function_call")
+        yield from (
+            ("output", n, "arguments") for n, item in told if item.get("type") == "function_call"
+        )
     else:
         for path in lists(wire, message):
-            yield from ((*path, n, "function", "arguments") for n in range(len(editing.get(message, path))))
+            yield from (
+                (*path, n, "function", "arguments") for n in range(len(editing.get(message, path)))
+            )
 
 
 def with_argument(wire: str, message: dict[str, Any], path: editing.Path) -> dict[str, Any] | None:
@@ -100,16 +120,21 @@ def proven(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     look = {"streamed": taken.streamed, "beta": is_beta(request)}
     for name, message in edits(taken.wire, taken.message):
-        wanted, _ = consequences.settle(taken.wire, taken.message, copy.deepcopy(message))
+        wanted, _ = editing.settle(taken.wire, taken.message, copy.deepcopy(message))
         edited, _ = editing.encoded(request, reply, message)
         body = plain(edited)
         found = editing.taken(request, edited)
-        alone = editing.composed(taken.wire, wanted) if taken.streamed else json.dumps(wanted).encode()
+        alone = (
+            editing.composed(taken.wire, wanted) if taken.streamed else json.dumps(wanted).encode()
+        )
         seen, meant = (sdk_views.sees(taken.wire, each, **look) for each in (body, alone))
         if found is None or canonical(found.message) != canonical(wanted):
             yield name, f"says {found and first_difference(wanted, found.message)}"
         elif sdk_views.bare(seen) != sdk_views.bare(meant):
-            yield name, f"the SDK sees {first_difference(sdk_views.bare(meant), sdk_views.bare(seen))}"
+            yield (
+                name,
+                f"the SDK sees {first_difference(sdk_views.bare(meant), sdk_views.bare(seen))}",
+            )
         elif taken.streamed and (gone := lost(taken.body, body, name)):
             yield name, gone
         elif len(edited.chunks) != len(edited.waits) or list(edited.waits) != sorted(edited.waits):

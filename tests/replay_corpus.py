@@ -31,7 +31,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)  # not the folder of this file: its modules would stand for installed ones of the same name
+    sys.path[0] = str(
+        ROOT
+    )  # not the folder of this file: its modules would stand for installed ones of the same name
 
 from tests.corpus_clients import Record, Seen, reply_body, request_body, sha
 from tests.corpus_sdks import OTHER
@@ -41,7 +43,15 @@ BATCH = 50
 """Records a cassette."""
 SHARE = 350
 """Records a process, at most."""
-HOP = {"content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"}
+HOP = {
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+}
 """Reply headers that are the connection's."""
 SHOWN = 32
 """Chunk sizes a line shows; of longer bodies it shows their digest."""
@@ -61,7 +71,9 @@ KEYS = {
 def why_not(client: str, record: Record) -> str:
     """Why a client does not play a record; "" if it does."""
     if record["fidelity"] == "reserialized":
-        return "reserialized: a recorder kept the parsed JSON only, there are no bytes to compare with"
+        return (
+            "reserialized: a recorder kept the parsed JSON only, there are no bytes to compare with"
+        )
     can = CLIENTS[client].can
     return can(record) if can else ""
 
@@ -98,7 +110,9 @@ def run(part: Part, mode: str, corpus: Path, folder: Path, base: str, full: bool
             old.unlink()
     out, file = folder / f"{part.name}.{mode}.jsonl", folder / f"{part.name}.{mode}.job.json"
     out.unlink(missing_ok=True)
-    Job(part.client, mode, part.name, part.batches, str(corpus), str(folder), base, str(out), full).write(file)
+    Job(
+        part.client, mode, part.name, part.batches, str(corpus), str(folder), base, str(out), full
+    ).write(file)
     command = [sys.executable, str(ROOT / "tests" / "corpus_worker.py"), str(file)]
     asked = {"env": environment(mode, folder), "capture_output": True, "text": True, "cwd": folder}
     try:
@@ -106,12 +120,18 @@ def run(part: Part, mode: str, corpus: Path, folder: Path, base: str, full: bool
         part.said[mode] = done.stderr.strip().rpartition("\n")[2]
     except subprocess.TimeoutExpired:
         part.said[mode] = f"its process was stopped after {PATIENCE} s"
-    part.seen[mode] = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    part.seen[mode] = (
+        [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    )
 
 
 def environment(mode: str, home: Path) -> dict[str, str]:
     """No setting of this machine's but where programs and libraries are; keys to record with, none to replay with."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }
     kept |= {"HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true"}
     return {**kept, **(KEYS if mode == "record" else {})}
 
@@ -138,15 +158,26 @@ def lines_of(part: Part, records: dict[str, Record]) -> Iterator[dict[str, Any]]
         yield compared(part, records[name], told["record"].get(name), told["replay"].get(name))
 
 
-def compared(part: Part, record: Record, live: dict[str, Any] | None, played: dict[str, Any] | None) -> dict[str, Any]:
+def compared(
+    part: Part, record: Record, live: dict[str, Any] | None, played: dict[str, Any] | None
+) -> dict[str, Any]:
     line: dict[str, Any] = {"id": record["id"], "client": part.client}
     if live is None or played is None:
         mode = "record" if live is None else "replay"
-        return {**line, "equal": False, "differs": [f"no result: {part.said[mode] or 'its process ended'}"]}
+        return {
+            **line,
+            "equal": False,
+            "differs": [f"no result: {part.said[mode] or 'its process ended'}"],
+        }
     if not live["seen"]["heads"]:
         error = live["seen"]["error"] or {"class": "", "text": "nothing was sent"}
-        return {**line, "skipped": f"{part.client} does not send it: {error['class']}: {error['text'][:200]}"}
-    differs = differences(live["seen"], played["seen"], record, whole=CLIENTS[part.client].can is None)
+        return {
+            **line,
+            "skipped": f"{part.client} does not send it: {error['class']}: {error['text'][:200]}",
+        }
+    differs = differences(
+        live["seen"], played["seen"], record, whole=CLIENTS[part.client].can is None
+    )
     if played["connects"]:
         differs.append(f"tried to connect: {played['connects'][:3]}")
     line |= {**shown_of(played), "equal": not differs}
@@ -178,7 +209,11 @@ def lost_headers(record: Record, seen: list[list[str]]) -> list[str]:
     kept = {(name.lower(), value.strip()) for name, value in seen}
     recorded = [(name.lower(), value.strip()) for name, value in record["response"]["headers"]]
     once = Counter(name for name, _ in recorded)
-    return [name for name, value in recorded if once[name] == 1 and name not in HOP and (name, value) not in kept]
+    return [
+        name
+        for name, value in recorded
+        if once[name] == 1 and name not in HOP and (name, value) not in kept
+    ]
 
 
 def shown_of(told: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +242,9 @@ def main(argv: list[str]) -> int:
     unknown = [name for name in clients if name not in CLIENTS]
     if unknown:
         parser().error(f"no such client: {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
-    folder = Path(tempfile.mkdtemp(prefix="corpus-")) if not asked.keep else Path(asked.keep).resolve()
+    folder = (
+        Path(tempfile.mkdtemp(prefix="corpus-")) if not asked.keep else Path(asked.keep).resolve()
+    )
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return report(asked, clients, Path(asked.corpus).resolve(), folder)
@@ -223,7 +260,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--every", type=int, default=1, help="every Nth record that has bytes")
     made.add_argument("--clients", default="", help=f"some of {','.join(CLIENTS)}")
     made.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    made.add_argument("--keep", help="a folder for cassettes and all that was seen, objects in full")
+    made.add_argument(
+        "--keep", help="a folder for cassettes and all that was seen, objects in full"
+    )
     return made
 
 
@@ -238,7 +277,11 @@ def report(asked: argparse.Namespace, clients: list[str], corpus: Path, folder: 
     by_id = {record["id"]: record for record in records}
     for record in records:
         if record["fidelity"] == "reserialized" and asked.every == 1 and not asked.limit:
-            print(json.dumps({"id": record["id"], "client": "all", "skipped": why_not(clients[0], record)}))
+            print(
+                json.dumps(
+                    {"id": record["id"], "client": "all", "skipped": why_not(clients[0], record)}
+                )
+            )
     for client in clients:
         for line in _lines(client, parts, chosen, by_id):
             print(json.dumps(line))
@@ -248,7 +291,9 @@ def report(asked: argparse.Namespace, clients: list[str], corpus: Path, folder: 
     return 0 if told["equal"] == told["sent"] and told["sent"] else 1
 
 
-def _lines(client: str, parts: list[Part], chosen: list[Record], by_id: dict[str, Record]) -> Iterator[dict[str, Any]]:
+def _lines(
+    client: str, parts: list[Part], chosen: list[Record], by_id: dict[str, Record]
+) -> Iterator[dict[str, Any]]:
     for record in chosen:
         if reason := why_not(client, record):
             yield {"id": record["id"], "client": client, "skipped": reason}
@@ -266,13 +311,22 @@ def _count(count: Counter[str], line: dict[str, Any]) -> None:
     count["live connections"] += line.get("live_connections", 0)
 
 
-def summary(counts: dict[str, Counter[str]], folder: Path, chosen: list[Record], parts: list[Part]) -> dict[str, Any]:
+def summary(
+    counts: dict[str, Counter[str]], folder: Path, chosen: list[Record], parts: list[Part]
+) -> dict[str, Any]:
     """The last line. Sizes are of the first raw client's cassettes, against request and reply bytes as sent."""
     names = ("sent", "equal", "skipped", "not its API", "live connections")
     raw = next((client for client in counts if CLIENTS[client].can is None), None)
-    files = [path for part in parts if part.client == raw for path in folder.glob(f"{part.name}-*.tape.yaml")]
+    files = [
+        path
+        for part in parts
+        if part.client == raw
+        for path in folder.glob(f"{part.name}-*.tape.yaml")
+    ]
     return {
-        "summary": {client: {name: count[name] for name in names} for client, count in counts.items()},
+        "summary": {
+            client: {name: count[name] for name in names} for client, count in counts.items()
+        },
         "records": len(chosen),
         "sent": sum(count["sent"] for count in counts.values()),
         "equal": sum(count["equal"] for count in counts.values()),

@@ -33,13 +33,16 @@ if __name__ == "__main__":
 
 import nbformat
 
-from tape_jupyter import headless
-from tape_jupyter.bundle import expected, opened, verify
-from tape_jupyter.forgiven import places
+from tape_jupyter.headless import run as headless_run
+from tape_jupyter.bundle.proof import expected
+from tape_jupyter.bundle import opened, verify
+from tape_jupyter.comparison.outputs import places
 from tests import away
 from tests.notebook import clean_env
 
-CONNECT = re.compile(r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)")
+CONNECT = re.compile(
+    r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)"
+)
 NAMED = re.compile(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_SECRET)\b")
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-api03-Zq7rTq1v9WcX2bLkH5nM8pRsD3fGjA6yEuQ4tVwBxC0iOzKlNmJhYgTr",
@@ -49,7 +52,11 @@ KEYS = {
     "AWS_ACCESS_KEY_ID": "AKIAQ7ZT3MVKW5XN2YHC",
     "AWS_SECRET_ACCESS_KEY": "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",
 }
-SETTINGS = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
+SETTINGS = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 SKIPPED = {".ipynb_checkpoints", ".git", "node_modules", "__pycache__", ".venv"}
 CELL_SECONDS = 300
@@ -114,7 +121,9 @@ class Session:
             try:
                 step()
             except Exception as error:  # one notebook's trouble is that notebook's
-                self.line["error"] = f"{step.__name__}: {type(error).__name__}: {str(error)[-3000:]}"
+                self.line["error"] = (
+                    f"{step.__name__}: {type(error).__name__}: {str(error)[-3000:]}"
+                )
             self.line["seconds"][step.__name__] = round(time.perf_counter() - began, 1)
             if self.line["error"]:
                 break
@@ -135,12 +144,16 @@ class Session:
         ca = self.home / "ca.pem"
         env = {**keys(self.notebook), **SETTINGS, **away.variables(ca)}
         command = away.command(self.provider, ca, [sys.executable, "-m", "tape_jupyter", *words])
-        done = subprocess.run(command, env=clean_env(self.home, env), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=clean_env(self.home, env), capture_output=True, text=True, check=False
+        )
         if done.returncode == 2 or not done.stdout:
             raise RuntimeError(done.stderr)
         shown = nbformat.read(self.notebook, as_version=4).cells
         where = places(self.notebook.parent, self.home / ".home")
-        digests = [expected.digest(cell.outputs, where) for cell in shown if headless.runs(cell)]
+        digests = [
+            expected.digest(cell.outputs, where) for cell in shown if headless_run.runs(cell)
+        ]
         for run, digest in zip(json.loads(done.stdout)["cells"], digests, strict=True):
             self.line["cells"].append(
                 {"number": run["number"], "title": run["title"], "recorded": run["status"], "said": run["said"][:1],
@@ -183,7 +196,10 @@ class Session:
                 "same": ran["replayed"] == cell["digest_recorded"] == wanted[cell["number"]],
             }  # fmt: skip
             if not cell["same"]:
-                cell["diff"] = [*ran["said"], *(line for each in ran["differences"] for line in each["lines"])][:30]
+                cell["diff"] = [
+                    *ran["said"],
+                    *(line for each in ran["differences"] for line in each["lines"]),
+                ][:30]
         if strace:
             made = CONNECT.findall(trace.read_text(errors="replace"))
             own = set(told["kernel_ports"])
@@ -210,13 +226,17 @@ def sessions(folder: Path, options: argparse.Namespace) -> Iterator[Session]:
 
 def main() -> int:
     corpus = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--keep", type=Path, required=True, help="a new folder")
     parser.add_argument("--env", choices=("current", "lock"), default="current")
     parser.add_argument("--provider", type=Path, default=corpus / "fake_provider.py")
     parser.add_argument("--match", default="", help="only notebooks with this in their path")
-    parser.add_argument("--no-index", action="store_true", help="export without asking a package index for digests")
+    parser.add_argument(
+        "--no-index", action="store_true", help="export without asking a package index for digests"
+    )
     options = parser.parse_args()
     Session.no_index = options.no_index
     options.keep = options.keep.resolve()
@@ -225,7 +245,9 @@ def main() -> int:
     if not options.provider.is_file():
         parser.error(f"there is no {options.provider}: say --provider, or TAPE_CORPUS")
     if not away.possible():
-        parser.error("this machine gives no namespaces (`unshare -rnm`): the notebooks cannot be sent to the provider")
+        parser.error(
+            "this machine gives no namespaces (`unshare -rnm`): the notebooks cannot be sent to the provider"
+        )
     lines = []
     for session in sessions(options.folder.resolve(), options):
         lines.append(session.run())

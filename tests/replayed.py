@@ -2,9 +2,11 @@
 
 import nbformat
 
-from tape_jupyter.bundle import archive, expected, manifest
+from tape_jupyter.bundle import archive
+from tape_jupyter.bundle.proof import expected
+from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.bundle.session import session_of
-from tape_jupyter import headless
+from tape_jupyter.headless import run
 from tests.bundles import role_of
 from tests.notebook import notebook
 
@@ -30,8 +32,10 @@ def recorded(folder, provider, *cells):
     """A notebook beside its data, recorded."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "data.csv").write_text("a,b\n1,2\n")
-    path = notebook(folder / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells or CELLS))
-    runs, _ = headless.record(path, lambda *_: None, lambda _: None)
+    path = notebook(
+        folder / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells or CELLS)
+    )
+    runs, _ = run.record(path, lambda *_: None, lambda _: None)
     assert all(each.good for each in runs), [each.said for each in runs]
     return path
 
@@ -52,12 +56,17 @@ def bundle_of(path, out, extra=(), **said):
         for each in sorted(folder.rglob("*"))
         if each.is_file() and not each.relative_to(folder).parts[0].startswith(".")
     ]
-    content = {f"session/{each.relative_to(folder).as_posix()}": each.read_bytes() for each in found} | dict(extra)
+    content = {
+        f"session/{each.relative_to(folder).as_posix()}": each.read_bytes() for each in found
+    } | dict(extra)
     notebook = f"session/{path.name}"
     taped = list(folder.glob("*.tapes/*.tape.yaml"))
     cells = expected.of_session(session_of(path)) if taped else ()
     roles = {notebook: "notebook"}
-    files = [manifest.file_of(name, content[name], roles.get(name) or role_of(name)) for name in sorted(content)]
+    files = [
+        manifest.file_of(name, content[name], roles.get(name) or role_of(name))
+        for name in sorted(content)
+    ]
     told = {
         "made_by": "tape-jupyter 0.1.0",
         "notebook": notebook,
@@ -65,7 +74,7 @@ def bundle_of(path, out, extra=(), **said):
         "files": tuple(files),
         "kit": {},
         "cells": cells,
-        "lock": manifest.Locked(hashed=False, index="none"),
+        "lock": manifest.LockState(hashed=False, index="none"),
     }
     made = manifest.checked(manifest.Manifest(**{**told, **said}))
     out.parent.mkdir(parents=True, exist_ok=True)

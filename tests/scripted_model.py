@@ -46,12 +46,17 @@ class ScriptedModel(Provider):
         if wire is None:
             return _refused(404, "no such path")
         body = seen.json
-        text = json.dumps([body.get(name) for name in ("messages", "input", "contents", "system", "instructions")])
+        text = json.dumps(
+            [body.get(name) for name in ("messages", "input", "contents", "system", "instructions")]
+        )
         goes_on = _goes_on(body)
         if goes_on is not None:
             asked, before = goes_on
         else:
-            asked, before = next((n for n, words in enumerate(self._conversations) if words in text), -1), 0
+            asked, before = (
+                next((n for n, words in enumerate(self._conversations) if words in text), -1),
+                0,
+            )
         turns = list(self._conversations.values())[asked] if asked >= 0 else ()
         number = before + _turns_so_far(body)
         if number >= len(turns):
@@ -63,7 +68,12 @@ class ScriptedModel(Provider):
         streamed = bool(body.get("stream")) or "stream" in path.rpartition("/")[2]
         if streamed:
             return Scripted(200, {"content-type": "text/event-stream"}, events, delay=self.delay)
-        return Scripted(200, {"content-type": "application/json"}, [json.dumps(whole).encode()], delay=self.delay)
+        return Scripted(
+            200,
+            {"content-type": "application/json"},
+            [json.dumps(whole).encode()],
+            delay=self.delay,
+        )
 
 
 def _refused(status: int, why: str) -> Scripted:
@@ -73,7 +83,9 @@ def _refused(status: int, why: str) -> Scripted:
 
 def _goes_on(body: Mapping[str, Any]) -> tuple[int, int] | None:
     """The conversation, and its turns so far, that a request goes on with by the id of the reply before."""
-    before = (body.get("thread") or {}).get("previous_message_id") or body.get("previous_response_id")
+    before = (body.get("thread") or {}).get("previous_message_id") or body.get(
+        "previous_response_id"
+    )
     found = re.fullmatch(r"[a-z]+_(\d+)x(\d+)x\w+", before or "")
     return (int(found[1]), int(found[2]) + 1) if found else None
 
@@ -84,29 +96,46 @@ def _turns_so_far(body: Mapping[str, Any]) -> int:
     if isinstance(items, str):
         return 0
     spoken = [
-        each.get("role") in ("assistant", "model") or each.get("type") in ("function_call", "reasoning")
+        each.get("role") in ("assistant", "model")
+        or each.get("type") in ("function_call", "reasoning")
         for each in items
     ]
-    return sum(1 for before, now in zip([False, *spoken], spoken, strict=False) if now and not before)
+    return sum(
+        1 for before, now in zip([False, *spoken], spoken, strict=False) if now and not before
+    )
 
 
 # ---------------------------------------------------------------- wire forms
 
 
-def _anthropic(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tuple[Any, list[bytes]]:
+def _anthropic(
+    body: Mapping[str, Any], parts: list[str | ToolCall], mark: str
+) -> tuple[Any, list[bytes]]:
     blocks: list[dict[str, Any]] = []
     for number, part in enumerate(parts):
         if isinstance(part, str):
             blocks.append({"type": "text", "text": part})
         else:
             blocks.append(
-                {"type": "tool_use", "id": f"toolu_{mark}_{number}", "name": part.name, "input": dict(part.arguments)}
+                {
+                    "type": "tool_use",
+                    "id": f"toolu_{mark}_{number}",
+                    "name": part.name,
+                    "input": dict(part.arguments),
+                }
             )
     stop = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
     usage = {"input_tokens": 10, "output_tokens": 5}
-    head = {"id": f"msg_{mark}", "type": "message", "role": "assistant", "model": body.get("model", "m")}
+    head = {
+        "id": f"msg_{mark}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", "m"),
+    }
     whole = {**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage}
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}]
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
+    ]
     for index, block in enumerate(blocks):
         tool = block["type"] == "tool_use"
         shell = {**block, "input": {}} if tool else {"type": "text", "text": ""}
@@ -118,12 +147,20 @@ def _anthropic(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) 
         events.append({"type": "content_block_start", "index": index, "content_block": shell})
         events.append({"type": "content_block_delta", "index": index, "delta": delta})
         events.append({"type": "content_block_stop", "index": index})
-    events.append({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage})
+    events.append(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": stop, "stop_sequence": None},
+            "usage": usage,
+        }
+    )
     events.append({"type": "message_stop"})
     return whole, sse(*((event["type"], event) for event in events))
 
 
-def _chat(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tuple[Any, list[bytes]]:
+def _chat(
+    body: Mapping[str, Any], parts: list[str | ToolCall], mark: str
+) -> tuple[Any, list[bytes]]:
     text = " ".join(part for part in parts if isinstance(part, str))
     calls = [
         {
@@ -135,7 +172,11 @@ def _chat(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tu
         if not isinstance(part, str)
     ]
     stop = "tool_calls" if calls else "stop"
-    message = {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
+    message = {
+        "role": "assistant",
+        "content": text or None,
+        **({"tool_calls": calls} if calls else {}),
+    }
     head = {"id": f"chatcmpl-{mark}", "created": 1_700_000_000, "model": body.get("model", "m")}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": stop}
@@ -143,14 +184,19 @@ def _chat(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tu
     deltas = [{"role": "assistant", "content": text or None}]
     deltas += [{"tool_calls": [{"index": number, **each}]} for number, each in enumerate(calls)]
     chunk = {**head, "object": "chat.completion.chunk"}
-    events = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    events = [
+        {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
+    ]
     events.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": stop}]})
     if (body.get("stream_options") or {}).get("include_usage"):
         events.append({**chunk, "choices": [], "usage": usage})
     return whole, [*sse(*((None, event) for event in events)), b"data: [DONE]\n\n"]
 
 
-def _responses(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tuple[Any, list[bytes]]:
+def _responses(
+    body: Mapping[str, Any], parts: list[str | ToolCall], mark: str
+) -> tuple[Any, list[bytes]]:
     items: list[dict[str, Any]] = []
     for number, part in enumerate(parts):
         if isinstance(part, str):
@@ -172,23 +218,37 @@ def _responses(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) 
         "temperature": 1.0, "top_p": 1.0,
     }  # fmt: skip
     events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": [], "usage": None}}
+        {
+            "type": "response.created",
+            "response": {**whole, "status": "in_progress", "output": [], "usage": None},
+        }
     ]
     for index, item in enumerate(items):
         events.append({"type": "response.output_item.added", "output_index": index, "item": item})
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     events.append({"type": "response.completed", "response": whole})
-    return whole, sse(*((event["type"], {**event, "sequence_number": n}) for n, event in enumerate(events)))
+    return whole, sse(
+        *((event["type"], {**event, "sequence_number": n}) for n, event in enumerate(events))
+    )
 
 
-def _gemini(body: Mapping[str, Any], parts: list[str | ToolCall], mark: str) -> tuple[Any, list[bytes]]:
+def _gemini(
+    body: Mapping[str, Any], parts: list[str | ToolCall], mark: str
+) -> tuple[Any, list[bytes]]:
     told = [
-        {"text": part} if isinstance(part, str) else {"functionCall": {"name": part.name, "args": dict(part.arguments)}}
+        {"text": part}
+        if isinstance(part, str)
+        else {"functionCall": {"name": part.name, "args": dict(part.arguments)}}
         for part in parts
     ]
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
     candidate = {"content": {"role": "model", "parts": told}, "finishReason": "STOP", "index": 0}
-    whole = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": mark}
+    whole = {
+        "candidates": [candidate],
+        "usageMetadata": usage,
+        "modelVersion": "m",
+        "responseId": mark,
+    }
     return whole, [f"data: {json.dumps(whole)}\r\n\r\n".encode()]
 
 

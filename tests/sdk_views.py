@@ -84,18 +84,25 @@ def _responses(answer: httpx2.Response, streamed: bool, _: bool, before: list[An
         last = event
         data = event.to_dict()
         if event.type.endswith(".delta") and isinstance(data.get("delta"), str):
-            name = "/".join(str(data.get(key)) for key in ("output_index", "content_index", "summary_index"))
+            name = "/".join(
+                str(data.get(key)) for key in ("output_index", "content_index", "summary_index")
+            )
             told[f"{event.type} {name}"] = told.get(f"{event.type} {name}", "") + data["delta"]
         before[:] = [told]
     whole = getattr(last, "response", None)
-    return {"response": whole.to_dict() if whole is not None else last and last.to_dict(), "told": told}
+    return {
+        "response": whole.to_dict() if whole is not None else last and last.to_dict(),
+        "told": told,
+    }
 
 
 def _chat(answer: httpx2.Response, streamed: bool, _: bool, before: list[Any]) -> Any:
     if not streamed:
         return _asked(answer, _openai().chat.completions.create, model="m", messages=[]).to_dict()
     whole: dict[str, Any] = {}
-    for chunk in _asked(answer, _openai().chat.completions.create, model="m", messages=[], stream=True):
+    for chunk in _asked(
+        answer, _openai().chat.completions.create, model="m", messages=[], stream=True
+    ):
         _add_up(whole, chunk.to_dict())
         before[:] = [whole]
     return whole
@@ -107,7 +114,9 @@ def accumulated(body: bytes) -> Any:
 
     answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     state = ChatCompletionStreamState()
-    for chunk in _asked(answer, _openai().chat.completions.create, model="m", messages=[], stream=True):
+    for chunk in _asked(
+        answer, _openai().chat.completions.create, model="m", messages=[], stream=True
+    ):
         state.handle_chunk(chunk)
     return bare(state.get_final_completion().to_dict())
 
@@ -124,7 +133,9 @@ def _add_up(whole: dict[str, Any], chunk: dict[str, Any]) -> None:
     for key, value in chunk.items():
         if key == "choices":
             for choice in value or ():
-                _add_choice(whole.setdefault("choices", {}).setdefault(str(choice.get("index")), {}), choice)
+                _add_choice(
+                    whole.setdefault("choices", {}).setdefault(str(choice.get("index")), {}), choice
+                )
         elif key != "obfuscation" and value not in (None, ""):
             whole[key] = value
 
@@ -147,7 +158,9 @@ def _add_delta(message: dict[str, Any], delta: dict[str, Any]) -> None:
             for number, call in enumerate(value or ()):
                 calls = message.setdefault(key, {})
                 name = str(call.get("index", len(calls) + number))
-                _add_delta(calls.setdefault(name, {}), {k: v for k, v in call.items() if k != "index"})
+                _add_delta(
+                    calls.setdefault(name, {}), {k: v for k, v in call.items() if k != "index"}
+                )
         elif key in ("function", "custom", "function_call") and value:
             _add_delta(message.setdefault(key, {}), value)
         elif key in TEXTS and isinstance(value, str):
@@ -163,7 +176,11 @@ def _extended(before: list[Any], more: list[Any]) -> Iterator[Any]:
     out = [dict(part) if isinstance(part, dict) else part for part in before]
     for part in more:
         last = out[-1] if out else None
-        alike = isinstance(last, dict) and isinstance(part, dict) and last.get("type") == part.get("type")
+        alike = (
+            isinstance(last, dict)
+            and isinstance(part, dict)
+            and last.get("type") == part.get("type")
+        )
         if alike and isinstance(part.get("text"), str) and last.get("index") == part.get("index"):
             out[-1] = {
                 **last,

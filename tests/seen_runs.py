@@ -4,10 +4,10 @@ import itertools
 import json
 from pathlib import Path
 
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.freezing import freeze
-from tape_jupyter.seen import seen
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.encoding.values.registry import freeze
+from tape_jupyter.audit.run_view import seen
 from tests.tapes import JSON, Recorder
 
 CHAT = "https://api.openai.com/v1/chat/completions"
@@ -24,24 +24,41 @@ def chat(text="hi", *, url=CHAT, headers=(), **body):
 
 def said(text="yes", *, status=200, headers=(), calls=(), **body):
     """An OpenAI completion; `calls` are the names of tools it asks for."""
-    tools = [{"id": f"t{n}", "function": {"name": name, "arguments": "{}"}} for n, name in enumerate(calls)]
+    tools = [
+        {"id": f"t{n}", "function": {"name": name, "arguments": "{}"}}
+        for n, name in enumerate(calls)
+    ]
     message = {"role": "assistant", "content": text, "tool_calls": tools}
     whole = {"model": "gpt-4o-2024-08-06", "choices": [{"message": message}], **body}
-    return Reply(status, (*JSON, ("x-request-id", "req_9"), *headers), (json.dumps(whole).encode(),), (0.1,))
+    return Reply(
+        status, (*JSON, ("x-request-id", "req_9"), *headers), (json.dumps(whole).encode(),), (0.1,)
+    )
 
 
 def claude(text="hi", **body):
-    whole = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **body}
+    whole = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": text}],
+        **body,
+    }
     return Request("POST", CLAUDE, JSON, json.dumps(whole).encode())
 
 
 def claude_said(model="claude-sonnet-4-5-20250929", **body):
-    whole = {"type": "message", "model": model, "content": [{"type": "text", "text": "yes"}], **body}
+    whole = {
+        "type": "message",
+        "model": model,
+        "content": [{"type": "text", "text": "yes"}],
+        **body,
+    }
     return Reply(200, JSON, (json.dumps(whole).encode(),), (0.1,))
 
 
 def tool(name="lookup", result="found", **arguments):
-    return FunctionCall(name, arguments), result if isinstance(result, Value) else Value(freeze(result))
+    return FunctionCall(name, arguments), result if isinstance(result, Value) else Value(
+        freeze(result)
+    )
 
 
 def found(chunks, query="q", name="search", **arguments):
@@ -51,7 +68,10 @@ def found(chunks, query="q", name="search", **arguments):
 def run_of(folder: Path, *calls, kit=None, pins=PINS, end=None, outcome="ok", **record):
     """A run of these (request, reply) pairs, recorded and read back. `kit`, `record` and `end` are added to its records."""
     path = folder / f"{next(_numbers)}.tapes" / "main.tape.yaml"
-    return seen(*recorded(path, *calls, kit=kit, pins=pins, end=end, outcome=outcome, **record), notebook="n.ipynb")
+    return seen(
+        *recorded(path, *calls, kit=kit, pins=pins, end=end, outcome=outcome, **record),
+        notebook="n.ipynb",
+    )
 
 
 def recorded(path, *calls, kit=None, pins=PINS, end=None, outcome="ok", source="aaaa", **record):

@@ -31,7 +31,13 @@ class SocketServer:
     def __init__(self, tls: ssl.SSLContext | None = None, **handlers: Handler) -> None:
         self.handlers, self.asked, self.opened, self.heads = handlers, [], 0, []
         self._server = serve(
-            self._serve, "127.0.0.1", 0, process_request=self._admit, select_subprotocol=_first, max_size=2**24, ssl=tls
+            self._serve,
+            "127.0.0.1",
+            0,
+            process_request=self._admit,
+            select_subprotocol=_first,
+            max_size=2**24,
+            ssl=tls,
         )
         self.port = self._server.socket.getsockname()[1]
         self.url = f"{'wss' if tls else 'ws'}://127.0.0.1:{self.port}"
@@ -56,7 +62,11 @@ class SocketServer:
             return Response(302, "Found", Headers({"Location": "/echo", "Content-Length": "0"}))
         if path == "closed":
             body = b'{"error":{"message":"no such key"}}'
-            head = {"Content-Type": "application/json", "Content-Length": str(len(body)), "X-Request-Id": "req_9"}
+            head = {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+                "X-Request-Id": "req_9",
+            }
             return Response(401, "Unauthorized", Headers(head), body)
         return None
 
@@ -88,8 +98,20 @@ def turns(ws: ServerConnection) -> None:
     for number, message in enumerate(ws):
         text = json.loads(message).get("text", "")
         for place, word in enumerate(f"You said {text} .".split()):
-            ws.send(compact(type="response.output_text.delta", event_id=f"event_{number}_{place}", delta=f"{word} "))
-        ws.send(compact(type="response.done", event_id=f"event_{number}_done", response={"status": "completed"}))
+            ws.send(
+                compact(
+                    type="response.output_text.delta",
+                    event_id=f"event_{number}_{place}",
+                    delta=f"{word} ",
+                )
+            )
+        ws.send(
+            compact(
+                type="response.done",
+                event_id=f"event_{number}_done",
+                response={"status": "completed"},
+            )
+        )
         if text == "bye":
             ws.close(4000, "so long")
 
@@ -142,7 +164,11 @@ def compact(**value: Any) -> str:
 
 def certified() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Contexts of a server on loopback, and of a client that trusts it."""
-    authority, server, client = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority, server, client = (
+        trustme.CA(),
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        ssl.create_default_context(),
+    )
     authority.issue_cert("127.0.0.1").configure_cert(server)
     authority.configure_trust(client)
     return server, client
@@ -164,7 +190,9 @@ class RawServer:
             except OSError:
                 return
             self.opened += 1
-            key = peer.recv(4096).partition(b"Sec-WebSocket-Key: ")[2].partition(b"\r\n")[0].decode()
+            key = (
+                peer.recv(4096).partition(b"Sec-WebSocket-Key: ")[2].partition(b"\r\n")[0].decode()
+            )
             proof = accept_key(key) if self.proof else "no"
             head = f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {proof}\r\n\r\n"
             peer.sendall(head.encode())
@@ -282,7 +310,12 @@ def told(error: BaseException) -> Any:
         seen += [error.rcvd, error.sent, error.rcvd_then_sent, type(error.__cause__).__name__]
     if isinstance(error, websockets.InvalidStatus):
         head = error.response
-        seen += [head.status_code, head.reason_phrase, list(head.headers.raw_items()), bytes(head.body)]
+        seen += [
+            head.status_code,
+            head.reason_phrase,
+            list(head.headers.raw_items()),
+            bytes(head.body),
+        ]
     return seen
 
 
@@ -292,7 +325,12 @@ def told(error: BaseException) -> Any:
 def openai_realtime(ws: ServerConnection) -> None:
     """As much of OpenAI's Realtime API as its SDK's readers look at; spelled as it spells, without spaces."""
     say = functools.partial(_openai, ws, itertools.count(1))
-    session = {"type": "realtime", "id": "sess_1", "object": "realtime.session", "model": "gpt-realtime"}
+    session = {
+        "type": "realtime",
+        "id": "sess_1",
+        "object": "realtime.session",
+        "model": "gpt-realtime",
+    }
     say("session.created", session=session)
     asked = "nothing"
     for message in ws:
@@ -317,7 +355,11 @@ def _openai(ws: ServerConnection, numbers: Any, kind: str, **told: Any) -> None:
 
 
 def _respond(say: Callable[..., None], asked: str) -> None:
-    reply = {"object": "realtime.response", "id": f"resp_{os.urandom(4).hex()}", "conversation_id": "conv_1"}
+    reply = {
+        "object": "realtime.response",
+        "id": f"resp_{os.urandom(4).hex()}",
+        "conversation_id": "conv_1",
+    }
     say("response.created", response={**reply, "status": "in_progress", "output": []})
     at = {"response_id": reply["id"], "item_id": "item_9", "output_index": 0, "content_index": 0}
     if "weather" in asked:
@@ -338,7 +380,12 @@ def _respond(say: Callable[..., None], asked: str) -> None:
             say("response.output_text.delta", delta=f"{word} ", **at)
         say("response.output_text.done", text=text, **at)
         output = [
-            {"id": "item_9", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+            {
+                "id": "item_9",
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": text}],
+            }
         ]
     usage = {
         "total_tokens": 30,
@@ -346,7 +393,9 @@ def _respond(say: Callable[..., None], asked: str) -> None:
         "output_tokens": 10,
         "input_token_details": {"text_tokens": 20, "cached_tokens": 4},
     }
-    say("response.done", response={**reply, "status": "completed", "output": output, "usage": usage})
+    say(
+        "response.done", response={**reply, "status": "completed", "output": output, "usage": usage}
+    )
 
 
 def openai_responses(ws: ServerConnection) -> None:
@@ -366,20 +415,38 @@ def openai_responses(ws: ServerConnection) -> None:
             "status": "in_progress",
         }
         numbers = itertools.count()
-        say = lambda kind, **told: ws.send(compact(type=kind, sequence_number=next(numbers), **told))
+        say = lambda kind, **told: ws.send(
+            compact(type=kind, sequence_number=next(numbers), **told)
+        )
         say("response.created", response=reply)
         say(
             "response.output_item.added",
             output_index=0,
-            item={"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []},
+            item={
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": "in_progress",
+                "content": [],
+            },
         )
         at = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-        say("response.content_part.added", part={"type": "output_text", "text": "", "annotations": []}, **at)
+        say(
+            "response.content_part.added",
+            part={"type": "output_text", "text": "", "annotations": []},
+            **at,
+        )
         for word in text.split():
             say("response.output_text.delta", delta=word, logprobs=[], **at)
         say("response.output_text.done", text=text, logprobs=[], **at)
         part = {"type": "output_text", "text": text, "annotations": []}
-        item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        item = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [part],
+        }
         say("response.content_part.done", part=part, **at)
         say("response.output_item.done", output_index=0, item=item)
         usage = {
@@ -389,7 +456,10 @@ def openai_responses(ws: ServerConnection) -> None:
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens_details": {"reasoning_tokens": 0},
         }
-        say("response.completed", response={**reply, "status": "completed", "output": [item], "usage": usage})
+        say(
+            "response.completed",
+            response={**reply, "status": "completed", "output": [item], "usage": usage},
+        )
 
 
 def gemini_live(ws: ServerConnection) -> None:
@@ -406,7 +476,11 @@ def gemini_live(ws: ServerConnection) -> None:
         else:
             continue
         if "weather" in text:
-            say(toolCall={"functionCalls": [{"id": "call_1", "name": "weather", "args": {"city": "Oslo"}}]})
+            say(
+                toolCall={
+                    "functionCalls": [{"id": "call_1", "name": "weather", "args": {"city": "Oslo"}}]
+                }
+            )
             continue
         for word in ("You", "asked:", text, os.urandom(3).hex()):
             say(serverContent={"modelTurn": {"parts": [{"text": f"{word} "}]}})

@@ -1,12 +1,12 @@
 """Cassettes with spans of every kind, made through the store, for tests of what shows them."""
 
-from tape_jupyter import providers
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.freezing import freeze, freeze_error
-from tape_jupyter.matching import match_key
-from tape_jupyter.records import Head
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.providers import registry
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.encoding.values.registry import freeze, freeze_error
+from tape_jupyter.cassette.match_key import match_key
+from tape_jupyter.cassette.records import Head
+from tape_jupyter.secrets.registry import Secrets
 from tests.tapes import JSON, answered, asked
 
 __all__ = ["Recording", "answered", "asked", "failed", "fetched", "tool"]
@@ -18,7 +18,9 @@ def failed(status=429, kind="rate_limit_error"):
 
 
 def fetched(url, data=b'{"orders":[]}', headers=JSON, status=200):
-    return Request("GET", url), Reply(status, headers, (data,) if data else (), (0.28,) if data else ())
+    return Request("GET", url), Reply(
+        status, headers, (data,) if data else (), (0.28,) if data else ()
+    )
 
 
 def tool(name, value=None, error=None, **arguments):
@@ -34,7 +36,14 @@ class Recording:
         self.name, self.names = "", {}
 
     def run(self, source="aaaa", title="", count=2, **more):
-        record = {"mode": "record", "source": source, "session": "s1", "count": count, "at": self._at(), **more}
+        record = {
+            "mode": "record",
+            "source": source,
+            "session": "s1",
+            "count": count,
+            "at": self._at(),
+            **more,
+        }
         record |= {"title": title} if title else {}
         self.name = self.cassette.start_run(record, {"notebook": "n.ipynb", "cassette": "main"})
         self.names = {}
@@ -49,7 +58,7 @@ class Recording:
         self.names[match] = number = self.names.get(match, 0) + 1
         name = match[:8] + (f"-{number}" if number > 1 else "")
         function = isinstance(call, FunctionCall)
-        kit = {} if function else providers.facts(call, reply).record()
+        kit = {} if function else registry.facts(call, reply).record()
         kind = call.kind if function else "model" if kit.get("model") else "host"
         wrong = reply.error is not None or (isinstance(reply, Reply) and (reply.status or 0) >= 400)
         told = Head(

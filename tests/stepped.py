@@ -90,7 +90,11 @@ class Stepper:
     def stop_at(self, *, calls: int = 1) -> dict[str, Any]:
         """Until that many strands stand at a call that was not known; the state."""
         seen = len(self.states)
-        self.until(lambda: any(len(s["strands"]) >= calls and s["state"] == "stopped" for s in self.states[seen:]))
+        self.until(
+            lambda: any(
+                len(s["strands"]) >= calls and s["state"] == "stopped" for s in self.states[seen:]
+            )
+        )
         return self.states[-1]
 
     def moved(self, word: str, *, calls: int = 1, **fields: Any) -> dict[str, Any]:
@@ -99,7 +103,8 @@ class Stepper:
         self.do(word, **fields)
         self.until(
             lambda: any(
-                len(s["strands"]) >= calls and s["state"] == "stopped" and s["revision"] > before for s in self.states
+                len(s["strands"]) >= calls and s["state"] == "stopped" and s["revision"] > before
+                for s in self.states
             )
         )
         return self.states[-1]
@@ -123,10 +128,16 @@ class Stepper:
         """Listen until something is so."""
         deadline = time.monotonic() + timeout
         while not known():
-            self._hear(self.kernel._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic())))
+            self._hear(
+                self.kernel._client.get_iopub_msg(timeout=max(0.01, deadline - time.monotonic()))
+            )
 
     def _hear(self, message: dict[str, Any]) -> None:
-        kind, content, parent = message["msg_type"], message["content"], message["parent_header"].get("msg_id")
+        kind, content, parent = (
+            message["msg_type"],
+            message["content"],
+            message["parent_header"].get("msg_id"),
+        )
         data = content.get("data", {}) if kind == "comm_msg" else {}
         if data.get("client") == self.name:
             self._told(data)

@@ -30,13 +30,21 @@ CLASSIFY = '%%tape record\nmood = ask(f"Is the sentiment of this positive or neg
 ANSWER = '%%tape record\nanswer = ask(f"Reply to a {mood} customer: {message} {mood}")\nprint("answer:", answer)'
 UNRELATED = 'print("unrelated")\nother = len(message)'
 REPORT = 'report = f"{mood}/{answer}"\nprint("report:", report)\nreport'
-CELLS = {"setup": SETUP, "classify": CLASSIFY, "answer": ANSWER, "unrelated": UNRELATED, "report": REPORT}
+CELLS = {
+    "setup": SETUP,
+    "classify": CLASSIFY,
+    "answer": ANSWER,
+    "unrelated": UNRELATED,
+    "report": REPORT,
+}
 
 
 class Page:
     """A front end that keeps listening for the outputs of every cell that it ever asked for, as JupyterLab does."""
 
-    def __init__(self, kernel: Kernel, provider: Provider, cells: Mapping[str, str] = CELLS) -> None:
+    def __init__(
+        self, kernel: Kernel, provider: Provider, cells: Mapping[str, str] = CELLS
+    ) -> None:
         self.kernel, self.provider, self.cells = kernel, provider, dict(cells)
         self.asked: dict[str, str] = {}
         self.shown: dict[str, Ran] = {}
@@ -69,14 +77,22 @@ class Page:
         """Collect what comes for whatever cell, until this one is done."""
         while True:
             message = self.kernel._client.get_iopub_msg(timeout=TIMEOUT)
-            parent, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
+            parent, kind, content = (
+                message["parent_header"].get("msg_id"),
+                message["msg_type"],
+                message["content"],
+            )
             if kind == "status" and content["execution_state"] == "idle" and parent == asked:
                 break
             if parent in self.asked:
                 self.show(self.asked[parent], kind, content)
         reply = self.kernel._reply(asked, time.monotonic() + TIMEOUT)["content"]
         ran = self.shown[self.asked[asked]]
-        ran.status, ran.ename, ran.evalue = reply["status"], reply.get("ename", ""), reply.get("evalue", "")
+        ran.status, ran.ename, ran.evalue = (
+            reply["status"],
+            reply.get("ename", ""),
+            reply.get("evalue", ""),
+        )
         return ran
 
     def show(self, cell: str, kind: str, content: Mapping[str, Any]) -> None:

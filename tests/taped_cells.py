@@ -10,22 +10,24 @@ from typing import Any
 
 import httpx
 
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.notebook.deck import Cell, CellAsk, CellReport, Deck
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.session.session import TapedCell, CellRequest, CellReport, TapeSession
 from tests.provider import Provider
 
 
 class Taped:
     """A cell while it runs; `report` once it is over."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: TapedCell) -> None:
         self.cell, self.report = cell, CellReport("", None, [], [], [], [], 0.0, False)
 
 
 @contextmanager
-def taped(deck: Deck, mode: str, path: Path, source: str = "x", **told: Any) -> Iterator[Taped]:
+def taped(
+    deck: TapeSession, mode: str, path: Path, source: str = "x", **told: Any
+) -> Iterator[Taped]:
     """Begins and ends a cell as a shell does; what the body raises goes on."""
-    running = Taped(deck.begin(CellAsk(mode, path=path, source=source, **told)))
+    running = Taped(deck.begin(CellRequest(mode, path=path, source=source, **told)))
     error: BaseException | None = None
     try:
         yield running
@@ -37,7 +39,12 @@ def taped(deck: Deck, mode: str, path: Path, source: str = "x", **told: Any) -> 
 
 
 def question(text: str, *messages: Any, **more: Any) -> dict[str, Any]:
-    return {"model": "m", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": text}], **more}
+    return {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [*messages, {"role": "user", "content": text}],
+        **more,
+    }
 
 
 def ask(provider: Provider, text: str, **more: Any) -> str:
@@ -52,4 +59,6 @@ def on_tape(path: Path) -> Cassette:
 
 def texts(path: Path) -> list[str]:
     """The last question of every recorded call."""
-    return [json.loads(entry.request().body)["messages"][-1]["content"] for entry in on_tape(path).calls]
+    return [
+        json.loads(entry.request().body)["messages"][-1]["content"] for entry in on_tape(path).calls
+    ]

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from tape_jupyter import providers
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.matching import match_key
-from tape_jupyter.records import Head
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.providers import registry
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.match_key import match_key
+from tape_jupyter.cassette.records import Head
+from tape_jupyter.secrets.registry import Secrets
 
 # A cell: a model asked through a transport that is tapped, without an SDK's import time. Replace URL.
 ASK = """import json, urllib3
@@ -22,8 +22,16 @@ JSON = (("content-type", "application/json"),)
 
 
 def asked(*texts, model="claude-sonnet-4-5"):
-    messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": text} for i, text in enumerate(texts)]
-    return Request("POST", URL, JSON, json.dumps({"model": model, "max_tokens": 9, "messages": messages}).encode())
+    messages = [
+        {"role": "user" if i % 2 == 0 else "assistant", "content": text}
+        for i, text in enumerate(texts)
+    ]
+    return Request(
+        "POST",
+        URL,
+        JSON,
+        json.dumps({"model": model, "max_tokens": 9, "messages": messages}).encode(),
+    )
 
 
 def answered(text, status=200):
@@ -46,7 +54,9 @@ class Recorder:
             "count": 3,
             "at": "2026-11-21T20:41:07.512Z",
         }
-        run = self.cassette.start_run({**record, **more}, {"notebook": "n.ipynb", "cassette": "main"})
+        run = self.cassette.start_run(
+            {**record, **more}, {"notebook": "n.ipynb", "cassette": "main"}
+        )
         self.cassette.add_kit(run, {"python": "3.11.7", "source": source})
         names = {}
         for call, reply in calls:
@@ -60,7 +70,7 @@ class Recorder:
         names[match] = names.get(match, 0) + 1
         name = match[:8] if names[match] == 1 else f"{match[:8]}-{names[match]}"
         is_tool = isinstance(call, FunctionCall)
-        kit = {} if is_tool else providers.facts(call, reply).record()
+        kit = {} if is_tool else registry.facts(call, reply).record()
         head = Head(
             name,
             run,
@@ -82,6 +92,9 @@ def churn(folder: Path) -> Path:
     first.run("aaaa", (asked("Which region?"), answered("North")))
     Recorder(path, "s2").run("aaaa", (asked("Which region?"), answered("South")))
     Recorder(path, "s2").run(
-        "bbbb", (FunctionCall("lookup", {"id": 7}), Value({"name": "Ada"})), outcome="raised", cell=""
+        "bbbb",
+        (FunctionCall("lookup", {"id": 7}), Value({"name": "Ada"})),
+        outcome="raised",
+        cell="",
     )
     return path

@@ -1,11 +1,15 @@
 """The build hook: when the notebook UI is built, and what is said where it cannot be."""
 
 import importlib.util
+import json
 import os
 import stat
+import tomllib
 
 import pytest
+from trove_classifiers import classifiers
 
+import tape_jupyter
 from tests.notebook import ROOT
 
 
@@ -41,7 +45,9 @@ def test_a_bundle_is_used_until_its_sources_change(bundle, tmp_path, monkeypatch
     assert not bundle.fresh()
     bundle.build()
     assert bundle.fresh()
-    assert [to for _, to in bundle.shared_data()] == ["share/jupyter/labextensions/tape-jupyter/package.json"]
+    assert [to for _, to in bundle.shared_data()] == [
+        "share/jupyter/labextensions/tape-jupyter/package.json"
+    ]
     (bundle.js / "src" / "view.ts").write_text("2")
     assert bundle.there() and not bundle.fresh()
 
@@ -66,3 +72,24 @@ def test_without_any_node_it_says_what_is_needed(hook, bundle, tmp_path, monkeyp
     monkeypatch.setattr(hook.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(hook.NotBuilt, match="Node 20 or newer"):
         bundle.build()
+
+
+def test_the_built_ui_names_the_licences_of_all_that_is_in_it():
+    for folder in ("static", "labextension/static"):
+        told = json.loads(
+            (ROOT / "tape_jupyter" / folder / "third-party-licenses.json").read_text()
+        )
+        names = {each["name"] for each in told["packages"]}
+        assert {"preact", "diff", "@codemirror/merge"} <= names
+        assert all(each["extractedText"] and each["licenseId"] for each in told["packages"])
+
+
+def test_the_extension_manager_of_jupyterlab_can_list_the_package():
+    """It asks the index for this classifier."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "Framework :: Jupyter :: JupyterLab :: Extensions :: Prebuilt" in project["classifiers"]
+    assert set(project["classifiers"]) <= classifiers
+
+
+def test_a_citation_names_this_version():
+    assert f"version: {tape_jupyter.__version__}\n" in (ROOT / "CITATION.cff").read_text()

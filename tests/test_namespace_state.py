@@ -35,14 +35,22 @@ def changed(first, second):
 
 
 PAIRS = {
-    "a member is missing": ("todo = ['milk', 'eggs']", "todo = ['milk']", "todo[1]: 'eggs' != missing"),
+    "a member is missing": (
+        "todo = ['milk', 'eggs']",
+        "todo = ['milk']",
+        "todo[1]: 'eggs' != missing",
+    ),
     "a value": ("count = 2", "count = 0", "count: 2 != 0"),
     "a type": ("count = 2", "count = 2.0", "count: 2 != 2.0"),
     "a truth and a number": ("flag = True", "flag = 1", "flag: True != 1"),
     "a name is missing": ("left = 1", "", "left: 1 != missing"),
     "a name is new": ("", "left = 1", "left: missing != 1"),
     "an order": ("a = [1, 2]", "a = [2, 1]", "a[0]: 1 != 2"),
-    "a dict's order": ("a = {1: 1, 2: 2}", "a = {2: 2, 1: 1}", "a (keys): ['1', '2'] != ['2', '1']"),
+    "a dict's order": (
+        "a = {1: 1, 2: 2}",
+        "a = {2: 2, 1: 1}",
+        "a (keys): ['1', '2'] != ['2', '1']",
+    ),
     "a list and a tuple": ("a = [1]", "a = (1,)", "a: list of 1 != tuple of 1"),
     "an alias": ("a = []; b = a", "a = []; b = []", "b: the same object as a != list of 0"),
     "an alias within": (
@@ -77,7 +85,11 @@ PAIRS = {
         "def make(n):\n    def f(): return n\n    return f\nf = make([2])",
         "f.<n>[0]: 1 != 2",
     ),
-    "a function's attribute": ("def f(): pass\nf.calls = 1", "def f(): pass\nf.calls = 0", "f.calls: 1 != 0"),
+    "a function's attribute": (
+        "def f(): pass\nf.calls = 1",
+        "def f(): pass\nf.calls = 0",
+        "f.calls: 1 != 0",
+    ),
     "a partial's argument": (
         "import functools; f = functools.partial(print, [1])",
         "import functools; f = functools.partial(print, [2])",
@@ -202,7 +214,10 @@ LIBRARIES = {
     "frame": (lambda: pd.DataFrame({"a": [1]}), lambda: pd.DataFrame({"a": [2]})),
     "frame's row": (lambda: pd.DataFrame({"a": [1, 2]}), lambda: pd.DataFrame({"a": [1]})),
     "frame's column": (lambda: pd.DataFrame({"a": [1]}), lambda: pd.DataFrame({"b": [1]})),
-    "frame's index": (lambda: pd.DataFrame({"a": [1]}), lambda: pd.DataFrame({"a": [1]}, index=[5])),
+    "frame's index": (
+        lambda: pd.DataFrame({"a": [1]}),
+        lambda: pd.DataFrame({"a": [1]}, index=[5]),
+    ),
     "series": (lambda: pd.Series([1]), lambda: pd.Series([2])),
     "dataclass": (lambda: Entry(1), lambda: Entry(2)),
     "dataclass's list": (lambda: Entry(1, [1]), lambda: Entry(1)),
@@ -217,7 +232,10 @@ LIBRARIES = {
     "generator": (lambda: begun(0), lambda: begun(1)),
     "text buffer": (lambda: io.StringIO("a"), lambda: io.StringIO("b")),
     "counter": (lambda: collections.Counter("ab"), lambda: collections.Counter("aab")),
-    "default dict": (lambda: collections.defaultdict(list, a=[1]), lambda: collections.defaultdict(list, a=[])),
+    "default dict": (
+        lambda: collections.defaultdict(list, a=[1]),
+        lambda: collections.defaultdict(list, a=[]),
+    ),
     "chain": (lambda: collections.ChainMap({"a": 1}), lambda: collections.ChainMap({"a": 2})),
 }
 
@@ -239,7 +257,9 @@ def test_below_what_is_missing_nothing_more_is_told():
 
 
 def test_addresses_and_objects_of_libraries_are_no_difference():
-    source = "import threading\nclass A: pass\na = {'lock': threading.RLock(), 'of': object(), 'a': A()}"
+    source = (
+        "import threading\nclass A: pass\na = {'lock': threading.RLock(), 'of': object(), 'a': A()}"
+    )
     assert changed(source, source) == []
     assert not [words for words in state(source).values() if "0x7" in words]
 
@@ -284,7 +304,13 @@ def test_large_and_deep_and_cyclic_states_end():
 
 
 def test_the_root_of_a_difference_is_a_variable():
-    lines = ["todo[1]: 1 != 2", "cart.items: 1 != 2", "a (keys): 1 != 2", "n: 1 != 2", "f.<n>[0]: 1 != 2"]
+    lines = [
+        "todo[1]: 1 != 2",
+        "cart.items: 1 != 2",
+        "a (keys): 1 != 2",
+        "n: 1 != 2",
+        "f.<n>[0]: 1 != 2",
+    ]
     assert [root(line) for line in lines] == ["todo", "cart", "a", "n", "f"]
     assert root("os.environ['A']: 1 != 2") == "os"
 
@@ -316,5 +342,7 @@ def test_what_is_written_by_a_kernel_is_what_is_told(tmp_path):
 
 
 def test_the_namespaces_own_module_is_the_only_one_that_is_followed():
-    assert "json.loads" not in told({"json": json}) and told({"json": json})["json"] == "module json"
+    assert (
+        "json.loads" not in told({"json": json}) and told({"json": json})["json"] == "module json"
+    )
     assert namespace_state.__name__ in sys.modules

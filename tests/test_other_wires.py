@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tape_jupyter.errors import BlockedConnection
-from tape_jupyter.notebook.deck import Deck
+from tape_jupyter.session.session import TapeSession
 from tests.taped_cells import taped
 from tests.tapes import Recorder, answered, asked
 
@@ -33,7 +33,9 @@ class Talk(socketserver.StreamRequestHandler):
         for line in self.rfile:
             is_imap = self.greeting.startswith(b"*")
             self.wfile.write(
-                b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % line.split()[0] if is_imap else b"250 OK\r\n"
+                b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % line.split()[0]
+                if is_imap
+                else b"250 OK\r\n"
             )
 
 
@@ -103,13 +105,17 @@ WIRES = {
 
 @pytest.mark.parametrize("send", WIRES, ids=lambda send: send.__name__)
 def test_it_is_named_while_recording_and_refused_in_replay(send, tmp_path):
-    path, deck = tmp_path / "n.tapes" / "main.tape.yaml", Deck()
+    path, deck = tmp_path / "n.tapes" / "main.tape.yaml", TapeSession()
     with talking(WIRES[send]) as server:
         host, port = server.server_address
         with taped(deck, "record", path) as recorded:
             assert send(host, port)
         named = f"connection to {host}:{port}"
-        assert [warning for warning in recorded.report.warnings if named in warning and "not on the tape" in warning]
+        assert [
+            warning
+            for warning in recorded.report.warnings
+            if named in warning and "not on the tape" in warning
+        ]
         Recorder(path).run("a cell", (asked("Which?"), answered("North")))
         with pytest.raises(BlockedConnection, match=f"{host}:{port}"), taped(deck, "replay", path):
             send(host, port)

@@ -13,7 +13,9 @@ def test_planted_secrets_are_refused_and_masked_they_are_gone(tmp_path):
     summary = run(4, COUNT, tmp_path / "kept", 0, lines.append)
     assert not [line for line in lines if line["missed"] or line["leaks"] or not line["refused"]]
     assert (summary["planted"], summary["seen"], summary["leaked"]) == (COUNT, COUNT, 0)
-    assert (tmp_path / "kept" / "planted.json").exists() and (tmp_path / "kept" / "batch-000.tape.zip").exists()
+    assert (tmp_path / "kept" / "planted.json").exists() and (
+        tmp_path / "kept" / "batch-000.tape.zip"
+    ).exists()
 
 
 def test_two_thousand_plants_are_every_kind_in_every_encoding_at_every_place():

@@ -26,16 +26,18 @@ def plainly(case, answer):
     os.dup2(quiet, 2)
     import tapereplies
 
-    from tape_jupyter.flow import fresh
+    from tape_jupyter.dataflow.isolated import worker
 
     prompt = next(iter(case["perturb"]))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.chdir(os.path.realpath(folder))
         tapereplies.set_replies(case["responses"], {prompt: case["perturb"][prompt][0]})
-        shell, texts = fresh.shell(), {}
+        shell, texts = worker.shell(), {}
         for each in case["history"]:
-            source = each.get("source", case["cells"][each["cell"]] if isinstance(each["cell"], int) else "")
-            texts[str(each["cell"])] = fresh.execute(shell, source)["text"]
+            source = each.get(
+                "source", case["cells"][each["cell"]] if isinstance(each["cell"], int) else ""
+            )
+            texts[str(each["cell"])] = worker.execute(shell, source)["text"]
         answer.send(texts)
         os.chdir("/")
     answer.close()
@@ -65,29 +67,45 @@ def scored():
         for key, value in before.items():
             os.environ.pop(key) if value is None else os.environ.__setitem__(key, value)
     assert not [each for each in said if "error" in each]
-    shown = [{cell: text for cell, text in each.items() if not cell.startswith("d")} for each in true]
+    shown = [
+        {cell: text for cell, text in each.items() if not cell.startswith("d")} for each in true
+    ]
     return [(case, each, all(each["text"][c] == t for c, t in texts.items())) for case, each, texts in zip(CASES, said, shown, strict=True)]  # fmt: skip
 
 
 @pytest.mark.timeout(600)
 def test_every_cell_that_depends_is_found_and_few_that_do_not(scored):
     wanted = [set(case["expected"]) for case, _, _ in scored]
-    found = [{cell for cell in each["downstream"] if isinstance(cell, int)} for _, each, _ in scored]
-    missed = {case["name"]: want - got for (case, _, _), want, got in zip(scored, wanted, found) if want - got}
+    found = [
+        {cell for cell in each["downstream"] if isinstance(cell, int)} for _, each, _ in scored
+    ]
+    missed = {
+        case["name"]: want - got
+        for (case, _, _), want, got in zip(scored, wanted, found)
+        if want - got
+    }
     right = sum(len(want & got) for want, got in zip(wanted, found))
     assert not missed and right / sum(map(len, found)) >= 0.8
 
 
 @pytest.mark.timeout(600)
 def test_the_live_kernel_comes_out_right(scored):
-    wrong = {case["name"]: each["proof"] for case, each, right in scored if not right or each["strategy"] != "in place"}
+    wrong = {
+        case["name"]: each["proof"]
+        for case, each, right in scored
+        if not right or each["strategy"] != "in place"
+    }
     assert len(wrong) <= 0.06 * len(scored), wrong
 
 
 @pytest.mark.timeout(600)
 def test_the_proof_sees_what_came_out_wrong_and_nothing_else(scored):
-    unseen = [case["name"] for case, each, right in scored if not right and each["verdict"] != "differs"]
-    alarmed = [case["name"] for case, each, right in scored if right and each["verdict"] == "differs"]
+    unseen = [
+        case["name"] for case, each, right in scored if not right and each["verdict"] != "differs"
+    ]
+    alarmed = [
+        case["name"] for case, each, right in scored if right and each["verdict"] == "differs"
+    ]
     assert not unseen and len(alarmed) <= 0.02 * len(scored), (unseen, alarmed)
 
 

@@ -1,4 +1,4 @@
-"""What the README names is there."""
+"""What the README and the pages of docs/ name is there."""
 
 import re
 
@@ -7,48 +7,66 @@ import pytest
 
 import tape_jupyter
 from tape_jupyter import cli
-from tape_jupyter.notebook.magics import ASKS
-from tape_jupyter.notebook.words import CELL_MODES, SESSION_MODES, USAGE
+from tape_jupyter.jupyter.magics import ASKS
+from tape_jupyter.session.options import CELL_MODES, SESSION_MODES, USAGE
 from tests.notebook import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-MAP = README.partition("## Map of the repository")[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
+MADE = DOCS / "tutorials"  # copied by conf.py while the pages are built
 
 
-def test_its_links_and_pictures_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("http") or (ROOT / target).is_file(), target
+def text(page):
+    return page.read_text(encoding="utf-8")
 
 
-def test_its_make_targets_are_in_the_makefile():
-    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(re.findall(r"make (demo|test|bench|lint|examples|[a-z]+-[a-z]+)\b", README)) <= set(targets)
+ALL = "\n".join(text(page) for page in PAGES)
 
 
-def test_its_commands_are_those_of_the_command_line():
-    named = set(re.findall(r"^tape ([a-z]+)", README, re.MULTILINE))
-    assert named == set(cli.tape.commands)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_its_links_and_pictures_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", text(page)):
+        place = (page.parent / target).resolve()
+        if MADE in place.parents:
+            place = ROOT / "example_notebooks" / place.relative_to(MADE)
+        assert target.startswith("http") or place.is_file(), target
+
+
+def test_the_readme_is_read_in_a_sitting():
+    assert len(text(ROOT / "README.md").encode()) <= 6_000
+
+
+def test_make_targets_are_in_the_makefile():
+    targets = re.findall(r"^([a-z-]+):.*## ", text(ROOT / "Makefile"), re.MULTILINE)
+    named = re.findall(r"make (demo|test|bench|docs|lint|examples|[a-z]+-[a-z]+)\b", ALL)
+    assert set(named) <= set(targets)
+
+
+def test_the_commands_are_those_of_the_command_line():
+    named = re.findall(
+        r"^tape ([a-z]+)", text(DOCS / "reference" / "command-line.md"), re.MULTILINE
+    )
+    assert set(named) == set(cli.tape.commands)
     for command in cli.tape.commands.values():
-        assert any(isinstance(option, click.Option) and option.name == "as_json" for option in command.params)
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        assert any(option.name == "as_json" for option in options)
 
 
 def test_every_word_and_option_of_the_magics_is_told():
     for word in (*CELL_MODES, *SESSION_MODES, *ASKS):
-        assert word in README
+        assert word in ALL
     for option in re.findall(r"--[a-z-]+", USAGE):
-        assert f"`{option}" in README
+        assert f"`{option}" in ALL
 
 
 @pytest.mark.parametrize(
-    "name", re.findall(r"\btape\.([a-z]+)\b(?=[(\n ])", README.partition("## Python")[2].partition("## Not")[0])
+    "name", re.findall(r"\btape\.([a-z]+)\b(?=[(\n ])", text(DOCS / "reference" / "python.md"))
 )
 def test_every_python_name_is_public(name):
     assert hasattr(tape_jupyter, name)
 
 
-def test_the_map_names_every_module():
-    house = ROOT / "tape_jupyter"
-    modules = [path.stem for path in house.glob("*.py") if not path.stem.startswith("__")]
-    folders = [f"{path.name}/" for path in house.iterdir() if (path / "__init__.py").exists()]
-    missing = [name for name in (*modules, *folders) if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", MAP)]
-    assert not missing
+def test_the_map_names_every_package():
+    named = text(DOCS / "contributing" / "map.md")
+    folders = [path.parent.name for path in (ROOT / "tape_jupyter").glob("*/__init__.py")]
+    assert [name for name in folders if not re.search(rf"(?<!\w){name}(?!\w)", named)] == []

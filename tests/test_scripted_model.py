@@ -34,7 +34,10 @@ def test_anthropic(model, streamed):
         assert first.stop_reason == "tool_use" and first.content[0].text == "Let me see."
         assert [(block.name, block.input) for block in first.content[1:]] == ASKED
         messages += [{"role": "assistant", "content": [block.to_dict() for block in first.content]}]
-        results = [{"type": "tool_result", "tool_use_id": block.id, "content": "ok"} for block in first.content[1:]]
+        results = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": "ok"}
+            for block in first.content[1:]
+        ]
         messages += [{"role": "user", "content": results}]
         assert ask().content[0].text == "All is well."
 
@@ -48,14 +51,22 @@ def test_openai_chat(model, streamed):
 
         def ask():
             if not streamed:
-                return client.chat.completions.create(model="m", messages=messages).choices[0].message
+                return (
+                    client.chat.completions.create(model="m", messages=messages).choices[0].message
+                )
             with client.chat.completions.stream(model="m", messages=messages) as stream:
                 return stream.get_final_completion().choices[0].message
 
         first = ask()
-        assert [(each.function.name, json.loads(each.function.arguments)) for each in first.tool_calls] == ASKED
-        messages += [{"role": "assistant", "tool_calls": [each.to_dict() for each in first.tool_calls]}]
-        messages += [{"role": "tool", "tool_call_id": each.id, "content": "ok"} for each in first.tool_calls]
+        assert [
+            (each.function.name, json.loads(each.function.arguments)) for each in first.tool_calls
+        ] == ASKED
+        messages += [
+            {"role": "assistant", "tool_calls": [each.to_dict() for each in first.tool_calls]}
+        ]
+        messages += [
+            {"role": "tool", "tool_call_id": each.id, "content": "ok"} for each in first.tool_calls
+        ]
         assert ask().content == "All is well."
 
 
@@ -68,7 +79,10 @@ def test_openai_responses(model, by_id):
         first = client.responses.create(model="m", input=items)
         asked = [item for item in first.output if item.type == "function_call"]
         assert [(item.name, json.loads(item.arguments)) for item in asked] == ASKED
-        results = [{"type": "function_call_output", "call_id": item.call_id, "output": "ok"} for item in asked]
+        results = [
+            {"type": "function_call_output", "call_id": item.call_id, "output": "ok"}
+            for item in asked
+        ]
         if by_id:
             last = client.responses.create(model="m", input=results, previous_response_id=first.id)
         else:
@@ -84,13 +98,17 @@ def test_gemini(model, streamed):
     from google.genai import types
 
     client = genai.Client(api_key="k", http_options={"base_url": model.url})
-    config = types.GenerateContentConfig(automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True))
+    config = types.GenerateContentConfig(
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True)
+    )
     contents = [types.Content(role="user", parts=[types.Part(text="Check the house.")])]
 
     def ask():
         if not streamed:
             return client.models.generate_content(model="m", contents=contents, config=config)
-        return list(client.models.generate_content_stream(model="m", contents=contents, config=config))[-1]
+        return list(
+            client.models.generate_content_stream(model="m", contents=contents, config=config)
+        )[-1]
 
     first = ask()
     assert [(each.name, each.args) for each in first.function_calls] == ASKED
@@ -111,7 +129,11 @@ def test_conversations_are_told_apart_by_their_words_in_whatever_order_they_come
 
         def ask(question):
             messages = [{"role": "user", "content": question}]
-            return client.chat.completions.create(model="m", messages=messages).choices[0].message.content
+            return (
+                client.chat.completions.create(model="m", messages=messages)
+                .choices[0]
+                .message.content
+            )
 
         assert [ask("On dogs?"), ask("On cats?"), ask("dogs")] == ["Woof.", "Meow.", "Woof."]
         with pytest.raises(openai.BadRequestError, match="no turn 1"):

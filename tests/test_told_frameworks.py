@@ -34,10 +34,13 @@ def stream_of(tools, names, modes):
     from langgraph.prebuilt import ToolNode
 
     calls = [
-        {"name": name, "args": {"city": "Oslo"}, "id": f"c{n}", "type": "tool_call"} for n, name in enumerate(names)
+        {"name": name, "args": {"city": "Oslo"}, "id": f"c{n}", "type": "tool_call"}
+        for n, name in enumerate(names)
     ]
     graph = StateGraph(MessagesState)
-    graph.add_node("model", lambda _state: {"messages": [AIMessage(content="", tool_calls=calls, id="m1")]})
+    graph.add_node(
+        "model", lambda _state: {"messages": [AIMessage(content="", tool_calls=calls, id="m1")]}
+    )
     graph.add_node("tools", ToolNode(tools))
     graph.add_edge(START, "model")
     graph.add_edge("model", "tools")
@@ -117,7 +120,9 @@ def test_an_async_tool_dispatches_events_too():
 
     async def events():
         found = [each async for each in search.astream_events({"city": "Oslo"}, version="v2")]
-        return [(each["name"], each["data"]) for each in found if each["event"] == "on_custom_event"]
+        return [
+            (each["name"], each["data"]) for each in found if each["event"] == "on_custom_event"
+        ]
 
     assert same(lambda: asyncio.run(events())) == [("looking", {"city": "Oslo"})]
 
@@ -138,12 +143,16 @@ def test_a_command_that_updates_the_graphs_state():
     def remember(city: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
         """Remember."""
         ran.append(city)
-        return Command(update={"seen": [city], "messages": [ToolMessage("noted", tool_call_id=tool_call_id)]})
+        return Command(
+            update={"seen": [city], "messages": [ToolMessage("noted", tool_call_id=tool_call_id)]}
+        )
 
     def program():
         call = {"name": "remember", "args": {"city": "Oslo"}, "id": "c1", "type": "tool_call"}
         graph = StateGraph(State)
-        graph.add_node("model", lambda _: {"messages": [AIMessage(content="", tool_calls=[call], id="m1")]})
+        graph.add_node(
+            "model", lambda _: {"messages": [AIMessage(content="", tool_calls=[call], id="m1")]}
+        )
         graph.add_node("tools", ToolNode([remember]))
         graph.add_edge(START, "model")
         graph.add_edge("model", "tools")

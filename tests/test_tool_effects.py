@@ -208,7 +208,10 @@ def test_a_function_that_a_tool_calls_may_reach_further():
         (list, lambda box: (box.extend([3, 1, 2]), box.sort(), box.remove(2))),
         (lambda: [1, 2, 3, 4], lambda box: box.__delitem__(slice(1, 3))),
         (lambda: [1, 2, 3], lambda box: box.reverse()),
-        (lambda: {"a": 1, "b": 2}, lambda box: (box.pop("a"), box.update(c=3), box.__setitem__("a", 9))),
+        (
+            lambda: {"a": 1, "b": 2},
+            lambda box: (box.pop("a"), box.update(c=3), box.__setitem__("a", 9)),
+        ),
         (lambda: collections.OrderedDict(a=1, b=2), lambda box: box.move_to_end("a")),
         (lambda: collections.defaultdict(list), lambda box: box["x"].append(1)),
         (collections.Counter, lambda box: box.update("hello")),
@@ -252,7 +255,9 @@ def test_whatever_keeps_state_is_changed_in_place(make, change):
         box = make()
         alias = box
         work()
-        return alias is box, repr(getattr(box, "__dict__", box) if isinstance(box, (Item, Entry)) else _shown(box))
+        return alias is box, repr(
+            getattr(box, "__dict__", box) if isinstance(box, (Item, Entry)) else _shown(box)
+        )
 
     same(program)
 
@@ -261,7 +266,9 @@ def _shown(box):
     state = getattr(box, "getstate", None)
     bits = getattr(box, "bit_generator", None)
     if isinstance(box, (Slotted, Named, Guarded, queue.Queue, asyncio.Queue, io.StringIO)):
-        inner = [getattr(box, name, None) for name in ("a", "b", "title", "_held", "queue", "_queue")]
+        inner = [
+            getattr(box, name, None) for name in ("a", "b", "title", "_held", "queue", "_queue")
+        ]
         return (
             inner,
             dict(box) if isinstance(box, Named) else "",
@@ -360,7 +367,9 @@ def test_a_recording_sets_no_variable_that_leads_programs_elsewhere(tmp_path):
     path.write_text(path.read_text().replace("CHOSEN_REGION", "HTTPS_PROXY"))
     with tape.replaying("a.tape.yaml") as block:
         work()
-    assert "HTTPS_PROXY" not in os.environ and "HTTPS_PROXY is not set by a recording" in str(block.report.warnings)
+    assert "HTTPS_PROXY" not in os.environ and "HTTPS_PROXY is not set by a recording" in str(
+        block.report.warnings
+    )
     os.environ.pop("CHOSEN_REGION", None)
 
 
@@ -372,7 +381,10 @@ def test_handlers_in_a_dict_partials_and_methods_held_elsewhere():
         log.append((kind, text))
         return len(log)
 
-    handlers = {"warn": functools.partial(tape.tool(note), "warn"), "note": tape.tool(functools.partial(note, "note"))}
+    handlers = {
+        "warn": functools.partial(tape.tool(note), "warn"),
+        "note": tape.tool(functools.partial(note, "note")),
+    }
 
     def program():
         log.clear()
@@ -549,7 +561,9 @@ def test_what_is_printed_warned_and_logged_comes_in_its_order(capsys):
     def program():
         records, shown = [], io.StringIO()
         listening = logging.Handler()
-        listening.emit = lambda record: records.append((record.levelname, record.getMessage(), record.lineno))
+        listening.emit = lambda record: records.append(
+            (record.levelname, record.getMessage(), record.lineno)
+        )
         logger.addHandler(listening)
         with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
             with warnings.catch_warnings(record=True) as caught:
@@ -559,7 +573,11 @@ def test_what_is_printed_warned_and_logged_comes_in_its_order(capsys):
         return records, shown.getvalue(), [(str(each.message), each.category) for each in caught]
 
     live = same(program)
-    assert live[1] == "buying tea\nbought\n" and live[2] == [("slow", UserWarning)] and live[0][0][1] == "tea is dear"
+    assert (
+        live[1] == "buying tea\nbought\n"
+        and live[2] == [("slow", UserWarning)]
+        and live[0][0][1] == "tea is dear"
+    )
     assert handler.stream is not None
 
 
@@ -607,19 +625,27 @@ def test_each_of_them_can_be_left_out():
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4), st.randoms(use_true_random=False))
-def test_any_change_of_nested_lists_and_dicts_comes_out_as_it_was(tmp_path_factory, before, after, chance):
+@given(
+    st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4), st.randoms(use_true_random=False)
+)
+def test_any_change_of_nested_lists_and_dicts_comes_out_as_it_was(
+    tmp_path_factory, before, after, chance
+):
     import copy
 
     mixed = [*before, *after]
     chance.shuffle(mixed)
-    kept = [each for each in mixed if chance.random() < 0.8]  # not in the tool: hypothesis writes files of its own
+    kept = [
+        each for each in mixed if chance.random() < 0.8
+    ]  # not in the tool: hypothesis writes files of its own
 
     @tape.tool
     def change(box):

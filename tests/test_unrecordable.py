@@ -12,8 +12,8 @@ import pytest
 import websocket
 
 import tape_jupyter as tape
-from tape_jupyter import taps
-from tape_jupyter.cassette import Cassette
+from tape_jupyter import instrumentation
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import BlockedConnection
 from tests.provider import Provider
 from tests.sockets import SocketServer
@@ -22,7 +22,9 @@ from tests.sockets import SocketServer
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "main.tape.yaml"
-    Cassette.open(path).start_run({"mode": "record", "source": "x", "session": "s"}, {"cassette": "main"})
+    Cassette.open(path).start_run(
+        {"mode": "record", "source": "x", "session": "s"}, {"cassette": "main"}
+    )
     return path
 
 
@@ -68,23 +70,37 @@ def call_once(channel):
 
 CALLS = {
     "unary": call_once,
-    "with_call": lambda channel: channel.unary_unary("/a.B/UnaryUnary").with_call(b"x", timeout=5)[0],
-    "future": lambda channel: channel.unary_unary("/a.B/UnaryUnary").future(b"x", timeout=5).result(),
-    "unary to stream": lambda channel: b"".join(channel.unary_stream("/a.B/UnaryStream")(b"x", timeout=5)),
-    "stream to unary": lambda channel: channel.stream_unary("/a.B/StreamUnary")(iter([b"x"]), timeout=5),
-    "stream to stream": lambda channel: b"".join(channel.stream_stream("/a.B/StreamStream")(iter([b"x"]), timeout=5)),
+    "with_call": lambda channel: channel.unary_unary("/a.B/UnaryUnary").with_call(b"x", timeout=5)[
+        0
+    ],
+    "future": lambda channel: (
+        channel.unary_unary("/a.B/UnaryUnary").future(b"x", timeout=5).result()
+    ),
+    "unary to stream": lambda channel: b"".join(
+        channel.unary_stream("/a.B/UnaryStream")(b"x", timeout=5)
+    ),
+    "stream to unary": lambda channel: channel.stream_unary("/a.B/StreamUnary")(
+        iter([b"x"]), timeout=5
+    ),
+    "stream to stream": lambda channel: b"".join(
+        channel.stream_stream("/a.B/StreamStream")(iter([b"x"]), timeout=5)
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_grpc_call_is_named_while_recording_and_refused_in_replay(upper, path, kind):
-    with grpc.insecure_channel(f"127.0.0.1:{upper.port}") as channel:  # made before: the channel is not what is tapped
+    with grpc.insecure_channel(
+        f"127.0.0.1:{upper.port}"
+    ) as channel:  # made before: the channel is not what is tapped
         with tape.recording(path) as block:
             assert CALLS[kind](channel) == b"X"
         [warning] = block.report.warnings
         assert f"127.0.0.1:{upper.port} through grpc (" in warning and "not on the tape" in warning
         with (
-            pytest.raises(BlockedConnection, match=r"(?s)through grpc .test_unrecordable.*@tape\.tool"),
+            pytest.raises(
+                BlockedConnection, match=r"(?s)through grpc .test_unrecordable.*@tape\.tool"
+            ),
             tape.replaying(path),
         ):
             CALLS[kind](channel)
@@ -99,7 +115,10 @@ def test_a_grpc_call_with_asyncio_is_refused_as_well(upper, path):
     with tape.recording(path) as block:
         assert asyncio.run(program()) == b"X"
     assert "through grpc" in block.report.warnings[0]
-    with pytest.raises(BlockedConnection, match=f"127.0.0.1:{upper.port} through grpc"), tape.replaying(path):
+    with (
+        pytest.raises(BlockedConnection, match=f"127.0.0.1:{upper.port} through grpc"),
+        tape.replaying(path),
+    ):
         asyncio.run(program())
     assert len(upper.asked) == 1
 
@@ -140,7 +159,7 @@ def test_a_transfer_of_pycurl_is_named_while_recording_and_refused_in_replay(pat
         with pytest.raises(BlockedConnection, match="through pycurl"), tape.replaying(path):
             fetch(f"{provider.url}/x")
         assert len(provider.requests) == before
-    taps.unpatch_all()
+    instrumentation.unpatch_all()
     assert pycurl.Curl.__bases__ == pycurl.CurlMulti.__bases__ == (object,)
 
 
@@ -166,12 +185,19 @@ def test_a_subprocess_is_named_while_recording_and_refused_in_replay(path):
     with tape.recording(path) as block:
         assert subprocess.run(program, capture_output=True, check=True).stdout == b"hello\n"
     assert "runs live" in block.report.warnings[0]
-    with pytest.raises(BlockedConnection, match=r"(?s)child process.*@tape\.tool"), tape.replaying(path):
+    with (
+        pytest.raises(BlockedConnection, match=r"(?s)child process.*@tape\.tool"),
+        tape.replaying(path),
+    ):
         subprocess.run(program, check=True)
 
 
 def test_a_run_that_called_what_cannot_be_recorded_is_marked_cold(upper, path):
-    with grpc.insecure_channel(f"127.0.0.1:{upper.port}") as channel, tape.recording(path), Provider() as provider:
+    with (
+        grpc.insecure_channel(f"127.0.0.1:{upper.port}") as channel,
+        tape.recording(path),
+        Provider() as provider,
+    ):
         import httpx
 
         httpx.get(f"{provider.url}/x")

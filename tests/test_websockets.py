@@ -11,10 +11,11 @@ import websockets
 from websockets.sync.client import connect as connected_by_name
 
 import tape_jupyter as tape
-from tape_jupyter import scripts, taps
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.replay import websocket_script
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.errors import BlockedConnection, UnmatchedCall
-from tape_jupyter.notebook.deck import get
+from tape_jupyter.session.session import get
 from tests.provider import closed_port
 from tests.socket_runs import conversation, server, twice
 from tests.sockets import UNMANAGED, Asyncio, RawServer, SocketServer, Sync, compact, reset, told
@@ -50,7 +51,12 @@ def test_messages_in_fragments_binary_and_empty_come_as_they_were_cut(Open, serv
             await ws.send(["frag", "mented"])
             return seen
 
-    assert twice(path, server, program) == [["one ", "two ", "three", ""], [b"\x00", b"\x01\x02", b""], b"", ""]
+    assert twice(path, server, program) == [
+        ["one ", "two ", "three", ""],
+        [b"\x00", b"\x01\x02", b""],
+        b"",
+        "",
+    ]
 
 
 def test_what_was_sent_and_came_back_is_the_same_to_the_byte(Open, server, path):
@@ -169,11 +175,15 @@ def test_a_refused_handshake_comes_back_with_its_answer(Open, server, path):
         with pytest.raises(websockets.InvalidStatus) as refused:
             async with Open(f"{url}/closed"):
                 pass
-        return [part for part in told(refused.value) if not isinstance(part, list)], refused.value.response.headers[
-            "X-Request-Id"
-        ]
+        return [
+            part for part in told(refused.value) if not isinstance(part, list)
+        ], refused.value.response.headers["X-Request-Id"]
 
-    assert twice(path, server, program)[0][2:] == [401, "Unauthorized", b'{"error":{"message":"no such key"}}']
+    assert twice(path, server, program)[0][2:] == [
+        401,
+        "Unauthorized",
+        b'{"error":{"message":"no such key"}}',
+    ]
 
 
 def test_a_redirect_is_followed_again(Open, server, path):
@@ -220,7 +230,9 @@ def test_an_answer_that_proves_nothing_is_disbelieved_again(Open, path):
                 pass
         return told(disbelieved.value)
 
-    assert twice(path, RawServer(lambda peer: None, proof=False), program)[0] == "InvalidHeaderValue"
+    assert (
+        twice(path, RawServer(lambda peer: None, proof=False), program)[0] == "InvalidHeaderValue"
+    )
 
 
 # ---------------------------------------------------------------- as the library has it
@@ -406,7 +418,9 @@ def test_another_message_is_refused_with_the_difference(Open, server, path):
         again("hi", "good bye")
     text = str(missed.value)
     assert "the program's second; it differs in:" in text
-    assert "recorded: 'bye'" in text and "now:      'good bye'" in text and "main.tape.yaml:" in text
+    assert (
+        "recorded: 'bye'" in text and "now:      'good bye'" in text and "main.tape.yaml:" in text
+    )
 
 
 def test_a_message_too_many_is_refused(Open, server, path):
@@ -416,7 +430,7 @@ def test_a_message_too_many_is_refused(Open, server, path):
 
 
 def test_waiting_for_an_answer_to_what_was_not_sent_is_refused(Open, server, path, monkeypatch):
-    monkeypatch.setattr(scripts, "PATIENCE", 0.1)
+    monkeypatch.setattr(websocket_script, "PATIENCE", 0.1)
 
     async def program(url):
         async with Open(f"{url}/echo") as ws:
@@ -430,13 +444,15 @@ def test_waiting_for_an_answer_to_what_was_not_sent_is_refused(Open, server, pat
         asyncio.run(program(server.url))
     server.stop()
     skip = True
-    with pytest.raises(UnmatchedCall, match="second recorded message, and it has not sent that:\n  message: 'two'"):
+    with pytest.raises(
+        UnmatchedCall, match="second recorded message, and it has not sent that:\n  message: 'two'"
+    ):
         with tape.replaying(path):
             asyncio.run(program(server.url))
 
 
 def test_reading_further_than_the_recorded_program_did_is_refused(Open, server, path, monkeypatch):
-    monkeypatch.setattr(scripts, "PATIENCE", 0.1)
+    monkeypatch.setattr(websocket_script, "PATIENCE", 0.1)
 
     async def program(url):
         async with Open(f"{url}/echo") as ws:
@@ -490,7 +506,14 @@ def test_event_ids_do_not_count_and_ignored_paths_do_not(Open, server, path):
     async def program(url):
         async with Open(f"{url}/turns") as ws:
             await ws.send(
-                json.dumps({"type": "ask", "event_id": f"event_{number}", "meta": {"at": number}, "text": "hi"})
+                json.dumps(
+                    {
+                        "type": "ask",
+                        "event_id": f"event_{number}",
+                        "meta": {"at": number},
+                        "text": "hi",
+                    }
+                )
             )
             return await ws.recv()
 
@@ -502,13 +525,17 @@ def test_event_ids_do_not_count_and_ignored_paths_do_not(Open, server, path):
         assert asyncio.run(program(server.url)) == first
 
 
-def test_keys_never_reach_the_file_and_a_message_that_holds_one_still_matches(Open, server, path, monkeypatch):
+def test_keys_never_reach_the_file_and_a_message_that_holds_one_still_matches(
+    Open, server, path, monkeypatch
+):
     monkeypatch.setenv("WIDGET_API_KEY", "wk-5e5f8a1c9d2b4e6f")
 
     async def program(url):
         headers = {"Authorization": "Bearer sk-abcdefghijklmnop123456", "X-Trace": "t"}
         async with Open(f"{url}/echo", additional_headers=headers) as ws:
-            await ws.send(json.dumps({"tools": [{"headers": {"authorization": "wk-5e5f8a1c9d2b4e6f"}}]}))
+            await ws.send(
+                json.dumps({"tools": [{"headers": {"authorization": "wk-5e5f8a1c9d2b4e6f"}}]})
+            )
             return await ws.recv()
 
     with tape.recording(path):
@@ -526,7 +553,9 @@ def test_a_frame_that_was_edited_by_hand_replays_as_edited(Open, server, path):
     text = path.read_text()
     assert text.count("You said bye .") == 1
     path.write_text(text.replace("You said bye .", "You said farewell ."))
-    assert "".join(json.loads(event).get("delta", "") for event in again("hi", "bye")).endswith("You said farewell . ")
+    assert "".join(json.loads(event).get("delta", "") for event in again("hi", "bye")).endswith(
+        "You said farewell . "
+    )
     with pytest.raises(UnmatchedCall, match="edited by hand"):
         again("hi", "bye", strict=True)
 
@@ -547,11 +576,13 @@ def test_what_ends_a_turn_is_on_the_tape_before_the_program_has_it(Open, server,
             pass
 
     def spoken(path):
-        from tape_jupyter.bodies.dialogues import frames_of
-        from tape_jupyter.cassette import Cassette
+        from tape_jupyter.encoding.http.websocket import frames_of
+        from tape_jupyter.cassette.cassette import Cassette
 
         frames = frames_of(Cassette.open(path).calls[0].reply().body)
-        return "".join(json.loads(f.data).get("delta", "") for f in frames if f.is_message and f.by == "got")
+        return "".join(
+            json.loads(f.data).get("delta", "") for f in frames if f.is_message and f.by == "got"
+        )
 
     with tape.recording(path):
         asyncio.run(program(server.url))
@@ -587,7 +618,9 @@ def test_a_connection_of_one_cell_may_be_spoken_on_in_the_next(server, path):
     assert len(running.report.misses) == 1
 
 
-def test_the_recorded_order_and_the_recorded_waits_are_kept_where_they_are_asked_for(Open, server, path):
+def test_the_recorded_order_and_the_recorded_waits_are_kept_where_they_are_asked_for(
+    Open, server, path
+):
     def slowly(ws):
         for number in range(3):
             ws.recv()
@@ -671,11 +704,11 @@ def test_nothing_is_changed_in_the_library_once_the_taps_are_off(server, path):
         sync = threads.reconnect.open_connection if SINCE_17_1 else threads.connect.__code__
         return sync, getattr(connect, "create_connection", None) or connect.open_tcp_connection
 
-    taps.unpatch_all()
+    instrumentation.unpatch_all()
     own = held()
-    taps.patch_all()
+    instrumentation.patch_all()
     assert not any(ours is theirs for ours, theirs in zip(held(), own, strict=True))
-    taps.unpatch_all()
+    instrumentation.unpatch_all()
     assert held() == own
 
 
@@ -691,12 +724,15 @@ def test_a_live_connection_from_before_is_not_spoken_on_in_a_replay(Open, server
             deck.set_session("off")
             ws = Open(f"{server.url}/echo")
             await ws.__aenter__()
-            taps.patch_all()
+            instrumentation.patch_all()
         else:
             with taped(deck, "record", path, "two"):
                 ws = Open(f"{server.url}/echo")
                 await ws.__aenter__()
-        with pytest.raises(BlockedConnection, match="through websockets"), taped(deck, "replay", path, "one"):
+        with (
+            pytest.raises(BlockedConnection, match="through websockets"),
+            taped(deck, "replay", path, "one"),
+        ):
             await ws.send("leak")
         await ws.send("fine")
         assert await ws.recv() == "fine"
@@ -715,7 +751,9 @@ def test_a_take_answers_with_other_frames(Open, server, path):
     before = path.read_bytes()
     call = tape.open(path).calls[0]
     tape.open(path).override(
-        call, reply=call.reply().body.replace(b'"delta":"bye "', b'"delta":"farewell "'), take="polite"
+        call,
+        reply=call.reply().body.replace(b'"delta":"bye "', b'"delta":"farewell "'),
+        take="polite",
     )
     assert "farewell" not in str(again("hi", "bye"))
     assert str(again("hi", "bye", take="polite")).count("farewell") == 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.notebook.taped import CellReport
+from tape_jupyter.session.cell import CellReport
 
 
 class Witness:

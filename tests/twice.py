@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tape_jupyter as tape
-from tape_jupyter.notebook.taped import CellReport
+from tape_jupyter.session.cell import CellReport
 
 
 def scramble() -> None:

@@ -37,7 +37,7 @@ class Ended:
 def _shell(replies):
     import tapereplies
 
-    from tape_jupyter.flow import fresh
+    from tape_jupyter.dataflow.isolated import worker as fresh
 
     tapereplies.set_replies({"q": "a"}, replies)
     shell = fresh.shell()
@@ -78,12 +78,16 @@ def value_of(value, depth=0):
     if hasattr(value, "__dict__") and not isinstance(value, type) and depth < 4:
         return type(value).__name__, value_of(vars(value), depth + 1), _ADDRESS.sub("", repr(value))
     if isinstance(value, type):
-        return value.__name__, sorted((k, value_of(v, depth + 1)) for k, v in vars(value).items() if k[:2] != "__")
+        return value.__name__, sorted(
+            (k, value_of(v, depth + 1)) for k, v in vars(value).items() if k[:2] != "__"
+        )
     return type(value).__name__, _ADDRESS.sub("", repr(value))
 
 
 def _look(shell, texts, **how):
-    names = {n: value_of(v) for n, v in sorted(shell.user_ns.items()) if n[0] != "_" and n not in _OURS}
+    names = {
+        n: value_of(v) for n, v in sorted(shell.user_ns.items()) if n[0] != "_" and n not in _OURS
+    }
     files = {
         str(path.relative_to(".")): path.read_bytes() if path.is_file() else b"folder"
         for path in sorted(Path().rglob("*"))
@@ -108,7 +112,7 @@ def world(shell):
 
 def whole(cells, reply):
     """All cells with the changed reply."""
-    from tape_jupyter.flow import fresh
+    from tape_jupyter.dataflow.isolated import worker as fresh
 
     shell = _shell({"q": reply})
     return _look(shell, {i: fresh.execute(shell, source)["text"] for i, source in enumerate(cells)})
@@ -118,10 +122,10 @@ def rerun(cells, reply, prove=True):
     """Recorded, then changed and re-run in place, or fresh where that is said to be needed; and the proof."""
     import tapereplies
 
-    from tape_jupyter.flow import fresh, hermetic, verify
-    from tape_jupyter.flow.plan import plan
-    from tape_jupyter.flow.rerun import Rerun
-    from tape_jupyter.flow.tracker import Tracker
+    from tape_jupyter.dataflow.isolated import worker as fresh, process, verify
+    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.restore.rerun import Rerun
+    from tape_jupyter.dataflow.tracing.tracker import Tracker
 
     shell = _shell({})
     tracker = Tracker(shell)
@@ -143,7 +147,7 @@ def rerun(cells, reply, prove=True):
         f"ask = whole_runs._ask\nimport tapereplies\ntapereplies.set_replies({{'q': 'a'}}, {{'q': {reply!r}}})\n"
         "del sys, whole_runs, tapereplies"
     )
-    job = hermetic.job(history, setup=setup, seconds=40)
+    job = process.job(history, setup=setup, seconds=40)
     tapereplies.set_replies({"q": "a"}, {"q": reply})
     planned = plan(history, changed)
     machine = Rerun(history, planned, shell, on_error="go on", resync=tracker.resync)
@@ -155,9 +159,9 @@ def rerun(cells, reply, prove=True):
     machine.finish()
     assert not tracker.failures, tracker.failures
     verdict = (
-        verify.verify(history, texts, hermetic.replay(job), live=machine.end())
+        verify.verify(history, texts, process.replay(job), live=machine.end())
         if prove
-        else verify.Verdict("not provable", "")
+        else verify.RerunVerdict("not provable", "")
     )
     return _look(shell, texts, verdict=verdict.state, proof=verdict.text, ran=machine.ran)
 
@@ -167,7 +171,11 @@ def differences(one, other):
     said = []
     for what in ("texts", "names", "files", "around"):
         a, b = getattr(one, what), getattr(other, what)
-        said += [f"{what[:-1]} {k}: {a.get(k)!r} is {b.get(k)!r}" for k in {**a, **b} if a.get(k) != b.get(k)]
+        said += [
+            f"{what[:-1]} {k}: {a.get(k)!r} is {b.get(k)!r}"
+            for k in {**a, **b}
+            if a.get(k) != b.get(k)
+        ]
     return said
 
 

@@ -2,7 +2,7 @@
 import { act } from "preact/test-utils";
 import { afterEach, expect, test, vi } from "vitest";
 import { pictureOf } from "../src/view/conversation.tsx";
-import * as cards from "../src/view/edit/cards/index.tsx";
+import * as cards from "../src/view/panels/index.tsx";
 import { mount } from "../src/view/mount.tsx";
 import type { Part } from "../src/view/protocol.ts";
 import { FakeDoor } from "./door.ts";

@@ -1,7 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import { unfolded, type Folded } from "../src/page/blocks.ts";
-import { PageDoor } from "../src/page/door.ts";
+import { PageDoor } from "../src/page/model.ts";
 import { Client } from "../src/view/client.ts";
 import type { Detail, Page, Raw, Session } from "../src/view/protocol.ts";
 import { detailOf, pageOf, sessionOf, STORY } from "./rows.ts";

@@ -1,6 +1,6 @@
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import * as cards from "../src/view/edit/cards/index.tsx";
+import * as cards from "../src/view/panels/index.tsx";
 import { mount } from "../src/view/mount.tsx";
 import type { StepState } from "../src/view/protocol.ts";
 import { FakeDoor } from "./door.ts";

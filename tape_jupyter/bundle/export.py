@@ -1,7 +1,9 @@
-"""Doors room: makes a bundle of a notebook's session: what lies on the disk, what its cells turn out to need, a proof.
+"""Makes a bundle of a notebook's session: what lies on the disk, what its cells turn out to need, a
+proof.
 
-Nothing of the process that asks for it is taken, so that the same session gives the same bytes, whoever exports it: the
-kernel (`%tape export`), the command line, the viewer. Nothing is written before all of it holds.
+Nothing of the process that asks for it is taken, so that the same session gives the same bytes,
+whoever exports it: the kernel (`%tape export`), the command line, the viewer. Nothing is written
+before all of it holds.
 """
 
 from __future__ import annotations
@@ -14,32 +16,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter import __version__, starts
-from tape_jupyter.bundle import (
-    archive,
-    collecting,
-    copies,
-    environment,
-    expected,
-    known,
-    leaks,
-    manifest,
-    places,
-    proof,
-    readme,
-    redaction,
-    signing,
-    staging,
-    trust,
-)  # fmt: skip
+from tape_jupyter import __version__
+from tape_jupyter.bundle import archive, readme, redaction, signing, staging, trust
+from tape_jupyter.bundle.archive import locations, manifest  # fmt: skip
+from tape_jupyter.bundle.environment import lock as environment_lock
+from tape_jupyter.bundle.proof import collection, expected
+from tape_jupyter.bundle.proof import run as proof_run
 from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import NotExported, TapeUsageError
-from tape_jupyter.headless import numbered
-from tape_jupyter.scratch import scratch
-from tape_jupyter.secrets import Secrets
-from tape_jupyter.telling import Tell, nobody
+from tape_jupyter.files import copies, originals
+from tape_jupyter.headless.run import numbered
+from tape_jupyter.secrets import environment as secrets_environment
+from tape_jupyter.secrets import leaks
+from tape_jupyter.secrets.registry import Secrets
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -49,8 +42,9 @@ PAGE = "page.html"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person may say. `python`: the kernel's interpreter ("": of the kernel that the notebook names); `key`: the
-    ssh key that signs; `pace`: at which it is proved, and replayed by whoever has it.
+    """What a person may say. `python`: the kernel's interpreter ("": of the kernel that the
+    notebook names); `key`: the ssh key that signs; `pace`: at which it is proved, and replayed by
+    whoever has it.
     """
 
     allow_differences: bool = False
@@ -65,13 +59,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A bundle that was written: where, its identity, its bytes, and what a person should know of it."""
+    """A bundle that was written: where, its identity, its bytes, and what a person should know of
+    it.
+    """
 
     place: str
     digest: str
     size: int
     manifest: manifest.Manifest
-    cells: tuple[proof.CellProof, ...] = ()
+    cells: tuple[proof_run.CellProof, ...] = ()
     notes: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
@@ -107,17 +103,21 @@ class Exported:
 
 
 def export(
-    notebook: Path, out: str | Path | None = None, options: Options | None = None, tell: Tell = nobody
+    notebook: Path,
+    out: str | Path | None = None,
+    options: Options | None = None,
+    tell: Tell = nobody,
 ) -> Exported:
-    """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip` beside the notebook.
+    """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip`
+    beside the notebook.
 
-    Raises NotExported where a cell differs or a secret was found, TapeUsageError and BundleError where there is nothing
-    to export or nowhere to write; then nothing was written.
+    Raises NotExported where a cell differs or a secret was found, TapeUsageError and BundleError
+    where there is nothing to export or nowhere to write; then nothing was written.
     """
     tell("reading the notebook and its recording", 0, 0)
     session = session_of(notebook)
-    name = f"{session.path.stem}{places.SUFFIX}"
-    goal = places.goal(out if out is not None else session.folder / name, name)
+    name = f"{session.path.stem}{locations.SUFFIX}"
+    goal = locations.goal(out if out is not None else session.folder / name, name)
     _require_writable(goal)
     options = options or Options()
     with scratch("proof") as place:
@@ -125,25 +125,37 @@ def export(
         signature = signing.sign(made.to_bytes(), options.key) if options.key else None
         size = _written(goal, made, staged.content, tell)
     if signature is not None:
-        with places.written(places.beside(goal, signing.SUFFIX)) as file:
+        with locations.written(locations.beside(goal, signing.SUFFIX)) as file:
             file.write(signature)
     kept = trust.remember(made.digest, made.notebook, "exported")
-    return Exported(places.shown(goal), made.digest, size, made, cells, tuple(filter(None, (*_notes(made), kept))))
+    return Exported(
+        locations.shown(goal),
+        made.digest,
+        size,
+        made,
+        cells,
+        tuple(filter(None, (*_notes(made), kept))),
+    )
 
 
 def _made(
     session: Session, options: Options, place: Path, tell: Tell
-) -> tuple[manifest.Manifest, Staged, tuple[proof.CellProof, ...]]:
+) -> tuple[manifest.Manifest, Staged, tuple[proof_run.CellProof, ...]]:
     """All of it, before it is written."""
-    python, top = options.python or python_of(session.notebook), starts.top_of(session.path)
-    secrets = known.here(session.folder)
-    known.with_patterns(secrets, session.path.read_bytes())
-    start = starts.of(session.path)
-    copy = copies.put(copies.copied(session.path, top, place / "first" / proof.PLACE, tell), top, start)
-    found, collected = _discovered(session, copy, place / "first" / "home", python, tell, options.pace)
+    python, top = options.python or python_of(session.notebook), originals.top_of(session.path)
+    secrets = secrets_environment.here(session.folder)
+    secrets_environment.with_patterns(secrets, session.path.read_bytes())
+    secrets_environment.with_beginnings(secrets)
+    start = originals.of(session.path)
+    copy = copies.put(
+        copies.copied(session.path, top, place / "first" / proof_run.PLACE, tell), top, start
+    )
+    found, collected = _discovered(
+        session, copy, place / "first" / "home", python, tell, options.pace
+    )
     session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
-    lock = environment.lock(collected, ask_index=options.ask_index, tell=tell)
+    lock = environment_lock.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
         staged.add(path, content, _role(path))
     redactions = _masked(staged, secrets, collected.called, options, tell)
@@ -152,7 +164,7 @@ def _made(
     made = manifest.Manifest(
         made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_kernel(session.notebook), files=(),
         kit=_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
-        lock=manifest.Locked(lock.hashed, lock.index, lock.why), differences=_differences(found, options, copy),
+        lock=manifest.LockState(lock.hashed, lock.index, lock.why), differences=_differences(found, options, copy),
         guards=found.guards, left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
     )  # fmt: skip
     made = _described(made, session, staged, place / "page", tell)
@@ -165,15 +177,21 @@ def _require_writable(goal: str | Path) -> None:
     if isinstance(goal, Path):
         folder = next(each for each in goal.absolute().parents if each.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise TapeUsageError(f"{folder} cannot be written to: name another place (tape export NB PATH)")
+            raise TapeUsageError(
+                f"{folder} cannot be written to: name another place (tape export NB PATH)"
+            )
 
 
 def python_of(node: NotebookNode) -> str:
-    """The interpreter of the kernel that the notebook names; this one where that is not installed or no Python."""
+    """The interpreter of the kernel that the notebook names; this one where that is not installed
+    or no Python.
+    """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
     try:
-        spec = KernelSpecManager().get_kernel_spec(str(node.metadata.get("kernelspec", {}).get("name") or ""))
+        spec = KernelSpecManager().get_kernel_spec(
+            str(node.metadata.get("kernelspec", {}).get("name") or "")
+        )
     except NoSuchKernel:
         return sys.executable
     command = Path(spec.argv[0]) if spec.argv else Path()
@@ -189,19 +207,23 @@ def python_of(node: NotebookNode) -> str:
 
 def _discovered(
     session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell, pace: str
-) -> tuple[proof.Proof, collecting.Collected]:
+) -> tuple[proof_run.ProofRun, collection.Collected]:
     """Run it in a copy of its folder, and see what it needs."""
     tell("starting a kernel without network", 0, 0)
-    before = collecting.before(copy.top, copy.notebook.parent)
-    found = proof.prove(session, copy.notebook, home, python, tell, pace=pace, before=before, after=collecting.AFTER)
-    return found, collecting.parse(found.after)
+    before = collection.before(copy.top, copy.notebook.parent)
+    found = proof_run.prove(
+        session, copy.notebook, home, python, tell, pace=pace, before=before, after=collection.AFTER
+    )
+    return found, collection.parse(found.after)
 
 
 def _proved(
     session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell, pace: str
-) -> tuple[Session, proof.Proof]:
-    """Run it once more, from nothing but what the bundle holds; the session is then as it is in there."""
-    folder = place / proof.PLACE
+) -> tuple[Session, proof_run.ProofRun]:
+    """Run it once more, from nothing but what the bundle holds; the session is then as it is in
+    there.
+    """
+    folder = place / proof_run.PLACE
     inside = {path: staged.content[path] for path in staged.session()}
     inside |= {path: top / below for path, below in staged.lacking.items()}
     for number, (path, content) in enumerate(inside.items()):
@@ -210,15 +232,23 @@ def _proved(
     notebook = folder / staged.notebook
     session = replace(session_of(notebook), home=session.folder, packages=session.packages)
     tell("starting a kernel without network", 0, 0)
-    return session, proof.prove(session, notebook, place / "home", python, tell, pace=pace)
+    return session, proof_run.prove(session, notebook, place / "home", python, tell, pace=pace)
 
 
-def _differences(found: proof.Proof, options: Options, copy: copies.Copy) -> tuple[manifest.Difference, ...]:
-    """What the manifest says of cells that are not as saved. Raises NotExported unless they are allowed."""
+def _differences(
+    found: proof_run.ProofRun, options: Options, copy: copies.Copy
+) -> tuple[manifest.ProofDifference, ...]:
+    """What the manifest says of cells that are not as saved. Raises NotExported unless they are
+    allowed.
+    """
     if found.differences and not options.allow_differences:
-        missing = [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"] if copy.missing else []
-        raise NotExported("\n".join([*proof.told(found), *missing]))
-    return tuple(manifest.Difference(each.number, each.why) for each in found.differences)
+        missing = (
+            [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"]
+            if copy.missing
+            else []
+        )
+        raise NotExported("\n".join([*proof_run.told(found), *missing]))
+    return tuple(manifest.ProofDifference(each.number, each.why) for each in found.differences)
 
 
 # ---------------------------------------------------------------- secrets
@@ -227,7 +257,9 @@ def _differences(found: proof.Proof, options: Options, copy: copies.Copy) -> tup
 def _masked(
     staged: Staged, secrets: Secrets, called: Mapping[str, str], options: Options, tell: Tell
 ) -> tuple[manifest.Redaction, ...]:
-    """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported where it was not."""
+    """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported
+    where it was not.
+    """
     found = leaks.scan(staged.content, secrets, tell)
     if found and not options.redact:
         raise NotExported(_leaked(found, "or mask them everywhere alike: tape export NB --redact"))
@@ -245,13 +277,20 @@ def _masked(
 
 def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, tell: Tell) -> None:
     """What was made last is looked at as well."""
-    last = {path: content for path, content in staged.content.items() if staged.roles[path] in ("page", "readme")}
+    last = {
+        path: content
+        for path, content in staged.content.items()
+        if staged.roles[path] in ("page", "readme")
+    }
     if found := leaks.scan({**last, manifest.NAME: made.to_bytes()}, secrets, tell):
         raise NotExported(_leaked(found, "or rename what has one in its name"))
 
 
 def _leaked(found: Iterable[leaks.Leak], else_: str) -> str:
-    lines = [f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "") for each in found]
+    lines = [
+        f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
+        for each in found
+    ]
     count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     return "\n".join([
         f"there are secrets in what would be exported ({count}), nothing was written:", *lines,
@@ -269,10 +308,15 @@ def _role(path: str) -> str:
 
 def _kernel(node: NotebookNode) -> dict[str, str]:
     spec = node.metadata.get("kernelspec", {})
-    return {"name": str(spec.get("name") or "python3"), "language": str(spec.get("language") or "python")}
+    return {
+        "name": str(spec.get("name") or "python3"),
+        "language": str(spec.get("language") or "python"),
+    }
 
 
-def _kit(session: Session, collected: collecting.Collected, lock: environment.Lock, pace: str) -> dict[str, Any]:
+def _kit(
+    session: Session, collected: collection.Collected, lock: environment_lock.Lock, pace: str
+) -> dict[str, Any]:
     """Of the kernel that proved it, and of the recording."""
     recorded = _recorded_kit(session.cassettes)
     local = [f"{each.name}=={each.version}" for each in collected.local]
@@ -301,7 +345,9 @@ def _recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
     return {}
 
 
-def _described(made: manifest.Manifest, session: Session, staged: Staged, place: Path, tell: Tell) -> manifest.Manifest:
+def _described(
+    made: manifest.Manifest, session: Session, staged: Staged, place: Path, tell: Tell
+) -> manifest.Manifest:
     """Add the pages and the README, and list all files."""
     place.mkdir(parents=True)
     for path in session.cassettes:
@@ -315,17 +361,23 @@ def _described(made: manifest.Manifest, session: Session, staged: Staged, place:
 
 
 def _page(cassette: Path, goal: Path, tell: Tell) -> Path:
-    from tape_jupyter import page
+    from tape_jupyter.reports import page
 
     with goal.open("w", encoding="utf-8") as file:
         told: list[str] = []
-        file.writelines(page.page(Cassette.open(cassette), told, lambda done, all_: tell("the page", done, all_)))
+        file.writelines(
+            page.page(
+                Cassette.open(cassette), told, lambda done, all_: tell("the page", done, all_)
+            )
+        )
     return goal
 
 
-def _written(goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell) -> int:
+def _written(
+    goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell
+) -> int:
     """Write it in one step; gives its bytes."""
-    with places.written(goal) as file:
+    with locations.written(goal) as file:
         archive.pack(file, made, content, tell)
         return file.seek(0, os.SEEK_END)
 
@@ -334,5 +386,7 @@ def _notes(made: manifest.Manifest) -> list[str]:
     told = [f"cell {each.cell} {each.why}" for each in made.differences]
     told += [f"not in the bundle: {each.path} ({each.why})" for each in made.left_out]
     if unseen := made.kit.get("unseen"):
-        told.append(f"not watched, so it may be missing: {unseen}; name what cells need with --include")
+        told.append(
+            f"not watched, so it may be missing: {unseen}; name what cells need with --include"
+        )
     return told if made.lock.hashed else [*told, f"not all packages have hashes: {made.lock.why}"]

@@ -1,12 +1,18 @@
-"""Doors room: a bundle's README.md: what it is, the one command, what is in it and what is not."""
+"""A bundle's README.md: what it is, the one command, what is in it and what is not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from tape_jupyter import forgiven
-from tape_jupyter.bundle.manifest import Difference, LeftOut, Locked, Manifest, Redaction
+from tape_jupyter.bundle.archive.manifest import (
+    LeftOut,
+    LockState,
+    Manifest,
+    ProofDifference,
+    Redaction,
+)
+from tape_jupyter.comparison import outputs
 
 NAME = "README.md"
 ROLES = {
@@ -21,10 +27,16 @@ def readme(made: Manifest) -> str:
     """The text, by what the manifest says of everything else in the bundle."""
     name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
     unseen = str(made.kit.get("unseen") or "")
-    parts = [_head(made, name), _wheel(made, name), _proof(made.differences), _contents(made), _lock(made.lock)]
+    parts = [
+        _head(made, name),
+        _wheel(made, name),
+        _proof(made.differences),
+        _contents(made),
+        _lock(made.lock),
+    ]
     parts += [_by_hand(made), _missing(made.left_out, made.redactions, unseen)]
     parts += [["## What may differ and is still the same", ""]]
-    lines = [line for part in parts for line in part] + [f"* {word}" for word in forgiven.words()]
+    lines = [line for part in parts for line in part] + [f"* {word}" for word in outputs.words()]
     return "\n".join(lines) + "\n"
 
 
@@ -53,7 +65,7 @@ def _wheel(made: Manifest, name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _proof(differences: Sequence[Difference]) -> list[str]:
+def _proof(differences: Sequence[ProofDifference]) -> list[str]:
     if not differences:
         said = (
             "Before this file was written, its session was replayed in a fresh kernel, in another folder, with the "
@@ -71,7 +83,9 @@ def _contents(made: Manifest) -> list[str]:
     by_role: dict[str, list[str]] = {}
     for each in made.files:
         by_role.setdefault(each.role, []).append(each.path)
-    lines = [f"| {_some(by_role[role])} | {words} |" for role, words in ROLES.items() if role in by_role]
+    lines = [
+        f"| {_some(by_role[role])} | {words} |" for role, words in ROLES.items() if role in by_role
+    ]
     return ["## What is in it", "", "| file | is |", "|---|---|", *lines, ""]
 
 
@@ -84,7 +98,7 @@ def _some(paths: Sequence[str]) -> str:
     return f"`{'/'.join(common)}/` ({len(paths)} files)"
 
 
-def _lock(lock: Locked) -> list[str]:
+def _lock(lock: LockState) -> list[str]:
     if lock.hashed:
         return ["Every package of `environment/pylock.toml` has the hashes of its files.", ""]
     return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
@@ -95,7 +109,9 @@ def _by_hand(made: Manifest) -> list[str]:
     if not any(each.role == "lock" for each in made.files):
         return []
     wheels = [each.path for each in made.files if each.role == "wheel"]
-    sources = sorted({"/".join(each.path.split("/")[:3]) for each in made.files if each.role == "source"})
+    sources = sorted(
+        {"/".join(each.path.split("/")[:3]) for each in made.files if each.role == "source"}
+    )
     hashes = " --require-hashes" if made.lock.hashed else ""
     not_pip = "pip does not, for the sources" if sources else "pip does too, from 26.1 on"
     return [
@@ -110,7 +126,9 @@ def _named(each: LeftOut) -> str:
     return f"`{each.path}` ({each.size:,} bytes)" if each.sha256 or each.size else each.path
 
 
-def _missing(left_out: Iterable[LeftOut], redactions: Iterable[Redaction], unseen: str) -> list[str]:
+def _missing(
+    left_out: Iterable[LeftOut], redactions: Iterable[Redaction], unseen: str
+) -> list[str]:
     told = [f"* {_named(each)}: {each.why}" for each in left_out]
     if unseen:
         told.append(f"* perhaps more: the machine that made it could not watch {unseen}")

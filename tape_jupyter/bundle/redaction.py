@@ -1,25 +1,240 @@
-"""Doors room: a bundle's files without their secrets: the same value is the same mark everywhere, so that what the
-notebook asks is still what the cassette answers. Files on disk are never touched; what is given is searched again.
+"""A bundle's files without their secrets: the same value is the same mark everywhere, so that what
+the notebook asks is still what the cassette answers. Files on disk are never touched; what is given
+is searched again.
+
+Cassettes told again without secrets, record by record, through the store's own writer: bytes,
+digests, match keys and references hold, and takes know their base again. A record that held none
+keeps its bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from tape_jupyter.bundle import leaks, passages, unwrapping
-from tape_jupyter.bundle.leaks import Hit, Leak
-from tape_jupyter.bundle.masking import Masking, recut
-from tape_jupyter.bundle.retelling import SUFFIX, Folder
-from tape_jupyter.errors import BundleError
-from tape_jupyter.secrets import Secrets, digest, marker
-from tape_jupyter.spans.cells import source_hash
-from tape_jupyter.telling import Tell
+from tape_jupyter.cassette import external_texts, match_key, records
+from tape_jupyter.cassette.cell_sources import source_hash
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.match_key import IgnorePath
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.progress import Tell
+from tape_jupyter.encoding.http import body as http_body
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.errors import BundleError, CassetteError
+from tape_jupyter.secrets import leaks, nested_encodings, passages
+from tape_jupyter.secrets.leaks import Hit, Leak
+from tape_jupyter.secrets.masking import Masking, recut
+from tape_jupyter.secrets.registry import Secrets, digest, marker
+
+SUFFIX = ".tape.yaml"
+_COMMIT = re.compile(r"(?<=\n)\.\.\.\n")
+_KEPT = ("call", "run", "match", "override", "more", "kit", "end", "like", "by", "parent")
+
+
+class RedactedFolder:
+    """The cassettes of one notebook (`churn.tapes/`), copied to `folder`: told again in place.
+
+    `sources`: digests of cells' sources, old to new, where the notebook's cells were masked as
+    well.
+    """
+
+    def __init__(self, folder: Path, masking: Masking, sources: Mapping[str, str]) -> None:
+        self.folder, self.masking, self.sources = folder, masking, sources
+        self._texts: dict[Path, tuple[str, str]] = {}  # what was, and what is told, line ends LF
+
+    def tell(self) -> list[Path]:
+        """Tell every cassette again, a take after its base; those that changed. Raises BundleError."""
+        try:
+            for path in sorted(
+                self.folder.rglob(f"*{SUFFIX}"), key=lambda path: (len(path.parts), path)
+            ):
+                self._tell(path)
+            changed = [path for path, (old, new) in self._texts.items() if old != new]
+            for path in changed:
+                path.write_text(self._texts[path][1], encoding="utf-8", newline="\n")
+            self._drop_assets()
+            for path in changed:
+                Book.open(path, check="whole")
+        except CassetteError as error:
+            raise BundleError(
+                f"a cassette cannot be told without its secrets: {error}; record the cell again"
+            ) from error
+        return changed
+
+    def _tell(self, path: Path) -> None:
+        if path in self._texts:
+            return
+        old = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        self._texts[path] = old, old
+        book = Book.open(path, check="marks")
+        if book.base is not None and (base := self._base(path)) is not None:
+            self._tell(base)
+        self._texts[path] = old, _Cassette(self, path, book).told(old)
+
+    def _base(self, path: Path) -> Path | None:
+        from tape_jupyter.cassette.takes import files
+
+        return files.base_file(path)
+
+    def base_record(self, path: Path, size: int) -> dict[str, Any] | None:
+        """`base:` of a take of the first `size` bytes of what that file was; None where it did not
+        change.
+        """
+        old, new = self._texts.get(path, ("", ""))
+        if old == new:
+            return None
+        head = old.encode()[:size].decode("utf-8", "ignore")
+        count = len(_COMMIT.findall(head))
+        ends = [found.end() for found in _COMMIT.finditer(new)]
+        told = new[: ends[count - 1]].encode() if 0 < count <= len(ends) else b""
+        return {"bytes": len(told), "sha256": hashlib.sha256(told).hexdigest()}
+
+    def _drop_assets(self) -> None:
+        """Long texts that no cassette speaks of any more: they held what was masked."""
+        said = "".join(new for _, new in self._texts.values())
+        for file in self.folder.glob("assets/*"):
+            if file.name not in said:
+                file.unlink()
+
+
+class _Cassette:
+    def __init__(self, folder: RedactedFolder, path: Path, book: Book) -> None:
+        self.folder, self.path, self.book = folder, path, book
+        self.masking = folder.masking
+
+    def told(self, text: str) -> str:
+        return "".join(self._record(piece) for piece in _pieces(text))
+
+    def _record(self, piece: str) -> str:
+        if not piece.startswith("---\n"):
+            return self.masking.scrub(piece)[0]
+        record = emitter.parse(piece)
+        kind = next(iter(record))
+        whole = (
+            external_texts.bring_back(record, self.book.assets)
+            if external_texts.MARK in piece
+            else record
+        )
+        clean = self._clean(kind, whole)
+        if clean == whole:
+            return piece
+        told = {
+            key: value if key in _KEPT else external_texts.put_away(value, self.book.assets)
+            for key, value in clean.items()
+        }
+        new = emitter.emit(told)
+        if emitter.parse(new) != told:
+            raise CassetteError(
+                "a masked record did not survive being written and read; please report this"
+            )
+        return new
+
+    def _clean(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+        if kind == "tape":
+            return self._header(record)
+        if kind in ("run", "kit", "end"):
+            clean = records.masked(record, self.masking)
+            source = self.folder.sources.get(str(record.get("source", "")))
+            return {**clean, "source": source} if source else clean
+        clean = self._told(record)
+        if kind == "call":
+            return self._call(record, clean)
+        if kind == "more":
+            body = {key: value for key, value in record.items() if key not in ("more", "run")}
+            return {"more": record["more"], "run": record["run"], **self._response(body)}
+        if isinstance(record.get("response"), dict):
+            return {**clean, "response": self._response(record["response"])}
+        return clean
+
+    def _header(self, record: dict[str, Any]) -> dict[str, Any]:
+        clean: dict[str, Any] = {
+            key: value
+            if key in ("tape", "take of", "base")
+            else self.masking.scrub_structure(value)[0]
+            for key, value in record.items()
+        }
+        # one module, one class
+        base = self.folder._base(self.path) if "take of" in record else None  # noqa: SLF001
+        told = self.folder.base_record(base, record["base"]["bytes"]) if base is not None else None
+        return {**clean, "base": told} if told else clean
+
+    def _told(self, record: dict[str, Any]) -> dict[str, Any]:
+        """What a record says above its request and reply."""
+        return {
+            key: value
+            if key in (*_KEPT, "request", "response")
+            else self.masking.scrub_structure(value)[0]
+            for key, value in record.items()
+        }
+
+    def _response(self, section: dict[str, Any]) -> dict[str, Any]:
+        clean = records.scrubbed(section, self.masking)
+        if (
+            clean is not section
+            and section.get("sha256")
+            and "large" not in section
+            and http_body.restore(section)[1]
+        ):
+            return {
+                **clean,
+                "sha256": section["sha256"],
+            }  # it was edited by hand, and stays marked as that
+        return clean
+
+    def _call(self, record: dict[str, Any], clean: dict[str, Any]) -> dict[str, Any]:
+        request, response = record.get("request"), record.get("response")
+        if not isinstance(request, dict) or not isinstance(response, dict):
+            raise CassetteError("a cassette of an older format cannot be masked; migrate it first")
+        clean = {**clean, "response": self._response(response)}
+        entry = self.book.call(str(record["run"]), str(record["call"]))
+        if entry is None:
+            return {**clean, "request": records.scrubbed(request, self.masking)}
+        whole = self.book.request_section(_recorded(entry))
+        masked = records.scrubbed(whole, self.masking)
+        if masked is whole:
+            return clean
+        masked = {key: value for key, value in masked.items() if key != "scrubbed"}
+        folded = self.masking.scrub_structure(
+            {k: v for k, v in request.items() if k not in ("sha256", "plain", "wire")}
+        )[0]
+        fresh = http_body.renewed(masked)[0] if any(form in masked for form in _FORMS) else {}
+        digests = {key: fresh[key] for key in ("sha256", "plain", "wire") if key in fresh}
+        named = {key: digests.get(key, value) for key, value in {**request, **folded}.items()}
+        told = {**named, **digests, "scrubbed": True}
+        match = self._match(record, masked)
+        return {key: match if key == "match" else told if key == "request" else value
+                for key, value in clean.items() if key != "exact"}  # fmt: skip
+
+    def _match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
+        call: Request | FunctionCall = records.request_of(section, self.book.assets)
+        run = self.book.by_run.get(str(record["run"]), {})
+        return match_key.recorded_key(call, [IgnorePath(text) for text in run.get("ignore", ())])
+
+
+_FORMS = ("body", "events", "lines", "frames", "text", "base64")
+
+
+def _recorded(entry: Entry) -> Entry:
+    return getattr(entry, "recorded", entry)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The records of a cassette, and what is torn behind them."""
+    start = 0
+    for mark in _COMMIT.finditer(text):
+        yield text[start : mark.end()]
+        start = mark.end()
+    if text[start:]:
+        yield text[start:]
+
 
 Content = Mapping[str, bytes | Path]
 
@@ -36,18 +251,24 @@ class Redacted:
 
 
 def redact(
-    content: Content, known: Secrets, tell: Tell | None = None, called: Mapping[str, str] = MappingProxyType({})
+    content: Content,
+    known: Secrets,
+    tell: Tell | None = None,
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Redacted:
     """Mask every secret that `leaks.scan` finds. Files without one are given as they came.
 
-    A mark is `<secret:NAME>` for a value with a name here (as recordings have it), else `redacted-KIND-NUMBER`: letters
-    that are left alone in URLs, JSON and code. `called`: what recordings call a value that was sent as a credential
-    (Secrets.carried); where all of that name were found, their mark takes the place of that name as well. Raises
-    BundleError where a secret cannot be masked.
+    A mark is `<secret:NAME>` for a value with a name here (as recordings have it), else
+    `redacted-KIND-NUMBER`: letters that are left alone in URLs, JSON and code. `called`: what
+    recordings call a value that was sent as a credential (Secrets.carried); where all of that name
+    were found, their mark takes the place of that name as well. Raises BundleError where a secret
+    cannot be masked.
     """
     first = hits = list(leaks.hunt(content, known, tell))
     if named := sorted({hit.kind for hit in hits if hit.where == leaks.NAME}):
-        raise BundleError(f"a file's own name holds a secret ({', '.join(named)}); rename it, then export again")
+        raise BundleError(
+            f"a file's own name holds a secret ({', '.join(named)}); rename it, then export again"
+        )
     new: dict[str, bytes | Path] = dict(content)
     left_out: dict[str, str] = {}
     every: list[Hit] = []
@@ -58,7 +279,11 @@ def redact(
         every += hits
         masking = _masking(known, every, called)
         touched = [hit.path for hit in hits]
-        touched += [path for path, source in new.items() if called and masking.stands_in(passages.read(source))]
+        touched += [
+            path
+            for path, source in new.items()
+            if called and masking.stands_in(passages.read(source))
+        ]
         left_out |= _masked(new, touched, masking)
         seen |= masking.seen
         hits = list(leaks.hunt(new, known, tell))
@@ -85,7 +310,9 @@ def _holds(data: bytes, any_of: Iterable[bytes]) -> bool:
 def _masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, str]) -> Masking:
     found = marks(every)
     names = _named(found, called)
-    found |= {value: names[name] for value in found if (name := called.get(digest(value), "")) in names}
+    found |= {
+        value: names[name] for value in found if (name := called.get(digest(value), "")) in names
+    }
     return Masking(known, found, {marker(name): mark for name, mark in names.items()})
 
 
@@ -94,8 +321,9 @@ _ROUNDS = 4
 
 
 def _named(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
-    """What recordings call values that were all found, and the mark that takes its place. Sent in a header, a value has
-    a name in what was sent and answered from then on; its mark must say the same.
+    """What recordings call values that were all found, and the mark that takes its place. Sent in a
+    header, a value has a name in what was sent and answered from then on; its mark must say the
+    same.
     """
     by_digest = {digest(value): mark for value, mark in found.items()}
     names: dict[str, list[str]] = {}
@@ -135,7 +363,7 @@ def marks(hits: Iterable[Hit]) -> dict[str, str]:
     for hit in hits:
         if hit.kind.startswith("known ") or hit.value in found:
             continue
-        plain = (unwrapping.unescaped(hit.value) or (hit.value, []))[0]
+        plain = (nested_encodings.unescaped(hit.value) or (hit.value, []))[0]
         if plain not in given:
             kind = hit.kind.removeprefix("field ").lower().replace("_", "-")
             counts[kind] = counts.get(kind, 0) + 1
@@ -145,7 +373,9 @@ def marks(hits: Iterable[Hit]) -> dict[str, str]:
 
 
 def _mark(kind: str, number: int, value: str) -> str:
-    """As long as the value but for threes of bytes, so that base64 around it is cut and padded as it was."""
+    """As long as the value but for threes of bytes, so that base64 around it is cut and padded as
+    it was.
+    """
     mark = f"redacted-{kind}-"
     lacking = (len(value.encode("utf-8", "surrogatepass")) - len(f"{mark}{number}")) % 3
     return f"{mark}{'0' * lacking}{number}"
@@ -163,7 +393,9 @@ def text_without(data: bytes, masking: Masking) -> bytes | None:
 # ---------------------------------------------------------------- notebooks
 
 
-def _notebooks(new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking) -> dict[str, str]:
+def _notebooks(
+    new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking
+) -> dict[str, str]:
     """Mask the notebooks; digests of cells' sources, old to new."""
     sources: dict[str, str] = {}
     for path in touched:
@@ -175,7 +407,9 @@ def _notebooks(new: dict[str, bytes | Path], touched: Iterable[str], masking: Ma
                 new[path] = text_without(data, masking) or b""
                 continue
             clean = notebook_without(loaded, masking)
-            new[path] = (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+            new[path] = (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode(
+                "utf-8", "surrogatepass"
+            )
             sources |= _moved(loaded, clean)
     return sources
 
@@ -192,7 +426,9 @@ def notebook_without(value: Any, masking: Masking) -> Any:
 
 
 def _lines_without(texts: list[str], masking: Masking) -> list[str]:
-    """Texts that are one text: each masked, then what stands across them. Tracebacks are no lines, and stay as cut."""
+    """Texts that are one text: each masked, then what stands across them. Tracebacks are no lines,
+    and stay as cut.
+    """
     if all(text.endswith("\n") for text in texts[:-1]):
         clean, changed = masking.scrub("".join(texts))
         return clean.splitlines(keepends=True) if changed else texts
@@ -208,7 +444,9 @@ def _part(key: str, item: Any, masking: Masking) -> Any:
 
 
 def _moved(old: Any, new: Any) -> dict[str, str]:
-    """Digests of masked cells' sources: a recording knows its cell by them, without the line that tapes it."""
+    """Digests of masked cells' sources: a recording knows its cell by them, without the line that
+    tapes it.
+    """
     moved = {}
     for before, after in zip(old.get("cells", ()), new.get("cells", ()), strict=True):
         texts = passages.whole(before.get("source")), passages.whole(after.get("source"))
@@ -227,9 +465,14 @@ def _without_line(source: str) -> str:
 
 
 def _cassettes(
-    new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking, sources: Mapping[str, str]
+    new: dict[str, bytes | Path],
+    touched: Iterable[str],
+    masking: Masking,
+    sources: Mapping[str, str],
 ) -> None:
-    """Tell the cassettes of each folder that holds a secret again; long texts beside them go with them."""
+    """Tell the cassettes of each folder that holds a secret again; long texts beside them go with
+    them.
+    """
     folders = {_home(path) for path in touched if path.endswith(SUFFIX) or "/assets/" in path}
     folders |= {_home(path) for path in new if path.endswith(SUFFIX)} if sources else set()
     for folder in sorted(folders):
@@ -242,7 +485,7 @@ def _cassettes(
                 target = place / path.removeprefix(f"{folder}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(passages.read(new[path]))
-            Folder(place, masking, sources).tell()
+            RedactedFolder(place, masking, sources).tell()
             for path in own:
                 del new[path]
             for file in sorted(file for file in place.rglob("*") if file.is_file()):

@@ -1,7 +1,10 @@
-"""Doors room: a bundle's replay as a page to read (`--report`) and as JUnit XML for a CI (`--junit`).
+"""A bundle's replay as a page to read (`--report`) and as JUnit XML for a CI (`--junit`).
 
-The page needs nothing else and runs nothing: no script, and a policy that lets none run. All text of a notebook or a
-model stands in it as text; pictures as data.
+The page needs nothing else and runs nothing: no script, and a policy that lets none run. All text
+of a notebook or a model stands in it as text; pictures as data.
+
+How the report of a replay looks. In light and dark, as the reader's system says; no script, no
+fonts.
 """
 
 from __future__ import annotations
@@ -13,14 +16,67 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from tape_jupyter.bundle.comparing import REPORTED, Difference
-from tape_jupyter.bundle.images import Images
-from tape_jupyter.bundle.replaying import BundleCell, BundleRun
-from tape_jupyter.bundle.report_style import STYLE
-from tape_jupyter.bundle.tables import TableDiff
-from tape_jupyter.drafts import replacing
+from tape_jupyter.bundle.replay import BundleCell, BundleRun
+from tape_jupyter.comparison.diff import REPORTED, OutputDifference
+from tape_jupyter.comparison.images import Images
+from tape_jupyter.comparison.tables import TableDiff
+from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.page_blocks import allowed
+from tape_jupyter.reports.page import allowed
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1d2330; --soft: #5b6472; --line: #d9dde4; --paper: #fff; --pane: #f6f7f9;
+  --good: #17743a; --bad: #b3261e; --warn: #8a5a00; --gone: #fdeceb; --new: #e7f6ec; --gone-ink: #8c1d18;
+  --new-ink: #10602a; --good-pane: #dcf2e3; --bad-pane: #f9dedc; --warn-pane: #f7e8c8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ec; --soft: #a2aab6; --line: #363d49; --paper: #14171d;
+  --pane: #1d2129; --good: #6fd08c; --bad: #ff9b92; --warn: #e8bd6a; --gone: #3a1f1f; --new: #16301f;
+  --gone-ink: #ffb4ab; --new-ink: #9be2b1; --good-pane: #17351f; --bad-pane: #4a2320; --warn-pane: #3d3113; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere; }
+h1.good { color: var(--good); } h1.bad { color: var(--bad); }
+h2 { margin: 1rem 0 .25rem; font: 600 .85rem ui-monospace, monospace; color: var(--soft); overflow-wrap: anywhere; }
+h2 small { font: .85rem system-ui, sans-serif; color: var(--warn); }
+.over { margin: 0; color: var(--soft); overflow-wrap: anywhere; }
+dl { margin: 0; font-size: .9rem; } dl div { display: flex; gap: .75rem; padding: .1rem 0; }
+dt { flex: 0 0 8.5rem; color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+nav { display: flex; flex-wrap: wrap; gap: 3px; margin: 1.25rem 0; }
+nav a { min-width: 2.2em; padding: .1rem .3rem; border-radius: 3px; text-align: center;
+  font: .75rem ui-monospace, monospace; text-decoration: none; color: var(--soft); background: var(--pane); }
+nav a.same { color: var(--good); background: var(--good-pane); }
+nav a.differs, nav a.failed, nav a.missed { color: var(--bad); background: var(--bad-pane); font-weight: 700; }
+nav a.not-run { color: var(--warn); background: var(--warn-pane); }
+a:focus-visible, summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+.cell { border-top: 1px solid var(--line); padding: .5rem 0; scroll-margin-top: .5rem; }
+.cell:target { background: var(--pane); }
+section.cell { content-visibility: auto; contain-intrinsic-size: auto 2.6rem; }
+summary { cursor: pointer; }
+.number { color: var(--soft); font: .85rem ui-monospace, monospace; }
+.title { font: .85rem ui-monospace, monospace; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.facts { color: var(--soft); font-size: .8rem; white-space: nowrap; }
+.way { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .8rem; color: var(--bad);
+  background: var(--bad-pane); }
+.way.same { color: var(--good); background: var(--good-pane); }
+.way.not-run { color: var(--warn); background: var(--warn-pane); }
+pre { margin: .25rem 0; padding: .6rem .75rem; overflow-x: auto; background: var(--pane); border-radius: 4px;
+  font: .8rem/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+@media (max-width: 34rem) { dl div { display: block; padding: .25rem 0; } }
+pre .gone, td.gone { background: var(--gone); color: var(--gone-ink); }
+pre .new, td.new { background: var(--new); color: var(--new-ink); }
+pre .where { color: var(--soft); }
+pre.said { color: var(--bad); }
+.note { color: var(--soft); font-size: .9rem; margin: .25rem 0; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font: .8rem ui-monospace, monospace; }
+th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: left; vertical-align: top; font-weight: 400;
+  overflow-wrap: anywhere; unicode-bidi: isolate; }
+thead th { color: var(--soft); }
+.images { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; flex: 1 1 14rem; min-width: 0; }
+figure img { max-width: 100%; background: #fff; border: 1px solid var(--line); }
+figcaption { color: var(--soft); font-size: .8rem; }
+.source { margin-top: .5rem; color: var(--soft); } .source pre { color: var(--ink); }
+"""
+
 
 MADE = '<meta name="generator" content="tape-jupyter replay">'
 JUNIT = "tape-jupyter replay"
@@ -40,17 +96,23 @@ _BAD_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def goal(path: Path, kind: str) -> Path:
-    """The path, if a report of a kind ("html" or "xml") may be written there; asked before anything runs.
+    """The path, if a report of a kind ("html" or "xml") may be written there; asked before anything
+    runs.
 
-    Raises TapeUsageError for a name of another kind, a folder that is not there, and a file that is no such report.
+    Raises TapeUsageError for a name of another kind, a folder that is not there, and a file that is
+    no such report.
     """
     option, mark = ("--report", MADE) if kind == "html" else ("--junit", JUNIT)
     if path.suffix.lower() != f".{kind}":
-        raise TapeUsageError(f"{option} {path}: the report is written to a file that ends in .{kind}")
+        raise TapeUsageError(
+            f"{option} {path}: the report is written to a file that ends in .{kind}"
+        )
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise TapeUsageError(f"{option} {path}: there is no folder {path.absolute().parent}")
     if path.exists() and mark.encode() not in path.read_bytes()[:2_000]:
-        raise TapeUsageError(f"{option} {path} exists and is no report of tape-jupyter's; give another name")
+        raise TapeUsageError(
+            f"{option} {path} exists and is no report of tape-jupyter's; give another name"
+        )
     return path
 
 
@@ -74,7 +136,12 @@ def junit(run: BundleRun) -> Iterator[str]:
     suites = ET.Element("testsuites", {"name": JUNIT, **counts})
     suite = ET.SubElement(suites, "testsuite", {"name": _xml(run.notebook), **counts})
     properties = ET.SubElement(suite, "properties")
-    for name, value in {"bundle": run.place, "sha256": run.digest, "environment": run.env, "guard": run.guard}.items():
+    for name, value in {
+        "bundle": run.place,
+        "sha256": run.digest,
+        "environment": run.env,
+        "guard": run.guard,
+    }.items():
         ET.SubElement(properties, "property", {"name": name, "value": _xml(value)})
     for cell in run.cells:
         _testcase(suite, run, cell)
@@ -95,7 +162,11 @@ def _counts(run: BundleRun) -> dict[str, str]:
 
 def _testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     name = run.notebook.rpartition("/")[2].removesuffix(".ipynb")
-    about = {"classname": _xml(name), "name": _xml(f"[{cell.number}] {cell.title}"), "time": f"{cell.seconds:.3f}"}
+    about = {
+        "classname": _xml(name),
+        "name": _xml(f"[{cell.number}] {cell.title}"),
+        "time": f"{cell.seconds:.3f}",
+    }
     case = ET.SubElement(suite, "testcase", about)
     if cell.status == "same":
         return
@@ -105,7 +176,9 @@ def _testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     lines = [*cell.said, *(line for each in cell.differences for line in each.text(REPORTED))]
     first = next(iter(lines), _WORDS[cell.status])
     tag = "error" if cell.status == "failed" else "failure"
-    ET.SubElement(case, tag, {"type": cell.status, "message": _xml(first)[:500]}).text = _xml("\n".join(lines))
+    ET.SubElement(case, tag, {"type": cell.status, "message": _xml(first)[:500]}).text = _xml(
+        "\n".join(lines)
+    )
 
 
 def _xml(text: str) -> str:
@@ -155,7 +228,10 @@ def _head(run: BundleRun) -> Iterator[str]:
     yield _row("Notebook", run.notebook)
     yield _row("Bundle", f"sha256 {run.digest}")
     yield _row("Take", run.take) if run.take else ""
-    yield _row("Packages", "of the bundle's lock" if run.env == "lock" else "of the interpreter that replayed it")
+    yield _row(
+        "Packages",
+        "of the bundle's lock" if run.env == "lock" else "of the interpreter that replayed it",
+    )
     yield _row("Network", run.guard)
     for name, told in (("Not as recorded", run.drift), ("Note", run.notes)):
         for each in told:
@@ -182,7 +258,9 @@ def _class(cell: BundleCell) -> str:
 
 def _cell(cell: BundleCell, left: _Room) -> Iterator[str]:
     calls = "" if not cell.calls else "1 call" if cell.calls == 1 else f"{cell.calls:,} calls"
-    facts = ", ".join(filter(None, [calls, f"{cell.seconds:.2f} s" if cell.status != "not run" else ""]))
+    facts = ", ".join(
+        filter(None, [calls, f"{cell.seconds:.2f} s" if cell.status != "not run" else ""])
+    )
     head = (
         f'<span class="number">[{cell.number}]</span> <span class="way {_class(cell)}">{_WORDS[cell.status]}</span> '
         f'<span class="title">{_text(cell.title)}</span> <span class="facts">{facts}</span>'
@@ -201,7 +279,7 @@ def _cell(cell: BundleCell, left: _Room) -> Iterator[str]:
     yield f'<details class="source"><summary>The cell</summary><pre>{_text(cut)}</pre></details>\n</details>\n'
 
 
-def _difference(each: Difference, left: _Room) -> Iterator[str]:
+def _difference(each: OutputDifference, left: _Room) -> Iterator[str]:
     only = {"expected": "missing in the replay", "replayed": "new in the replay"}.get(each.only, "")
     yield f"<h2>{_text(each.heading)}{f' <small>{only}</small>' if only else ''}</h2>\n"
     if each.table:

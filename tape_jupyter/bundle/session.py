@@ -1,5 +1,6 @@
-"""Doors room: which files on the disk are a notebook's session: the notebook as it is saved, its cassettes and takes,
-and the long texts that these refer to. What its cells read besides is found by running them (collecting.py).
+"""Which files on the disk are a notebook's session: the notebook as it is saved, its cassettes and
+takes, and the long texts that these refer to. What its cells read besides is found by running them
+(bundle/proof/collection.py).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from tape_jupyter import headless, takes
-from tape_jupyter.assets import MARK
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.external_texts import MARK
+from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.comparison.outputs import places
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tape_jupyter.forgiven import places
-from tape_jupyter.notebook import paths
+from tape_jupyter.headless import run
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -25,9 +27,10 @@ _ASSET = re.compile(rb'"?' + re.escape(MARK.encode()) + rb'"?: *"?([0-9a-f]{64})
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A notebook as it lies on the disk. `files` are paths below its folder (`/` between) with their role in a bundle;
-    `cassettes` the recordings themselves, main first. `home`: of a copy, the folder that its outputs were saved in.
-    `packages`: folders that packages are imported from where they lie (editable ones).
+    """A notebook as it lies on the disk. `files` are paths below its folder (`/` between) with
+    their role in a bundle; `cassettes` the recordings themselves, main first. `home`: of a copy,
+    the folder that its outputs were saved in. `packages`: folders that packages are imported from
+    where they lie (editable ones).
     """
 
     path: Path
@@ -49,21 +52,30 @@ class Session:
 
 def session_of(notebook: Path) -> Session:
     """The session of a notebook. Raises TapeUsageError where there is nothing to make a bundle of."""
-    node = headless.read(notebook)
+    node = run.read(notebook)
     path = notebook.resolve()
     cassettes = _cassettes(path)
     _require_outputs(notebook, node)
     found = {path.name: "notebook"}
     for cassette in cassettes:
-        found |= {_below(path, each): "take" for each in takes.found(cassette)}
+        found |= {_below(path, each): "take" for each in takes_files.found(cassette)}
         found |= {_below(path, cassette): "cassette"}
-        if takes.default(cassette):
-            found |= {_below(path, takes.choice(cassette)): "take"}
+        if takes_files.default(cassette):
+            found |= {_below(path, takes_files.choice(cassette)): "take"}
     tapes = paths.folder(path)
-    for name in sorted({name for each in found if each.endswith(takes.SUFFIX) for name in _assets(path.parent / each)}):
+    for name in sorted(
+        {
+            name
+            for each in found
+            if each.endswith(takes_files.SUFFIX)
+            for name in _assets(path.parent / each)
+        }
+    ):
         asset = tapes / "assets" / name
         if not asset.is_file() or asset.is_symlink():
-            raise BundleError(f"{_below(path, asset)} is referred to and not there; restore it, or record again")
+            raise BundleError(
+                f"{_below(path, asset)} is referred to and not there; restore it, or record again"
+            )
         found[_below(path, asset)] = "asset"
     return Session(path, node, dict(sorted(found.items())), tuple(cassettes))
 
@@ -73,13 +85,15 @@ def _below(notebook: Path, file: Path) -> str:
 
 
 def _assets(path: Path) -> set[str]:
-    """Names of the long texts that a cassette refers to; of some more where a recorded text looks like a reference."""
+    """Names of the long texts that a cassette refers to; of some more where a recorded text looks
+    like a reference.
+    """
     return {found.decode() for found in _ASSET.findall(path.read_bytes())}
 
 
 def _cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
-    found = sorted(folder.glob(f"*{takes.SUFFIX}"), key=paths.main_first)
+    found = sorted(folder.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
     if not found:
         raise TapeUsageError(_without(path))
     for each in found:
@@ -99,7 +113,7 @@ def _without(path: Path) -> str:
 
 
 def _require_outputs(notebook: Path, node: NotebookNode) -> None:
-    cells = [cell for cell in node.cells if headless.runs(cell)]
+    cells = [cell for cell in node.cells if run.runs(cell)]
     if not any(cell.outputs or cell.execution_count is not None for cell in cells):
         raise TapeUsageError(
             f"{notebook.name} has no outputs to compare with: no cell of the saved notebook was run. Run it and save "
@@ -111,7 +125,9 @@ def _require_outputs(notebook: Path, node: NotebookNode) -> None:
 
 
 def included(folder: Path, globs: Sequence[str]) -> list[str]:
-    """Files of the notebook's folder that `--include` names. Raises TapeUsageError for a glob that names none."""
+    """Files of the notebook's folder that `--include` names. Raises TapeUsageError for a glob that
+    names none.
+    """
     found: list[str] = []
     for glob in globs:
         _require_inside(glob, "--include")
@@ -130,7 +146,9 @@ def _files(folder: Path, glob: str) -> Iterator[str]:
 
 
 def excluded(names: Collection[str], globs: Sequence[str]) -> set[str]:
-    """Of these paths those that `--exclude` names: by the whole path, by a folder of it, or by the file's name."""
+    """Of these paths those that `--exclude` names: by the whole path, by a folder of it, or by the
+    file's name.
+    """
     for glob in globs:
         _require_inside(glob, "--exclude")
     return {name for name in names if any(_named(name, glob.rstrip("/")) for glob in globs)}
@@ -145,4 +163,6 @@ def _named(name: str, glob: str) -> bool:
 def _require_inside(glob: str, option: str) -> None:
     parts = PurePosixPath(glob.replace("\\", "/"))
     if not glob.strip() or parts.is_absolute() or ".." in parts.parts or Path(glob).is_absolute():
-        raise TapeUsageError(f"{option} {glob!r}: a glob speaks of files in the notebook's folder (data/*.csv)")
+        raise TapeUsageError(
+            f"{option} {glob!r}: a glob speaks of files in the notebook's folder (data/*.csv)"
+        )

@@ -1,8 +1,9 @@
-"""Doors room: who made a bundle: a detached signature of its canonical manifest, made and checked by `ssh-keygen -Y`.
+"""Who made a bundle: a detached signature of its canonical manifest, made and checked by
+`ssh-keygen -Y`.
 
-Digests show that a bundle is intact, not who made it: anybody can make a bundle. A signature shows who, if the person
-who checks it has a file of signers that says whose key it is (`man ssh-keygen`, ALLOWED SIGNERS); without one all it
-shows is that somebody who has that key signed.
+Digests show that a bundle is intact, not who made it: anybody can make a bundle. A signature shows
+who, if the person who checks it has a file of signers that says whose key it is (`man ssh-keygen`,
+ALLOWED SIGNERS); without one all it shows is that somebody who has that key signed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tape_jupyter.namespaces import program
+from tape_jupyter.isolation.namespaces import program
 
 NAMESPACE = "tape-jupyter"
 SUFFIX = ".sig"
@@ -29,8 +30,9 @@ State = Literal["none", "key", "signer", "wrong"]
 class Signed:
     """What a signature shows.
 
-    none: there is none. key: `key` signed, and nobody here says whose it is. signer: it is that of `who`, as the file
-    of signers says. wrong: the signature is not of this bundle, or not by one of the signers; `why` tells.
+    none: there is none. key: `key` signed, and nobody here says whose it is. signer: it is that of
+    `who`, as the file of signers says. wrong: the signature is not of this bundle, or not by one of
+    the signers; `why` tells.
     """
 
     state: State
@@ -45,7 +47,9 @@ class Signed:
             case "key":
                 return f"signed with the key {self.key}; whose it is only a file of signers can say (--signers FILE)"
             case "signer":
-                return f"signed by {self.who}, whom your file of signers lists with the key {self.key}"
+                return (
+                    f"signed by {self.who}, whom your file of signers lists with the key {self.key}"
+                )
             case _:
                 return f"the signature is wrong: {self.why}"
 
@@ -54,25 +58,33 @@ NONE = Signed("none")
 
 
 def sign(manifest: bytes, key: Path) -> bytes:
-    """The signature of a canonical manifest, in OpenSSH's armoured form. `key`: private, or an agent's public one.
+    """The signature of a canonical manifest, in OpenSSH's armoured form. `key`: private, or an
+    agent's public one.
 
     Raises TapeUsageError where the key cannot be used. A passphrase is asked for in the terminal.
     """
     if not key.is_file():
         raise TapeUsageError(f"{key}: there is no such key. Make one with: ssh-keygen -t ed25519")
     told = [_program(), "-Y", "sign", "-f", str(key.absolute()), "-n", NAMESPACE]
-    done = subprocess.run(told, input=manifest, capture_output=True, check=False)  # noqa: S603 - a list, no shell
+    # a list, no shell
+    done = subprocess.run(told, input=manifest, capture_output=True, check=False)  # noqa: S603
     if done.returncode or not done.stdout.startswith(_FIRST):
         raise TapeUsageError(f"{key}: it cannot sign: {_said(done)}")
     return done.stdout
 
 
 def verify(manifest: bytes, signature: bytes | None, signers: Path | None) -> Signed:
-    """What a signature shows of a canonical manifest. Raises TapeUsageError where it cannot be checked here."""
+    """What a signature shows of a canonical manifest. Raises TapeUsageError where it cannot be
+    checked here.
+    """
     if signers is not None and not signers.is_file():
         raise TapeUsageError(f"{signers}: there is no such file of signers")
     if signature is None:
-        return NONE if signers is None else Signed("wrong", why="there is none, and a file of signers was given")
+        return (
+            NONE
+            if signers is None
+            else Signed("wrong", why="there is none, and a file of signers was given")
+        )
     if not signature.startswith(_FIRST):
         return Signed("wrong", why="it is no signature of ssh-keygen's")
     keygen = _program()
@@ -94,7 +106,9 @@ def _signer(keygen: str, manifest: bytes, signature: Path, signers: Path, key: s
         about = ["-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)]
         if not _run([keygen, "-Y", "verify", *about], manifest).returncode:
             return Signed("signer", who=who, key=key)
-    return Signed("wrong", key=key, why=f"the key {key} is not one that {signers.name} lists for {NAMESPACE}")
+    return Signed(
+        "wrong", key=key, why=f"the key {key} is not one that {signers.name} lists for {NAMESPACE}"
+    )
 
 
 def _program() -> str:

@@ -1,4 +1,4 @@
-"""Doors room: what goes into a bundle before it is one: content and role of each path, and what is left out."""
+"""What goes into a bundle before it is one: content and role of each path, and what is left out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from tape_jupyter.bundle import names
-from tape_jupyter.bundle.collecting import Collected
-from tape_jupyter.bundle.manifest import File, LeftOut, file_of
-from tape_jupyter.bundle.reads import Read
+from tape_jupyter.bundle.archive import names
+from tape_jupyter.bundle.archive.manifest import BundleFile, LeftOut, file_of
+from tape_jupyter.bundle.proof.collection import Collected
+from tape_jupyter.bundle.proof.inputs import InputFile
 from tape_jupyter.bundle.session import Session, excluded, included
 from tape_jupyter.errors import BundleError, TapeUsageError
 
@@ -24,8 +24,9 @@ HOOK = "a file of this name would run by itself"
 
 @dataclass(slots=True)
 class Staged:
-    """`notebook` is its path in the bundle; `carried` and `lacking` are paths below the widest folder (starts.top_of):
-    what is in here of it, and what is too large to be (a replay needs it beside).
+    """`notebook` is its path in the bundle; `carried` and `lacking` are paths below the widest
+    folder (starts.top_of): what is in here of it, and what is too large to be (a replay needs it
+    beside).
     """
 
     notebook: str
@@ -42,12 +43,12 @@ class Staged:
         """Paths of the session itself."""
         return sorted(path for path in self.content if path.startswith(f"{SESSION}/"))
 
-    def file(self, path: str) -> File:
+    def file(self, path: str) -> BundleFile:
         """What the manifest says of one of them."""
         content = self.content[path]
         if isinstance(content, bytes):
             return file_of(path, content, self.roles[path])
-        return File(path, *sized(content), self.roles[path])
+        return BundleFile(path, *sized(content), self.roles[path])
 
 
 def staged(
@@ -58,15 +59,21 @@ def staged(
     exclude: Iterable[str] = (),
     before: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Staged:
-    """The session as it lies on the disk and what its cells read and imported, under `session/`. `before`: content of
-    files that the recording changed, as it found them; that is what a replay needs.
+    """The session as it lies on the disk and what its cells read and imported, under `session/`.
+    `before`: content of files that the recording changed, as it found them; that is what a replay
+    needs.
 
-    Raises BundleError where a file changed since it was read, TapeUsageError for globs that cannot be used.
+    Raises BundleError where a file changed since it was read, TapeUsageError for globs that cannot
+    be used.
     """
     near = session.folder.relative_to(top).as_posix()
     read = {each.path: each for each in (*collected.modules, *collected.data)}
-    roles = dict.fromkeys((_join(near, name) for name in included(session.folder, list(include))), "data")
-    roles |= {each.path: "data" for each in collected.data} | {each.path: "module" for each in collected.modules}
+    roles = dict.fromkeys(
+        (_join(near, name) for name in included(session.folder, list(include))), "data"
+    )
+    roles |= {each.path: "data" for each in collected.data} | {
+        each.path: "module" for each in collected.modules
+    }
     roles |= {_join(near, name): role for name, role in session.files.items()}
     made = Staged(f"{SESSION}/{_below(collected.root, _join(near, session.path.name))}")
     gone = _gone(roles, near, list(exclude))
@@ -84,7 +91,9 @@ def staged(
         if (top / each.path).is_file() and each.path not in gone:
             made.lacking[f"{SESSION}/{_below(collected.root, each.path)}"] = each.path
     if collected.elsewhere:
-        made.left.append(LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})"))
+        made.left.append(
+            LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})")
+        )
     return made
 
 
@@ -94,7 +103,9 @@ def _gone(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
     named = excluded(seen.values(), exclude)
     gone = {path for path in roles if seen[path] in named}
     if needed := sorted(path for path in gone if roles[path] in ("notebook", "cassette")):
-        raise TapeUsageError(f"--exclude leaves out {seen[needed[0]]}, without which there is no session")
+        raise TapeUsageError(
+            f"--exclude leaves out {seen[needed[0]]}, without which there is no session"
+        )
     return gone
 
 
@@ -109,7 +120,9 @@ def _below(root: str, path: str) -> str:
 
 
 def sized(path: Path | bytes) -> tuple[int, str]:
-    """Bytes and sha256 (hex) of a file, or of a content. Raises BundleError where it cannot be read."""
+    """Bytes and sha256 (hex) of a file, or of a content. Raises BundleError where it cannot be
+    read.
+    """
     if isinstance(path, bytes):
         return len(path), hashlib.sha256(path).hexdigest()
     try:
@@ -120,7 +133,7 @@ def sized(path: Path | bytes) -> tuple[int, str]:
         raise BundleError(f"{path.name} cannot be read: {error.strerror or error}") from error
 
 
-def _require_unchanged(path: Path, content: Path | bytes, read: Read | None) -> None:
+def _require_unchanged(path: Path, content: Path | bytes, read: InputFile | None) -> None:
     """What a cell read in the copy is what goes in."""
     if read is not None and (read.size, read.sha256) != sized(content):
         raise BundleError(f"{path.name} was changed while it was being exported; export again")

@@ -1,8 +1,9 @@
-"""Doors room: which bundles a person has said may run. To replay a bundle is to run a stranger's code, so each is asked
-for once; it is known by its digest, which another byte in it changes. Nothing is trusted by itself but what this person
-exported here.
+"""Which bundles a person has said may run. To replay a bundle is to run a stranger's code, so each
+is asked for once; it is known by its digest, which another byte in it changes. Nothing is trusted
+by itself but what this person exported here.
 
-One file in the user's config folder, a line each: the digest, how it came there, and the notebook's name.
+One file in the user's config folder, a line each: the digest, how it came there, and the notebook's
+name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.bundle.archive import Bundle
-from tape_jupyter.drafts import replacing
+from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.errors import BundleError
 
 How = Literal["asked", "exported"]
@@ -37,7 +38,9 @@ def trusted(digest: str) -> bool:
 
 
 def remember(digest: str, notebook: str, how: How) -> str:
-    """Keep that it may run. Gives a sentence where that cannot be written (it will be asked for again), else ""."""
+    """Keep that it may run. Gives a sentence where that cannot be written (it will be asked for
+    again), else "".
+    """
     if not re.fullmatch("[0-9a-f]{64}", digest):
         raise ValueError(f"no digest: {digest!r}")
     if trusted(digest):
@@ -49,23 +52,29 @@ def remember(digest: str, notebook: str, how: How) -> str:
     return ""
 
 
-def ask(bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], str] | None = None) -> str:
+def ask(
+    bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], str] | None = None
+) -> str:
     """Let it run, or raise BundleError; gives a sentence for the person, or "".
 
-    `facts` are lines about what will run and what holds it; `yes` was said on the command line, for this once; `answer`
-    puts a question to the person (by itself the terminal, where there is one).
+    `facts` are lines about what will run and what holds it; `yes` was said on the command line, for
+    this once; `answer` puts a question to the person (by itself the terminal, where there is one).
     """
     if yes or trusted(bundle.digest):
         return ""
     asked = answer or terminal()
-    told = "\n".join([f"{_plain(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts])
+    told = "\n".join(
+        [f"{_plain(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts]
+    )
     if asked is None:
         raise BundleError(
             f"{told}\nIt was not run: there is no terminal to ask on. To run it say --yes, or look first: tape verify, "
             "tape open (neither runs anything of it)"
         )
     if asked(f"{told}\nType {WORD} to run it, anything else to leave it: ").strip().lower() != WORD:
-        raise BundleError(f"not run. To look at it without running anything: tape open {_plain(bundle.place)}")
+        raise BundleError(
+            f"not run. To look at it without running anything: tape open {_plain(bundle.place)}"
+        )
     return remember(bundle.digest, bundle.manifest.notebook, "asked")
 
 
@@ -104,4 +113,6 @@ def _add(line: str) -> None:
     with portalocker.Lock(path.with_name(f".{path.name}.lock"), "a", timeout=10):
         before = path.read_text(encoding="utf-8") if path.exists() else _HEAD
         with replacing(path, private=True) as draft:
-            draft.write_text(before + ("" if before.endswith("\n") else "\n") + line + "\n", encoding="utf-8")
+            draft.write_text(
+                before + ("" if before.endswith("\n") else "\n") + line + "\n", encoding="utf-8"
+            )

@@ -1,7 +1,9 @@
-"""Doors room: whether a bundle is what it says: every byte against its digest, notebook and recordings readable.
+"""Whether a bundle is what it says: every byte against its digest, notebook and recordings
+readable.
 
-Nothing of the bundle runs: no kernel is started, no module of it imported, nothing unpickled, no page shown. What only
-a replay can show (that the cells come out the same) is told as what its maker says.
+Nothing of the bundle runs: no kernel is started, no module of it imported, nothing unpickled, no
+page shown. What only a replay can show (that the cells come out the same) is told as what its maker
+says.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import assets
-from tape_jupyter.bundle import notebooks, places, signing
-from tape_jupyter.bundle.archive import Bundle, opened
+from tape_jupyter.bundle import signing
+from tape_jupyter.bundle.archive import Bundle, locations, notebooks, opened
 from tape_jupyter.bundle.signing import NONE, Signed
+from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette.takes.files import SUFFIX
+from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, CassetteError
-from tape_jupyter.takes import SUFFIX
-from tape_jupyter.telling import Tell, nobody
 
 SESSION = ("notebook", "cassette", "take", "asset")
 """Roles of what is read here, besides the digests."""
@@ -29,8 +31,8 @@ SESSION = ("notebook", "cassette", "take", "asset")
 class Verdict:
     """What was found out about a bundle. `digest` is "" where it was refused before it had one.
 
-    `problems` are what is wrong, `notes` what somebody should know who means to run it. `calls` were counted in its
-    recordings. `said` is the word of its maker, for which nothing here stands.
+    `problems` are what is wrong, `notes` what somebody should know who means to run it. `calls`
+    were counted in its recordings. `said` is the word of its maker, for which nothing here stands.
     """
 
     place: str
@@ -54,16 +56,27 @@ class Verdict:
         return {"ok": self.good, **asdict(self)}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """What people read: a mark (ok, wrong, note, said) and a line; a bundle's control characters are not in it."""
+        """What people read: a mark (ok, wrong, note, said) and a line; a bundle's control
+        characters are not in it.
+        """
         for mark, text in self._lines():
             yield mark, "".join(char if char.isprintable() else " " for char in text)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield from (("wrong", problem) for problem in self.problems)
         if self.good:
-            yield "ok", f"intact: {self.files:,} files, {self.size:,} bytes, each as the manifest says"
-            yield "ok", f"readable: {self.notebook}, {self.cassettes:,} recordings with {self.calls:,} calls"
-            yield {"signer": "ok", "none": "note", "key": "note"}[self.signed.state], self.signed.text()
+            yield (
+                "ok",
+                f"intact: {self.files:,} files, {self.size:,} bytes, each as the manifest says",
+            )
+            yield (
+                "ok",
+                f"readable: {self.notebook}, {self.cassettes:,} recordings with {self.calls:,} calls",
+            )
+            yield (
+                {"signer": "ok", "none": "note", "key": "note"}[self.signed.state],
+                self.signed.text(),
+            )
         yield from (("note", note) for note in self.notes)
         yield from (("said", said) for said in self.said)
         if self.digest:
@@ -71,15 +84,20 @@ class Verdict:
 
 
 def verify(
-    place: str | Path, *, signature: str | Path | None = None, signers: Path | None = None, tell: Tell = nobody
+    place: str | Path,
+    *,
+    signature: str | Path | None = None,
+    signers: Path | None = None,
+    tell: Tell = nobody,
 ) -> Verdict:
-    """Check a bundle at a place (places.py). Raises BundleError where there is nothing to check, else tells.
+    """Check a bundle at a place (bundle/archive/locations.py). Raises BundleError where there is
+    nothing to check, else tells.
 
     `signature` is where its signature lies, `PLACE.sig` by itself.
     """
-    shown = places.shown(place)
-    with places.fetched(place) as path:
-        if not path.is_dir() and not (path.is_file() and places.is_bundle(path)):
+    shown = locations.shown(place)
+    with locations.fetched(place) as path:
+        if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
             raise BundleError("it is no bundle: a bundle begins with its manifest", place=shown)
         try:
             with opened(path, tell) as it:
@@ -98,9 +116,11 @@ def _fields(verdict: Verdict) -> dict[str, Any]:
 
 
 def _signature(place: str | Path, signature: str | Path | None) -> bytes | None:
-    found = places.small(signature if signature is not None else places.beside(place, signing.SUFFIX))
+    found = locations.small(
+        signature if signature is not None else locations.beside(place, signing.SUFFIX)
+    )
     if found is None and signature is not None:
-        raise BundleError("there is no such signature", place=places.shown(signature))
+        raise BundleError("there is no such signature", place=locations.shown(signature))
     return found
 
 
@@ -117,9 +137,12 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         ]
         if not problems:
             problems += _cells(it, notes)
-        names = [*it.names("cassette"), *(name for name in it.names("take") if name.endswith(SUFFIX))]
+        names = [
+            *it.names("cassette"),
+            *(name for name in it.names("take") if name.endswith(SUFFIX)),
+        ]
         problems += _choices(it)
-        calls, budget = 0, assets.Budget()
+        calls, budget = 0, external_texts.Budget()
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
             calls += _recording(unpacked / name, name, problems, notes, budget)
@@ -141,11 +164,13 @@ def _choices(it: Bundle) -> Iterator[str]:
 
 def _cells(it: Bundle, notes: list[str]) -> list[str]:
     """How the cells of the notebook are not those of the manifest."""
-    from tape_jupyter.bundle import expected
+    from tape_jupyter.bundle.proof import expected
 
     told = json.loads(it.read(it.manifest.notebook).decode("utf-8"))
     if told.get("nbformat") != 4:
-        notes.append(f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's")
+        notes.append(
+            f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's"
+        )
         return []
     problems, unsure = expected.compared(it.manifest.cells, told["cells"])
     if unsure:
@@ -157,14 +182,18 @@ def _cells(it: Bundle, notes: list[str]) -> list[str]:
 
 
 def _few(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:12])) + (f" and {len(numbers) - 12} more" if len(numbers) > 12 else "")
+    return ", ".join(map(str, numbers[:12])) + (
+        f" and {len(numbers) - 12} more" if len(numbers) > 12 else ""
+    )
 
 
-def _recording(path: Path, name: str, problems: list[str], notes: list[str], budget: assets.Budget) -> int:
-    """How many calls a cassette or take holds itself; every record is read whole, and every reply restored that the
-    budget allows.
+def _recording(
+    path: Path, name: str, problems: list[str], notes: list[str], budget: external_texts.Budget
+) -> int:
+    """How many calls a cassette or take holds itself; every record is read whole, and every reply
+    restored that the budget allows.
     """
-    from tape_jupyter.book import Book
+    from tape_jupyter.cassette.reader import Book
 
     try:
         book = Book.open(path, check="whole")
@@ -173,7 +202,9 @@ def _recording(path: Path, name: str, problems: list[str], notes: list[str], bud
         edited = sum(1 for entry in restored if entry.edited())
     except (CassetteError, OSError, RecursionError) as error:
         reason = error.reason if isinstance(error, CassetteError) else str(error)
-        line = f":{error.line}" if isinstance(error, CassetteError) and error.line is not None else ""
+        line = (
+            f":{error.line}" if isinstance(error, CassetteError) and error.line is not None else ""
+        )
         problems.append(f"{name}{line} cannot be read: {reason}")
         return 0
     notes += [f"{name}: {note}" for note in book.notes]
@@ -188,12 +219,12 @@ def _recording(path: Path, name: str, problems: list[str], notes: list[str], bud
 
 def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
     """What is odd about the packages; a replay installs none of that unless it is told to."""
-    from tape_jupyter.bundle import locked
+    from tape_jupyter.bundle.environment import lock
 
     for name in it.names("lock"):
         if name.endswith(".toml"):
             try:
-                yield from (f"{name}: {each}" for each in locked.oddities(it.read(name)))
+                yield from (f"{name}: {each}" for each in lock.oddities(it.read(name)))
             except BundleError as error:
                 problems.append(f"{name} cannot be used: {error.reason}")
     if not it.manifest.lock.hashed and it.manifest.lock.why:

@@ -1,4 +1,6 @@
-"""Doors room: `tape demo`: a notebook recorded against a provider on loopback, then replayed with all of it cut off."""
+"""`tape demo`: a notebook recorded against a provider on loopback, then replayed with all of it cut
+off.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ NEEDS = ("anthropic", "openai", "ipykernel")
 def main(*, live: bool = False, keep: Path | None = None, as_json: bool = False) -> int:
     """Play the demo and print what it did; 0 when all came out as it must, else 1.
 
-    `live` takes the real model of local_model.py; `keep` is a new or empty folder for notebook and cassette. Raises
-    TapeUsageError where something it needs is missing.
+    `live` takes the real model of local_model.py; `keep` is a new or empty folder for notebook and
+    cassette. Raises TapeUsageError where something it needs is missing.
     """
     from tape_jupyter.demo import acts, screen
 

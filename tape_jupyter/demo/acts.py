@@ -1,6 +1,8 @@
-"""Doors room: the demo's acts, in order: record, record again, replay with all cut off, edit a reply, miss a call.
+"""The demo's acts, in order: record, record again, replay with all cut off, edit a reply, miss a
+call.
 
-Every act runs the same notebook in a fresh kernel. What an act finds is data (`Show`); screen.py says it in words.
+Every act runs the same notebook in a fresh kernel. What an act finds is data (`Show`); screen.py
+says it in words.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from tape_jupyter import listing, namespaces
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.demo import runs, server, texts
-from tape_jupyter.demo.runs import Audience, Ran
+from tape_jupyter.demo.runs import Audience, DemoRun
+from tape_jupyter.isolation import namespaces
+from tape_jupyter.reports import listing
 
 TAPED = ("classify", "agent", "summary")
 """Ids of the cells that make calls."""
@@ -33,17 +36,19 @@ class Stage(Audience, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """All that the demo did. `tokens` are (in, out); `cost` is in US dollars at list price, None where none is known.
+    """All that the demo did. `tokens` are (in, out); `cost` is in US dollars at list price, None
+    where none is known.
 
-    `live` and `replayed` are seconds in the cells; `differing` counts taped cells that came out differently live.
+    `live` and `replayed` are seconds in the cells; `differing` counts taped cells that came out
+    differently live.
     """
 
     guards: str
-    recorded: Ran
-    again: Ran
-    replayed: Ran
-    edited: Ran
-    missed: Ran
+    recorded: DemoRun
+    again: DemoRun
+    replayed: DemoRun
+    edited: DemoRun
+    missed: DemoRun
     differing: int
     calls: Mapping[str, int]
     tokens: tuple[int, int]
@@ -61,12 +66,21 @@ class Show:
         """What did not come out as it must, in words; [] when all is well."""
         edited = [cell.title for cell in self.edited.cells if not cell.good]
         checks = {
-            "a cell replayed differently": all(cell.status == "same" for cell in self.replayed.cells),
+            "a cell replayed differently": all(
+                cell.status == "same" for cell in self.replayed.cells
+            ),
             "two live runs came out the same": self.differing > 0,
-            f"the edited reply changed {edited or 'nothing'}": [c.status for c in self.edited.cells if not c.good]
+            f"the edited reply changed {edited or 'nothing'}": [
+                c.status for c in self.edited.cells if not c.good
+            ]
             == ["differs"],
-            "the edit was not marked": any("edited by hand" in cell.tape for cell in self.edited.cells),
-            "the changed prompt was not missed": [c.status for c in self.missed.cells if not c.good][:1] == ["missed"],
+            "the edit was not marked": any(
+                "edited by hand" in cell.tape for cell in self.edited.cells
+            ),
+            "the changed prompt was not missed": [
+                c.status for c in self.missed.cells if not c.good
+            ][:1]
+            == ["missed"],
             f"{self.connections} connections were attempted": self.connections == 0,
             "the key is in a file": not self.key_found,
         }
@@ -84,7 +98,9 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
             path.parent.mkdir(exist_ok=True)
             path.write_text(source, encoding="utf-8")
         what = "Gemma 3 270M, on this machine" if live else "a stand-in for a model"
-        stage.act("Record", f"{what} listens on {url}; %%tape record is on three cells of {notebook.name}")
+        stage.act(
+            "Record", f"{what} listens on {url}; %%tape record is on three cells of {notebook.name}"
+        )
         recorded = runs.record(notebook, key, stage)
         stage.act(
             "Run it live once more",
@@ -108,10 +124,17 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
         missed=missed,
         differing=sum(first[cell] != other[cell] for cell in TAPED),
         calls={kind: sum(call["kind"] == kind for call in calls) for kind in ("model", "tool")},
-        tokens=(sum(call["tokens_in"] or 0 for call in calls), sum(call["tokens_out"] or 0 for call in calls)),
-        cost=sum(costs, start=Decimal()) if (costs := [Decimal(c["cost"]) for c in calls if c["cost"]]) else None,
+        tokens=(
+            sum(call["tokens_in"] or 0 for call in calls),
+            sum(call["tokens_out"] or 0 for call in calls),
+        ),
+        cost=sum(costs, start=Decimal())
+        if (costs := [Decimal(c["cost"]) for c in calls if c["cost"]])
+        else None,
         size=size,
-        key_found=any(key.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file()),
+        key_found=any(
+            key.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        ),
         seconds=time.monotonic() - began,
     )
 
@@ -124,7 +147,7 @@ def _guards() -> str:
     return "; ".join(namespaces.guards())
 
 
-def _replay(notebook: Path, port: int, stage: Stage) -> Ran:
+def _replay(notebook: Path, port: int, stage: Stage) -> DemoRun:
     notebook.write_text(texts.to_replay(notebook.read_text(encoding="utf-8")), encoding="utf-8")
     stage.act(
         "Replay",
@@ -135,7 +158,7 @@ def _replay(notebook: Path, port: int, stage: Stage) -> Ran:
     return runs.replay(notebook, port, stage)
 
 
-def _edit(notebook: Path, said: str, port: int, stage: Stage) -> Ran:
+def _edit(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
     """The last reply is edited: nothing asks for anything after it, so all other calls still match."""
     cassette = _cassette(notebook)
     text = cassette.read_text(encoding="utf-8")
@@ -154,7 +177,7 @@ def _edit(notebook: Path, said: str, port: int, stage: Stage) -> Ran:
     return ran
 
 
-def _miss(notebook: Path, port: int, stage: Stage) -> Ran:
+def _miss(notebook: Path, port: int, stage: Stage) -> DemoRun:
     """The notebook is put back afterwards."""
     text = notebook.read_text(encoding="utf-8")
     stage.act("Change a prompt", f"  - {texts.TICKET}", f"  + {texts.ANOTHER_TICKET}")

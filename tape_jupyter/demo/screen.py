@@ -1,5 +1,5 @@
-"""Doors room: the demo in a terminal: a heading for each act, a line for each cell, a table at the end. Plain text
-where stdout is no terminal; nothing at all with --json, which prints one object at the end.
+"""The demo in a terminal: a heading for each act, a line for each cell, a table at the end. Plain
+text where stdout is no terminal; nothing at all with --json, which prints one object at the end.
 """
 
 from __future__ import annotations
@@ -10,13 +10,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from tape_jupyter.demo.acts import TAPED, Show
-from tape_jupyter.headless import CellRun
-from tape_jupyter.notebook.summary import counted, money, seconds
+from tape_jupyter.headless.run import CellRun
+from tape_jupyter.reports.cell_summary import counted, money, seconds
 
 if TYPE_CHECKING:
-    from tape_jupyter.demo.runs import Ran
+    from tape_jupyter.demo.runs import DemoRun
 
-COLOURS = {"ok": "green", "same": "green", "differs": "yellow", "missed": "yellow", "failed": "red", "not run": "dim"}
+COLOURS = {
+    "ok": "green",
+    "same": "green",
+    "differs": "yellow",
+    "missed": "yellow",
+    "failed": "red",
+    "not run": "dim",
+}
 SHOWN = 72
 """Characters of an output in the comparison."""
 
@@ -61,8 +68,12 @@ class Screen:
     def ran(self, run: CellRun) -> None:
         from rich.text import Text
 
-        line = Text(f"   [{run.number}/{self._count}] ").append(f"{run.status:8}", COLOURS[run.status])
-        self._console.print(line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True)
+        line = Text(f"   [{run.number}/{self._count}] ").append(
+            f"{run.status:8}", COLOURS[run.status]
+        )
+        self._console.print(
+            line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True
+        )
         for said in (*run.said, *_remarks(run)):
             self._console.print(Text(f"             {said}", _colour_of(said)), soft_wrap=True)
         if run.number == self._count:
@@ -76,7 +87,8 @@ class Screen:
                 said = " / ".join(outputs[cell].splitlines())
                 short = said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
                 self._console.print(
-                    f"   {cell if title == next(iter(columns)) else '':9} {title:{width}}  {short}", soft_wrap=True
+                    f"   {cell if title == next(iter(columns)) else '':9} {title:{width}}  {short}",
+                    soft_wrap=True,
                 )
 
     def figures(self, show: Show) -> None:
@@ -89,7 +101,9 @@ class Screen:
 
 def _remarks(run: CellRun) -> list[str]:
     """What the tape's summary says below its first line and the cell's error does not."""
-    return [line for line in run.tape.splitlines()[1:] if not any(said in line for said in run.said)]
+    return [
+        line for line in run.tape.splitlines()[1:] if not any(said in line for said in run.said)
+    ]
 
 
 def _colour_of(line: str) -> str:
@@ -103,7 +117,9 @@ def table(show: Show) -> dict[str, str]:
     return {
         "calls on the tape": f"{models + tools} ({counted(models, 'model call')}, {counted(tools, 'tool call')})",
         "tokens": f"{into:,} in + {out:,} out",
-        "cost at list price, live": money(show.cost) if show.cost is not None else "none known (a local model)",
+        "cost at list price, live": money(show.cost)
+        if show.cost is not None
+        else "none known (a local model)",
         "cells that differ, live twice": f"{show.differing} of {len(TAPED)}",
         "cells that differ, replayed": f"{sum(not cell.good for cell in show.replayed.cells)}",
         "time in the taped cells, live": seconds(show.recorded.seconds),
@@ -117,7 +133,10 @@ def table(show: Show) -> dict[str, str]:
 
 def as_json(show: Show) -> str:
     """The same for programs: every cell of every act, and the figures as numbers."""
-    acts = {name: _ran(getattr(show, name)) for name in ("recorded", "again", "replayed", "edited", "missed")}
+    acts = {
+        name: _ran(getattr(show, name))
+        for name in ("recorded", "again", "replayed", "edited", "missed")
+    }
     told = {
         "ok": not show.wrong(),
         "wrong": show.wrong(),
@@ -126,7 +145,11 @@ def as_json(show: Show) -> str:
         "tokens": {"in": show.tokens[0], "out": show.tokens[1]},
         "cost": None if show.cost is None else str(show.cost),
         "differing": show.differing,
-        "seconds": {"live": show.recorded.seconds, "replayed": show.replayed.seconds, "demo": show.seconds},
+        "seconds": {
+            "live": show.recorded.seconds,
+            "replayed": show.replayed.seconds,
+            "demo": show.seconds,
+        },
         "bytes": show.size,
         "connections": show.connections,
         "key_found": show.key_found,
@@ -135,5 +158,5 @@ def as_json(show: Show) -> str:
     return json.dumps(told, indent=1, ensure_ascii=False)
 
 
-def _ran(ran: Ran) -> list[dict[str, Any]]:
+def _ran(ran: DemoRun) -> list[dict[str, Any]]:
     return [asdict(cell) for cell in ran.cells]

@@ -1,4 +1,6 @@
-"""Doors room: starts the demo's provider in a process of its own, and stops it so that nothing listens any more."""
+"""Starts the demo's provider in a process of its own, and stops it so that nothing listens any
+more.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tape_jupyter.errors import TapeUsageError
 
 @contextmanager
 def serving(folder: Path, key: str, *, live: bool) -> Iterator[str]:
-    """The address of the stand-in, or of the real model; gone when the block ends. Logs into `folder`.
+    """The address of the stand-in, or of the real model; gone when the block ends. Logs into
+    `folder`.
 
     Raises TapeUsageError where it does not start.
     """

@@ -1,5 +1,5 @@
-"""Doors room: what the demo changes by hand: constants and modes of its notebook, one reply in its cassette. Plain
-text in, plain text out; what is to be replaced must be there exactly once.
+"""What the demo changes by hand: constants and modes of its notebook, one reply in its cassette.
+Plain text in, plain text out; what is to be replaced must be there exactly once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tape_jupyter import outputs
+from tape_jupyter.comparison import outputs
 from tape_jupyter.errors import TapeUsageError
 
 NOTEBOOK = "pipeline.ipynb"
@@ -19,7 +19,11 @@ URL = "http://127.0.0.1:8099"
 PORT = urlsplit(URL).port or 0
 TICKET = "I can't access my billing information."
 ANOTHER_TICKET = "I still can't access my billing information."
-STAND_IN_MODELS = {"CLASSIFIER": "claude-haiku-4-5", "AGENT": "gpt-5-mini", "WRITER": "claude-sonnet-5"}
+STAND_IN_MODELS = {
+    "CLASSIFIER": "claude-haiku-4-5",
+    "AGENT": "gpt-5-mini",
+    "WRITER": "claude-sonnet-5",
+}
 """What the stand-in answers as, so that there is a list price to show."""
 EDITED = "The customer is delighted, and would like to pay twice."
 
@@ -61,12 +65,16 @@ def with_last_reply(cassette: str, said: str, anew: str) -> str:
 
 
 def said(notebook: Path) -> dict[str, str]:
-    """What each code cell of a notebook file printed or gave, by cell id; the tape's own lines left out."""
+    """What each code cell of a notebook file printed or gave, by cell id; the tape's own lines left
+    out.
+    """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return {cell["id"]: _said(cell["outputs"]) for cell in cells if cell["cell_type"] == "code"}
 
 
 def _said(shown: list[dict[str, Any]]) -> str:
     kept = [output for output in shown if not outputs.is_summary(output)]
-    texts = [output.get("text") or (output.get("data") or {}).get("text/plain") or "" for output in kept]
+    texts = [
+        output.get("text") or (output.get("data") or {}).get("text/plain") or "" for output in kept
+    ]
     return "\n".join(outputs.joined(text).strip() for text in texts)

@@ -1,7 +1,8 @@
-"""Text room: the kinds of objects that keep a program's state: how each is looked at, compared and put back.
+"""The kinds of objects that keep a program's state: how each is looked at, compared and put back.
 
-A *look* is a shallow copy of what an object holds. Two looks at one object say what became of it; what is inside of it
-is looked at on its own, so that objects which many others refer to stay those very objects.
+A *look* is a shallow copy of what an object holds. Two looks at one object say what became of it;
+what is inside of it is looked at on its own, so that objects which many others refer to stay those
+very objects.
 """
 
 from __future__ import annotations
@@ -21,15 +22,22 @@ from contextvars import ContextVar
 from dataclasses import is_dataclass
 from enum import Enum
 from operator import is_
-from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Protocol
 
+from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
+from tape_jupyter.encoding.values.user_classes import state_of
+from tape_jupyter.encoding.values.walker import CannotFreeze
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.freezing.classes import state_of
-from tape_jupyter.freezing.walk import CannotFreeze
-from tape_jupyter.libraries import is_library_class, is_library_file
 
 SCALARS = frozenset({str, int, float, bool, complex, bytes, type(None)})
 
@@ -54,18 +62,24 @@ def is_same_value(one: Any, other: Any) -> bool:
     if one is other:
         return True
     kind = type(one)
-    return kind is type(other) and kind in SCALARS and (one == other or repr(one) == repr(other) == "nan")
+    return (
+        kind is type(other)
+        and kind in SCALARS
+        and (one == other or repr(one) == repr(other) == "nan")
+    )
 
 
 def _same_items(before: Collection[Any], now: Collection[Any]) -> bool:
-    return len(before) == len(now) and (all(map(is_, before, now)) or all(map(is_same_value, before, now)))
+    return len(before) == len(now) and (
+        all(map(is_, before, now)) or all(map(is_same_value, before, now))
+    )
 
 
 def _same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
     return _same_items(before, now) and _same_items(before.values(), now.values())
 
 
-class Sequence:
+class SequenceKind:
     """list, deque and what is derived of them."""
 
     def look(self, value: Any) -> list[Any]:
@@ -83,13 +97,15 @@ _CONTAINERS = frozenset({list, deque, OrderedDict, dict, set})
 
 
 def base_of(kind: type) -> Any:
-    """The container of Python's own that a class is derived of: its methods are past any code of the user's."""
+    """The container of Python's own that a class is derived of: its methods are past any code of
+    the user's.
+    """
     if kind in _CONTAINERS:
         return kind
     return next(base for base in kind.__mro__ if base in _CONTAINERS)
 
 
-class Tuple(Sequence):
+class Tuple(SequenceKind):
     """What holds others and never changes."""
 
     def look(self, value: Any) -> list[Any]:
@@ -151,15 +167,23 @@ class NamesKind(Attributes):
         held: dict[str, Any] = value.look()
         return held
 
-    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:  # their order says nothing
-        return before.keys() == now.keys() and all(is_same_value(before[name], now[name]) for name in before)
+    def same(
+        self, before: Mapping[str, Any], now: Mapping[str, Any]
+    ) -> bool:  # their order says nothing
+        return before.keys() == now.keys() and all(
+            is_same_value(before[name], now[name]) for name in before
+        )
 
 
 class ClassKind(NamesKind):
     """A class of the user's: the attributes that all its objects share, functions aside."""
 
     def look(self, value: type) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if not n.startswith("__") and not _is_code(v) and n[:5] != "_abc_"}
+        return {
+            n: v
+            for n, v in vars(value).items()
+            if not n.startswith("__") and not _is_code(v) and n[:5] != "_abc_"
+        }
 
 
 class ModuleKind(NamesKind):
@@ -191,11 +215,16 @@ class ContextVariable:
                 yield ("context", None), item
 
 
-class Whole:
-    """An object that is written, compared and put back as a whole: arrays, tables, random generators."""
+class WholeKind:
+    """An object that is written, compared and put back as a whole: arrays, tables, random
+    generators.
+    """
 
     def __init__(
-        self, digest: Callable[[Any], Any], put: Callable[[Any, Any], None], read: Callable[[Any], Any] | None = None
+        self,
+        digest: Callable[[Any], Any],
+        put: Callable[[Any, Any], None],
+        read: Callable[[Any], Any] | None = None,
     ) -> None:
         self.look, self.put, self.read = digest, put, read or (lambda value: value)
 
@@ -214,11 +243,19 @@ def _put_bytes(live: Any, wanted: Any) -> None:
 
 
 def _array_digest(value: Any) -> Any:
-    """Shape, type and a checksum of the content: the fastest there is, since it is only compared in this process."""
+    """Shape, type and a checksum of the content: the fastest there is, since it is only compared in
+    this process.
+    """
     if value.dtype.hasobject:
         return (value.shape, [(id(item), repr(item)[:200]) for item in value.ravel()])
-    data = value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else value.copy()
-    return (value.shape, str(value.dtype), zlib.crc32(data.reshape(-1).view("u1").data) if data.size else 0)
+    data = (
+        value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else value.copy()
+    )
+    return (
+        value.shape,
+        str(value.dtype),
+        zlib.crc32(data.reshape(-1).view("u1").data) if data.size else 0,
+    )
 
 
 def _put_array(live: Any, wanted: Any) -> None:
@@ -230,7 +267,8 @@ def _put_array(live: Any, wanted: Any) -> None:
 def _frame_digest(value: Any) -> Any:
     """Of a DataFrame or a Series: its labels, and the arrays that it is made of."""
     columns = tuple(value.columns) if value.ndim == 2 else (value.name,)
-    arrays = [_values_digest(block.values) for block in value._mgr.blocks]  # noqa: SLF001 - a column apart is a copy
+    # a column apart is a copy
+    arrays = [_values_digest(block.values) for block in value._mgr.blocks]  # noqa: SLF001
     placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
     return (columns, arrays, placed, _values_digest(value.index.array), tuple(value.index.names))
 
@@ -271,9 +309,11 @@ def _legacy_state(value: Any) -> Any:
 
 
 def _connection_look(value: Any) -> Any:
-    """Changed where a statement changed a row since; a table that is made or dropped changes the schema's version.
+    """Changed where a statement changed a row since; a table that is made or dropped changes the
+    schema's version.
 
-    What is committed to a file is that file's content: of such a connection only an open transaction counts.
+    What is committed to a file is that file's content: of such a connection only an open
+    transaction counts.
     """
     try:
         if file_of(value):
@@ -342,7 +382,11 @@ def _put_memory_file(live: Any, wanted: Any) -> None:
 def _generator_look(value: Any) -> Any:
     """How far a generator is: nobody can put it there, but it is said."""
     frame = value.gi_frame
-    return None if frame is None else (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
+    return (
+        None
+        if frame is None
+        else (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
+    )
 
 
 def _put_count(live: Any, wanted: Any) -> None:
@@ -365,9 +409,17 @@ def _lost(what: str) -> Callable[[Any], Any]:
 
 
 def _figure_look(value: Any) -> Any:
-    """How much is drawn in a figure, and its words: what is drawn cannot be written, but it is said."""
+    """How much is drawn in a figure, and its words: what is drawn cannot be written, but it is
+    said.
+    """
     return [
-        (axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), len(axes.get_children()), axes.get_xlim())
+        (
+            axes.get_title(),
+            axes.get_xlabel(),
+            axes.get_ylabel(),
+            len(axes.get_children()),
+            axes.get_xlim(),
+        )
         for axes in value.axes
     ]
 
@@ -376,30 +428,38 @@ def _unputtable(_live: Any, _wanted: Any) -> None:
     raise CassetteError("what became of it is not on the tape")
 
 
-_BYTEARRAY = Whole(bytes, _put_bytes, bytes)
-_ARRAY_ARRAY = Whole(
+_BYTEARRAY = WholeKind(bytes, _put_bytes, bytes)
+_ARRAY_ARRAY = WholeKind(
     lambda value: value.tobytes(),
     lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
     lambda value: value.tobytes(),
 )
-_NDARRAY = Whole(_array_digest, _put_array)
-_FRAME = Whole(_frame_digest, _put_frame)
-_RANDOM = Whole(_random_state, _put_random, _random_state)
-_GENERATOR = Whole(_bits, _put_bits, lambda value: value.bit_generator.state)
-_RANDOM_STATE = Whole(
-    _legacy_state, lambda live, state: live.set_state(state), lambda value: value.get_state(legacy=False)
+_NDARRAY = WholeKind(_array_digest, _put_array)
+_FRAME = WholeKind(_frame_digest, _put_frame)
+_RANDOM = WholeKind(_random_state, _put_random, _random_state)
+_GENERATOR = WholeKind(_bits, _put_bits, lambda value: value.bit_generator.state)
+_RANDOM_STATE = WholeKind(
+    _legacy_state,
+    lambda live, state: live.set_state(state),
+    lambda value: value.get_state(legacy=False),
 )
-_HANDLE = Whole(_handle_look, _put_handle, lambda value: value.tell())
-_FIGURE = Whole(_figure_look, _unputtable, _lost("what is drawn in it cannot be written"))
-_MEMORY_FILE = Whole(lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell()))
-_COUNT = Whole(repr, _put_count, repr)
-_ADVANCED = Whole(_generator_look, _unputtable, _lost("it was read on, and nobody can put it there again"))
-_CACHE = Whole(
-    lambda value: value.cache_info(), _unputtable, _lost("what it keeps cannot be written: what it answered runs again")
+_HANDLE = WholeKind(_handle_look, _put_handle, lambda value: value.tell())
+_FIGURE = WholeKind(_figure_look, _unputtable, _lost("what is drawn in it cannot be written"))
+_MEMORY_FILE = WholeKind(
+    lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
 )
-_CONNECTION = Whole(_connection_look, _put_connection, _connection_read)
+_COUNT = WholeKind(repr, _put_count, repr)
+_ADVANCED = WholeKind(
+    _generator_look, _unputtable, _lost("it was read on, and nobody can put it there again")
+)
+_CACHE = WholeKind(
+    lambda value: value.cache_info(),
+    _unputtable,
+    _lost("what it keeps cannot be written: what it answered runs again"),
+)
+_CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
 
-_WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
+_WHOLE_BY_NAME: dict[tuple[str, str], WholeKind] = {
     ("numpy", "ndarray"): _NDARRAY,
     ("pandas", "DataFrame"): _FRAME,
     ("pandas", "Series"): _FRAME,
@@ -410,7 +470,7 @@ _WHOLE_BY_NAME: dict[tuple[str, str], Whole] = {
 }
 
 SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
-    Sequence(),
+    SequenceKind(),
     Tuple(),
     MappingKind(),
     SetKind(),
@@ -442,8 +502,9 @@ RESOURCES = frozenset([
     "anyio", "sniffio", "litellm", "tenacity", "click", "typer", "wrapt", "pluggy", "_pytest", "pytest",
     "hypothesis", "tiktoken", "tokenizers", "langgraph_sdk", "instructor",
 ])  # fmt: skip
-"""Packages whose objects are clients, connections and machinery: what they keep for themselves is no state of the
-program's."""
+"""Packages whose objects are clients, connections and machinery: what they keep for themselves is
+no state of the program's.
+"""
 
 STANDARD_MACHINERY = frozenset([
     "abc", "ast", "asyncio", "concurrent", "contextlib", "ctypes", "datetime", "decimal", "fractions",
@@ -465,7 +526,9 @@ MACHINERY = (
     "pydantic_ai.models.", "pydantic_ai.providers.", "pydantic_ai._", "pydantic_ai.agent.", "pydantic_ai.toolsets.",
     "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
 )  # fmt: skip
-"""The same, of packages that also have objects which a program keeps its state in: stores, memories, contexts."""
+"""The same, of packages that also have objects which a program keeps its state in: stores,
+memories, contexts.
+"""
 
 _STORES = ("workflows.context.state_store.",)
 """Modules among those whose objects hold the program's state all the same."""
@@ -474,7 +537,9 @@ _DATA_BASES = frozenset({"BaseModel"})
 
 
 def kind_of(kind: type) -> Kind | None:
-    """How objects of this very type are looked at; None: they keep no state that a program sees as its own."""
+    """How objects of this very type are looked at; None: they keep no state that a program sees as
+    its own.
+    """
     try:
         return _KNOWN[kind]
     except KeyError:
@@ -521,7 +586,9 @@ def _keeps_state(kind: type, root: str) -> bool:
 
 
 def also_inside(kind: type) -> tuple[str, ...]:
-    """What else an object of this type leads to: a container's own attributes, and the class that the user wrote."""
+    """What else an object of this type leads to: a container's own attributes, and the class that
+    the user wrote.
+    """
     try:
         return _ALSO[kind]
     except KeyError:
@@ -557,5 +624,6 @@ def is_users_function(value: Any) -> bool:
 
 def _is_code(value: Any) -> bool:
     return isinstance(
-        value, (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property)
+        value,
+        (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property),
     ) or hasattr(type(value), "__get__")

@@ -1,14 +1,16 @@
-"""Text room: what the body of a function changed in its program's memory, found by looking before and after.
+"""What the body of a function changed in its program's memory, found by looking before and after.
 
-Before the body runs, everything within its reach is looked at once (Snapshot). Afterwards the same objects are looked
-at again: what differs is written as changes of single objects, each named by a path from a root of the scope:
+Before the body runs, everything within its reach is looked at once (Snapshot). Afterwards the same
+objects are looked at again: what differs is written as changes of single objects, each named by a
+path from a root of the scope:
 
     {"at": "variable todo", "splice": [0, 0], "of": 0, "put": ["milk"]}        items of a list
     {"at": "variable ledger", "set": {"milk": ...}, "delete": ["tea"]}          keys of a dict, members of a set
     {"at": "argument self", "attributes": {"count": 2}, "delete": [...]}        attributes, variables, closures
     {"at": "variable frame", "whole": ...}                                      arrays, tables, generators
 
-What is put may refer to objects that were there before ({"<type>": "standing", "at": path}), so that aliases stay.
+What is put may refer to objects that were there before ({"<type>": "standing", "at": path}), so
+that aliases stay.
 """
 
 from __future__ import annotations
@@ -22,13 +24,20 @@ from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from tape_jupyter.core.libraries import is_library_path
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
 from tape_jupyter.effects.paths import Step, handed_on, shown, spoken
-from tape_jupyter.effects.scope import ABSENT, NAMES, NamesInUse, Scope, Variables, code_names
+from tape_jupyter.effects.scope import (
+    ABSENT,
+    NAMES,
+    NamesInUse,
+    ReachedVariables,
+    Scope,
+    code_names,
+)
 from tape_jupyter.effects.writing import Writing
-from tape_jupyter.freezing.walk import At, type_name
-from tape_jupyter.libraries import is_library_path
+from tape_jupyter.encoding.values.walker import At, type_name
 
 MOST = 60_000
 """Objects that are looked at; a scope with more in it is said to be too large."""
@@ -40,17 +49,21 @@ _LARGE_ARRAY = 1 << 20
 
 
 @dataclass(slots=True)
-class Node:
-    """An object within reach, how it is reached, and how it looked. `look` is None for what keeps no state."""
+class ReachedObject:
+    """An object within reach, how it is reached, and how it looked. `look` is None for what keeps
+    no state.
+    """
 
     value: Any
-    above: Node | None
+    above: ReachedObject | None
     step: Step
     kind: Kind | None
     look: Any = None
 
     def path(self) -> str:
-        """From a root of the scope. Raises LookupError where it is held by a set, which has no places."""
+        """From a root of the scope. Raises LookupError where it is held by a set, which has no
+        places.
+        """
         if self.above is None:
             return str(self.step[1])
         return f"{self.above.path()}{shown(self.step)}"
@@ -63,22 +76,27 @@ class Changes:
     written: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     place_of: Callable[[Any], str] = lambda _value: ""
-    """Where a mutable object stands that was there before, or was made and kept: a path, or a place of `written`."""
+    """Where a mutable object stands that was there before, or was made and kept: a path, or a place
+    of `written`.
+    """
 
 
 class Snapshot:
     """What is within a scope, as it looks now. `too_large` where there is more than is looked at.
 
-    `others` are snapshots of bodies that run beside this one. What those did meanwhile is not said yet: in replay it
-    will not have happened when this one ends, so objects that they know look as they did to them.
+    `others` are snapshots of bodies that run beside this one. What those did meanwhile is not said
+    yet: in replay it will not have happened when this one ends, so objects that they know look as
+    they did to them.
     """
 
-    def __init__(self, scope: Scope, names: NamesInUse | None = None, others: Sequence[Snapshot] = ()) -> None:
+    def __init__(
+        self, scope: Scope, names: NamesInUse | None = None, others: Sequence[Snapshot] = ()
+    ) -> None:
         self._scope, self._names, self._others = scope, names or NamesInUse(), others
-        self._nodes: dict[int, Node] = {}
-        self._waiting: list[tuple[Any, Node | None, Step]] = []
+        self._nodes: dict[int, ReachedObject] = {}
+        self._waiting: list[tuple[Any, ReachedObject | None, Step]] = []
         self._functions: set[int] = set()
-        self._wholes: list[Node] = []
+        self._wholes: list[ReachedObject] = []
         self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._unseen: list[str] = []
         self.too_large = False
@@ -87,7 +105,9 @@ class Snapshot:
         if scope.function is not None:
             self._names_of(scope.function)
             if scope.function.__closure__:
-                self._waiting.append((self._names.cells_of(scope.function), None, ("root", "closure")))
+                self._waiting.append(
+                    (self._names.cells_of(scope.function), None, ("root", "closure"))
+                )
         self._visit()
         for node in self._wholes:
             self._first_look(node)
@@ -106,15 +126,15 @@ class Snapshot:
                 waiting.clear()
                 return
             kind = _kind(value)
-            node = nodes[id(value)] = Node(value, above, step, kind)
-            if kind is None or isinstance(kind, kinds.Whole):
+            node = nodes[id(value)] = ReachedObject(value, above, step, kind)
+            if kind is None or isinstance(kind, kinds.WholeKind):
                 waiting += [(inner, node, inner_step) for inner_step, inner in _linked(value)]
-            if isinstance(kind, kinds.Whole):
+            if isinstance(kind, kinds.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
             elif kind is not None:
                 self._open(node, kind)
 
-    def _open(self, node: Node, kind: Kind) -> None:
+    def _open(self, node: ReachedObject, kind: Kind) -> None:
         try:
             known = self._known(node.value)
             node.look = kind.look(node.value) if known is None else known
@@ -132,7 +152,7 @@ class Snapshot:
                 return node.look
         return None
 
-    def _inside(self, node: Node, kind: Kind) -> list[tuple[Step, Any]]:
+    def _inside(self, node: ReachedObject, kind: Kind) -> list[tuple[Step, Any]]:
         value, inside = node.value, list(kind.inside(node.look))
         if kind is kinds.NAMES_KIND:
             return [(("name", name), inner) for (_, name), inner in inside]
@@ -145,7 +165,10 @@ class Snapshot:
             inside.append((("attribute", "__mro__"), value.__mro__))
             self._names_of_methods(value)
         else:
-            inside += [(("attribute", name), getattr(value, name, None)) for name in kinds.also_inside(type(value))]
+            inside += [
+                (("attribute", name), getattr(value, name, None))
+                for name in kinds.also_inside(type(value))
+            ]
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
@@ -164,11 +187,17 @@ class Snapshot:
         self._functions.add(id(original.__code__))
         code = original.__code__
         if code_names(code).writes:
-            self._written |= {*code_names(code).variables, *code.co_freevars, *code.co_varnames[: code.co_argcount]}
+            self._written |= {
+                *code_names(code).variables,
+                *code.co_freevars,
+                *code.co_varnames[: code.co_argcount],
+            }
         variables, named = self._names.variables_of(original)
         node = self._nodes.get(id(variables))
         if node is None:
-            node = Node(variables, None, ("root", self._scope.root_of(original)), kinds.NAMES_KIND, {})
+            node = ReachedObject(
+                variables, None, ("root", self._scope.root_of(original)), kinds.NAMES_KIND, {}
+            )
             self._nodes[id(variables)] = node
         known, now = self._known(variables) or {}, variables.look()
         for name in sorted(named - node.look.keys(), reverse=True):
@@ -176,18 +205,22 @@ class Snapshot:
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
-    def _first_look(self, node: Node) -> None:
+    def _first_look(self, node: ReachedObject) -> None:
         try:
             node.look = self._look(node)
         except Exception as error:
             node.kind = None
             self._unseen.append(_unseen(node, error))
 
-    def _look(self, node: Node) -> Any:
-        if isinstance(node.kind, kinds.Whole) and _size(node.value) > _LARGE_ARRAY and not self._may_write(node):
+    def _look(self, node: ReachedObject) -> Any:
+        if (
+            isinstance(node.kind, kinds.WholeKind)
+            and _size(node.value) > _LARGE_ARRAY
+            and not self._may_write(node)
+        ):
             return None  # no code within reach writes into it: it need not be read
         assert node.kind is not None
-        if isinstance(node.value, Variables):
+        if isinstance(node.value, ReachedVariables):
             now = node.value.look()
             return {name: now[name] for name in node.look}
         return node.kind.look(node.value)
@@ -195,11 +228,15 @@ class Snapshot:
     def files(self) -> list[str]:
         """The files that databases and open files within reach write to."""
         written = (io.IOBase, getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase))
-        found = (kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written))
+        found = (
+            kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written)
+        )
         return [name for name in found if name]
 
-    def _may_write(self, node: Node) -> bool:
-        """Whether code that writes into arrays or containers names the variable that leads to this object."""
+    def _may_write(self, node: ReachedObject) -> bool:
+        """Whether code that writes into arrays or containers names the variable that leads to this
+        object.
+        """
         while node.above is not None and node.above.above is not None:
             node = node.above
         return node.step[0] == "root" or node.step[1] in self._written
@@ -207,9 +244,11 @@ class Snapshot:
     # ------------------------------------------------------------ after
 
     def changes(self, others: Sequence[Snapshot] = ()) -> Changes:
-        """What is otherwise now. `others` are snapshots of bodies that still run: what is told here is not theirs."""
+        """What is otherwise now. `others` are snapshots of bodies that still run: what is told here
+        is not theirs.
+        """
         found = Changes(lost=list(self._unseen))
-        changed: list[tuple[Node, Any]] = []
+        changed: list[tuple[ReachedObject, Any]] = []
         for node in list(self._nodes.values()):
             if node.kind is None:
                 continue
@@ -218,7 +257,9 @@ class Snapshot:
                 if not node.kind.same(node.look, now):
                     changed.append((node, now))
             except Exception as error:
-                found.lost.append(f"{_said(node)} could not be compared ({type(error).__name__}: {error})"[:300])
+                found.lost.append(
+                    f"{_said(node)} could not be compared ({type(error).__name__}: {error})"[:300]
+                )
         writer = _Writer(self._nodes)
         for node, now in changed:
             writer.write(node, now, found)
@@ -231,15 +272,19 @@ class Snapshot:
             )
         return found
 
-    def _take_in(self, changed: list[Node]) -> None:
-        """Another body changed these, and said so: they are as they are now; what is new in them is within reach."""
+    def _take_in(self, changed: list[ReachedObject]) -> None:
+        """Another body changed these, and said so: they are as they are now; what is new in them is
+        within reach.
+        """
         for theirs in changed:
             node = self._nodes.get(id(theirs.value))
             if node is None or node.kind is None:
                 continue
             node.look = self._look(node)
-            if not isinstance(node.kind, kinds.Whole):
-                self._waiting += [(inner, node, step) for step, inner in self._inside(node, node.kind)]
+            if not isinstance(node.kind, kinds.WholeKind):
+                self._waiting += [
+                    (inner, node, step) for step, inner in self._inside(node, node.kind)
+                ]
         self._visit()
 
 
@@ -268,7 +313,9 @@ def _linked(value: Any) -> Iterator[tuple[Step, Any]]:
         yield ("attribute", "func"), value.func
         yield ("attribute", "args"), value.args
         yield ("attribute", "keywords"), value.keywords
-    elif kind in _WRAPPERS and isinstance(inner := getattr(value, "__wrapped__", None), FunctionType):
+    elif kind in _WRAPPERS and isinstance(
+        inner := getattr(value, "__wrapped__", None), FunctionType
+    ):
         yield ("attribute", "__wrapped__"), inner
     else:
         for name in handed_on(kind):
@@ -292,7 +339,7 @@ def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
         yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
 
 
-def _unseen(node: Node, error: Exception) -> str:
+def _unseen(node: ReachedObject, error: Exception) -> str:
     return f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
 
 
@@ -313,7 +360,7 @@ def _size(value: Any) -> int:
     return int(size)
 
 
-def _said(node: Node) -> str:
+def _said(node: ReachedObject) -> str:
     """What a person calls it: `todo`, `self.items`, `count`."""
     try:
         return spoken(node.path())
@@ -327,7 +374,7 @@ def _said(node: Node) -> str:
 class _Writer:
     """Writes changes as structure: one walk for all, so that what is shared stays shared."""
 
-    def __init__(self, nodes: dict[int, Node]) -> None:
+    def __init__(self, nodes: dict[int, ReachedObject]) -> None:
         self._nodes = nodes
         self._walk = Writing(self._standing)
         self._count = 0
@@ -343,7 +390,7 @@ class _Writer:
         except LookupError:
             return ""
 
-    def write(self, node: Node, now: Any, found: Changes) -> None:
+    def write(self, node: ReachedObject, now: Any, found: Changes) -> None:
         """Add the change of one object to what is written, or to what is lost."""
         try:
             path = node.path()
@@ -356,11 +403,13 @@ class _Writer:
             found.written.append({"at": path, **told})
             self._count += 1
 
-    def _told(self, node: Node, now: Any, at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _told(
+        self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         kind = node.kind
-        if isinstance(kind, kinds.Whole):
+        if isinstance(kind, kinds.WholeKind):
             return self._whole(node, kind, at, path, found)
-        if isinstance(kind, kinds.Sequence):
+        if isinstance(kind, kinds.SequenceKind):
             return self._spliced(node.look, now, at, path, found)
         if isinstance(kind, kinds.SetKind):
             return self._members(node.look, now, at, path, found)
@@ -368,15 +417,21 @@ class _Writer:
             return self._keys(node.look, now, at, path, found)
         return self._attributes(node, now, at, path, found)
 
-    def _attempt(self, value: Any, at: At, path: str, found: Changes, *, quiet: bool = False) -> tuple[bool, Any]:
+    def _attempt(
+        self, value: Any, at: At, path: str, found: Changes, *, quiet: bool = False
+    ) -> tuple[bool, Any]:
         done, structure = self._walk.attempt(value, at)
         if not done and not quiet:
             found.lost.append(f"{spoken(path)}: {structure}"[:400])
         return done, structure
 
-    def _whole(self, node: Node, kind: kinds.Whole, at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _whole(
+        self, node: ReachedObject, kind: kinds.WholeKind, at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         if _size(node.value) > LARGEST:
-            found.lost.append(f"{spoken(path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept")
+            found.lost.append(
+                f"{spoken(path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
+            )
             return {}
         try:
             now = kind.read(node.value)
@@ -388,7 +443,9 @@ class _Writer:
             found.lost.append(f"{spoken(path)}: {structure}"[:400])
         return {"whole": structure} if done else {}
 
-    def _spliced(self, before: list[Any], now: list[Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _spliced(
+        self, before: list[Any], now: list[Any], at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         shorter = min(len(before), len(now))
         head = next((i for i in range(shorter) if before[i] is not now[i]), shorter)
         rest = shorter - head
@@ -397,18 +454,26 @@ class _Writer:
         done, structure = self._attempt(middle, (at, "put"), path, found)
         return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
 
-    def _keys(self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _keys(
+        self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         told: dict[str, Any] = {}
         kept = [key for key in before if key in now]
         added = [key for key in now if key not in before]
         if [*kept, *added] == list(now):
-            new = {k: v for k, v in now.items() if k not in before or not kinds.is_same_value(before[k], v)}
+            new = {
+                k: v
+                for k, v in now.items()
+                if k not in before or not kinds.is_same_value(before[k], v)
+            }
             gone = [key for key in before if key not in now]
         else:
             new, gone, told["anew"] = now, [], True
         pairs: list[Any] = []
         for key, value in new.items():
-            done, pair = self._attempt([key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", found)
+            done, pair = self._attempt(
+                [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", found
+            )
             if done:
                 pairs.append(pair)
         told |= {"set": pairs} if pairs or told else {}
@@ -417,29 +482,45 @@ class _Writer:
             told |= {"delete": structure} if done else {}
         return told
 
-    def _members(self, before: set[Any], now: set[Any], at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _members(
+        self, before: set[Any], now: set[Any], at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         told: dict[str, Any] = {}
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
-                done, structure = self._attempt(sorted(members, key=_order), (at, name), path, found)
+                done, structure = self._attempt(
+                    sorted(members, key=_order), (at, name), path, found
+                )
                 told |= {name: structure} if done else {}
         return told
 
-    def _attributes(self, node: Node, now: Any, at: At, path: str, found: Changes) -> dict[str, Any]:
+    def _attributes(
+        self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
+    ) -> dict[str, Any]:
         before: dict[str, Any] = node.look
         told: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():
             if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
                 continue
-            own = name.startswith("_") and kinds.is_librarys(type(node.value))  # what a library keeps for itself
-            part = f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
-            done, structure = self._attempt(value, ((at, "attributes"), name), part, found, quiet=own)
+            own = name.startswith("_") and kinds.is_librarys(
+                type(node.value)
+            )  # what a library keeps for itself
+            part = (
+                f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
+            )
+            done, structure = self._attempt(
+                value, ((at, "attributes"), name), part, found, quiet=own
+            )
             if done:
                 set_[name] = structure
         if set_:
             told["attributes"] = set_
-        if gone := [name for name in before if now.get(name, ABSENT) is ABSENT and before[name] is not ABSENT]:
+        if gone := [
+            name
+            for name in before
+            if now.get(name, ABSENT) is ABSENT and before[name] is not ABSENT
+        ]:
             told["delete"] = gone
         return told
 
@@ -452,8 +533,8 @@ _LOCK = threading.RLock()
 
 
 class Bodies:
-    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other says again, but those
-    that it runs in.
+    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other
+    says again, but those that it runs in.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""Text room: paths: how an object is reached from a root of a scope. Written, read and followed; nothing is run.
+"""Paths: how an object is reached from a root of a scope. Written, read and followed; nothing is
+run.
 
 variable todo                   the variable `todo` of the function's own module
 variable ledger["milk"].price   an attribute of what a dict holds under a key
@@ -17,17 +18,29 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from tape_jupyter.effects.scope import Cells, Scope, Variables
+from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
+from tape_jupyter.encoding.values.user_classes import state_of
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.freezing.classes import state_of
 
 Step = tuple[str, Any]
-"""("name", n) of a namespace, ("attribute", n), ("item", key), ("nth", number), ("context", None), ("member", None)."""
+"""("name", n) of a namespace, ("attribute", n), ("item", key), ("nth", number), ("context", None),
+("member", None).
+"""
 
 _ROOT = re.compile(r"module [\w.]+|\w+")
 _NAME = re.compile(r" (\w+)|\.(\w+)|\{(\d+)\}|(\(\))")
 _LINKS = frozenset(
-    ["__self__", "__func__", "func", "args", "keywords", "__wrapped__", "__defaults__", "__kwdefaults__", "__mro__"]
+    [
+        "__self__",
+        "__func__",
+        "func",
+        "args",
+        "keywords",
+        "__wrapped__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__mro__",
+    ]
 )
 _JSON = json.JSONDecoder()
 
@@ -38,7 +51,9 @@ _HANDED_ON = {
     ("langgraph", "Runtime"): ("context", "store", "state"),
     ("langgraph", "ToolRuntime"): ("context", "store", "state"),
 }
-"""What a framework's context, which is none of the program's state, hands on of it: attributes by package and class."""
+"""What a framework's context, which is none of the program's state, hands on of it: attributes by
+package and class.
+"""
 
 MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__")
 """Where a pydantic model keeps what is no field of it."""
@@ -53,7 +68,10 @@ def handed_on(kind: type) -> tuple[str, ...]:
     try:
         return _HANDS_ON[kind]
     except KeyError:
-        known = [_HANDED_ON.get((base.__module__.partition(".")[0], base.__name__), ()) for base in kind.__mro__]
+        known = [
+            _HANDED_ON.get((base.__module__.partition(".")[0], base.__name__), ())
+            for base in kind.__mro__
+        ]
         found = _HANDS_ON[kind] = tuple(dict.fromkeys(name for names in known for name in names))
         return found
 
@@ -102,7 +120,13 @@ def _step(path: str, at: int) -> tuple[Step, int]:
             return ("item", key), end + 1
     elif found := _NAME.match(path, at):
         name, attribute, number, context = found.groups()
-        step = ("name", name) if name else ("attribute", attribute) if attribute else ("nth", int(number or 0))
+        step = (
+            ("name", name)
+            if name
+            else ("attribute", attribute)
+            if attribute
+            else ("nth", int(number or 0))
+        )
         return (("context", None) if context else step), found.end()
     raise CassetteError(f"{path[:80]!r} is not the path of an object")
 
@@ -118,7 +142,7 @@ def follow(path: str, scope: Scope) -> Any:
 
 def _inside(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
     sort, key = step
-    if sort == "name" and isinstance(value, (Variables, Cells)):
+    if sort == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
         return value.get(key)
     if sort == "attribute":
         return _attribute(value, key)
@@ -140,7 +164,7 @@ def _attribute(value: Any, name: str) -> Any:
     if name == "__class__":
         return type(value)
     if name == "__closure__":
-        return Cells(value)
+        return ClosureCells(value)
     if name == "__dict__" or (name in MODEL_STATE and is_model(type(value))):
         return object.__getattribute__(value, name)
     if name in _LINKS or name in handed_on(type(value)):

@@ -1,4 +1,4 @@
-"""Text room: what a recorded body changed, done again in replay: the same objects, changed in place."""
+"""What a recorded body changed, done again in replay: the same objects, changed in place."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from typing import Any
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import kind_of
 from tape_jupyter.effects.paths import follow, spoken
-from tape_jupyter.effects.scope import NAMES, Cells, Environment, Folder, Scope, Variables
-from tape_jupyter.effects.writing import Given, Reading
+from tape_jupyter.effects.scope import (
+    NAMES,
+    ClosureCells,
+    Environment,
+    ReachedVariables,
+    Scope,
+    WorkingDirectory,
+)
+from tape_jupyter.effects.writing import EffectReader, Given
+from tape_jupyter.encoding.values.user_classes import dict_of, fill, slots_of
+from tape_jupyter.encoding.values.walker import At, need
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.freezing.classes import dict_of, fill, slots_of
-from tape_jupyter.freezing.walk import At, need
 
 
 class Redo:
@@ -23,7 +30,7 @@ class Redo:
     def __init__(self, changes: Sequence[Mapping[str, Any]], scope: Scope) -> None:
         self._changes, self._scope = changes, scope
         self._found: dict[str, Any] = {}
-        self._walk = Reading(self._standing)
+        self._walk = EffectReader(self._standing)
         self.problems: list[str] = []
         """What could not be done, in words."""
         self._seek(list(changes))
@@ -35,7 +42,9 @@ class Redo:
                 self._seek(each)
         elif type(structure) is dict:
             path = structure.get("at")
-            if type(path) is str and ("<type>" not in structure or structure["<type>"] == "standing"):
+            if type(path) is str and (
+                "<type>" not in structure or structure["<type>"] == "standing"
+            ):
                 found = self._late(path)
                 if found is not None:
                     self._found[path] = found
@@ -49,7 +58,11 @@ class Redo:
 
     def place(self, place: str) -> Any:
         """What stands at a path, or was put where `$...` says; None where nothing does."""
-        return self._walk.places().get(place) if place.startswith("$") else self._found.get(place) or self._late(place)
+        return (
+            self._walk.places().get(place)
+            if place.startswith("$")
+            else self._found.get(place) or self._late(place)
+        )
 
     def _late(self, path: str) -> Any:
         try:
@@ -58,7 +71,9 @@ class Redo:
             return None
 
     def flush(self) -> None:
-        """What the program wrote into files that are open is in the files, before those are compared."""
+        """What the program wrote into files that are open is in the files, before those are
+        compared.
+        """
         for found in self._found.values():
             if isinstance(found, io.IOBase) and not found.closed:
                 found.flush()
@@ -87,22 +102,30 @@ class Redo:
 
     def _whole(self, live: Any, wanted: Any) -> None:
         kind = kind_of(type(live))
-        if not isinstance(kind, kinds.Whole):
+        if not isinstance(kind, kinds.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, wanted)
 
     def _splice(self, live: Any, change: Mapping[str, Any], at: At) -> None:
-        """Items put between the first `head` and the last `tail` ones; the same items again change nothing."""
+        """Items put between the first `head` and the last `tail` ones; the same items again change
+        nothing.
+        """
         head, tail = need(change["splice"], list, at)
         length = need(change["of"], int, at)
         items = self._walk.thaw(change["put"], (at, "put"))
         now = kinds.SEQUENCE.look(live)
-        if len(now) != length and len(now) == head + len(items) + tail and now[head : head + len(items)] == items:
+        if (
+            len(now) != length
+            and len(now) == head + len(items) + tail
+            and now[head : head + len(items)] == items
+        ):
             return  # somebody did it already
         if len(now) != length and head == length and not tail:
             head = len(now)  # items were added at the end, and other code added some meanwhile
         elif len(now) != length:
-            raise CassetteError(f"it has {len(now)} items here, and had {length} when recorded: it is left as it is")
+            raise CassetteError(
+                f"it has {len(now)} items here, and had {length} when recorded: it is left as it is"
+            )
         made = [*now[:head], *items, *now[len(now) - tail :]]
         base = kinds.base_of(type(live))
         base.clear(live)
@@ -130,14 +153,14 @@ class Redo:
 
 def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
     """How an attribute of this object is set, and how it is taken away."""
-    if isinstance(live, (Variables, Cells, Folder, Environment)):
+    if isinstance(live, (ReachedVariables, ClosureCells, WorkingDirectory, Environment)):
         return live.set, live.delete
     if hasattr(live, "get") and type(live).__name__ == "ContextVar":
         return (lambda _name, value: live.set(value)), _nothing
     if isinstance(live, type):
-        return (lambda name, value: type.__setattr__(live, _own(name), value)), lambda name: type.__delattr__(
-            live, name
-        )
+        return (
+            lambda name, value: type.__setattr__(live, _own(name), value)
+        ), lambda name: type.__delattr__(live, name)
     if isinstance(live, (ModuleType, FunctionType)):
         return vars(live).__setitem__, lambda name: vars(live).pop(name, None)
     return (lambda name, value: fill(live, {name: value}, at)), lambda name: _remove(live, name)

@@ -1,7 +1,9 @@
-"""Text room: what the body of a function can reach: its arguments, the variables its code names, what the process has.
+"""What the body of a function can reach: its arguments, the variables its code names, what the
+process has.
 
-A body may call other functions of the user's: the variables that those name are within its reach as well. Which they
-are is read from the code, so that a large namespace costs nothing where a body does not use it.
+A body may call other functions of the user's: the variables that those name are within its reach as
+well. Which they are is read from the code, so that a large namespace costs nothing where a body
+does not use it.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from tape_jupyter.core.libraries import is_library_path
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.libraries import is_library_path
 
 WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})
 """Builtins through which code may reach any variable."""
@@ -26,11 +28,14 @@ _NOT_THE_USERS = re.compile(r"_.*|In|Out|exit|quit|get_ipython|open")
 """Names that IPython keeps in a notebook's namespace."""
 
 _KEPT_OUT = re.compile(
-    r"^(PATH|LD_|DYLD_|PYTHON|SSL_|REQUESTS_|CURL_|TAPE_)|PROXY|_URL|KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE
+    r"^(PATH|LD_|DYLD_|PYTHON|SSL_|REQUESTS_|CURL_|TAPE_)|PROXY|_URL|KEY|TOKEN|SECRET|PASSWORD",
+    re.IGNORECASE,
 )
 """A recording may come from anybody."""
 
-_GLOBAL_CODES = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME"})
+_GLOBAL_CODES = frozenset(
+    {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME"}
+)
 
 
 _STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_ATTR"})
@@ -81,7 +86,9 @@ _WRITERS = frozenset(
 
 
 class CodeNames(NamedTuple):
-    """What a code object names: global variables; and whether it could write into an array or a table."""
+    """What a code object names: global variables; and whether it could write into an array or a
+    table.
+    """
 
     variables: frozenset[str]
     writes: bool
@@ -102,7 +109,9 @@ def code_names(code: CodeType) -> CodeNames:
             variables |= inner.variables
             writes = writes or inner.writes
         elif isinstance(constant, tuple):
-            writes = writes or not _WRITERS.isdisjoint(each for each in constant if isinstance(each, str))
+            writes = writes or not _WRITERS.isdisjoint(
+                each for each in constant if isinstance(each, str)
+            )
     return CodeNames(frozenset(variables), writes)
 
 
@@ -114,7 +123,7 @@ ABSENT = object()
 """What a name is bound to that is bound to nothing."""
 
 
-class Variables:
+class ReachedVariables:
     """The names of a namespace that code within reach uses; the others are out of reach."""
 
     def __init__(self, namespace: MutableMapping[str, Any]) -> None:
@@ -136,12 +145,14 @@ class Variables:
         self.namespace.pop(name, None)
 
 
-class Cells:
+class ClosureCells:
     """The variables that a function shares with the function around it."""
 
     def __init__(self, function: FunctionType) -> None:
         self.closure = function.__closure__ or ()
-        self.cells: dict[str, CellType] = dict(zip(function.__code__.co_freevars, self.closure, strict=False))
+        self.cells: dict[str, CellType] = dict(
+            zip(function.__code__.co_freevars, self.closure, strict=False)
+        )
 
     def look(self) -> dict[str, Any]:
         found = {}
@@ -162,7 +173,7 @@ class Cells:
         del self.cells[name].cell_contents
 
 
-class Folder:
+class WorkingDirectory:
     """The working directory."""
 
     def look(self) -> dict[str, Any]:
@@ -177,14 +188,20 @@ class Folder:
 
 
 class Environment:
-    """The environment variables; those that lead programs elsewhere or hold keys are nobody's effect."""
+    """The environment variables; those that lead programs elsewhere or hold keys are nobody's
+    effect.
+    """
 
     _seen: tuple[Any, dict[str, Any]] = (None, {})
 
     def look(self) -> dict[str, Any]:
-        raw = getattr(os.environ, "_data", None)  # compared as it is: decoding every name costs more than most tools
+        raw = getattr(
+            os.environ, "_data", None
+        )  # compared as it is: decoding every name costs more than most tools
         if raw is None or raw != Environment._seen[0]:
-            found = {name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)}
+            found = {
+                name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)
+            }
             Environment._seen = (dict(raw) if raw is not None else None), found
         return Environment._seen[1]
 
@@ -198,17 +215,18 @@ class Environment:
         os.environ.pop(name, None)
 
 
-ENVIRONMENT, FOLDER = Environment(), Folder()
-Names = Variables | Cells | Folder | Environment
-NAMES: tuple[type, ...] = (Variables, Cells, Folder, Environment)
+ENVIRONMENT, FOLDER = Environment(), WorkingDirectory()
+Names = ReachedVariables | ClosureCells | WorkingDirectory | Environment
+NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, WorkingDirectory, Environment)
 
 
 @dataclass(slots=True)
 class Scope:
-    """What the body of a call can reach. `arguments` are all it was given, by name, its own object among them.
+    """What the body of a call can reach. `arguments` are all it was given, by name, its own object
+    among them.
 
-    Roots have a name, which begins each path: `variable` (the function's own module), `module NAME`, `argument`,
-    `closure`, `environment`, `folder`.
+    Roots have a name, which begins each path: `variable` (the function's own module), `module
+    NAME`, `argument`, `closure`, `environment`, `folder`.
     """
 
     function: FunctionType | None
@@ -222,11 +240,11 @@ class Scope:
     def root(self, name: str) -> Any:
         """The root of that name, in replay. Raises LookupError where there is none."""
         if name == "variable" and self.function is not None:
-            return Variables(self.function.__globals__)
+            return ReachedVariables(self.function.__globals__)
         if name.startswith("module "):
-            return Variables(vars(_users_module(name.removeprefix("module "))))
+            return ReachedVariables(vars(_users_module(name.removeprefix("module "))))
         if name == "closure" and self.function is not None:
-            return Cells(self.function)
+            return ClosureCells(self.function)
         return dict(self.roots())[name]
 
     def root_of(self, function: FunctionType) -> str:
@@ -236,24 +254,30 @@ class Scope:
 
 
 class NamesInUse:
-    """The namespaces and closures within reach of the bodies that run, each once however many of them use it."""
+    """The namespaces and closures within reach of the bodies that run, each once however many of
+    them use it.
+    """
 
     def __init__(self) -> None:
-        self._variables: dict[int, Variables] = {}
-        self._cells: dict[int, Cells] = {}
+        self._variables: dict[int, ReachedVariables] = {}
+        self._cells: dict[int, ClosureCells] = {}
 
-    def variables_of(self, function: FunctionType) -> tuple[Variables, set[str]]:
-        """The namespace that a function's code looks its variables up in, and the names in it that it names."""
-        found = self._variables.setdefault(id(function.__globals__), Variables(function.__globals__))
+    def variables_of(self, function: FunctionType) -> tuple[ReachedVariables, set[str]]:
+        """The namespace that a function's code looks its variables up in, and the names in it that
+        it names.
+        """
+        found = self._variables.setdefault(
+            id(function.__globals__), ReachedVariables(function.__globals__)
+        )
         names = set(code_names(function.__code__).variables)
         if names & WHOLE_NAMESPACE:
             names |= {name for name in function.__globals__ if not _NOT_THE_USERS.fullmatch(name)}
         found.names |= names
         return found, names
 
-    def cells_of(self, function: FunctionType) -> Cells:
+    def cells_of(self, function: FunctionType) -> ClosureCells:
         """The variables of a function's closure."""
-        return self._cells.setdefault(id(function.__closure__), Cells(function))
+        return self._cells.setdefault(id(function.__closure__), ClosureCells(function))
 
 
 def _users_module(name: str) -> ModuleType:

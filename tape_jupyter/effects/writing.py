@@ -1,12 +1,24 @@
-"""Text room: values written and read beside a program's own objects: one that is there already is told by its path."""
+"""Values written and read beside a program's own objects: one that is there already is told by its
+path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tape_jupyter import freezing
-from tape_jupyter.freezing.walk import SAME, TYPE, At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.walker import (
+    SAME,
+    TYPE,
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    show,
+)
 
 STANDING = "standing"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
@@ -16,7 +28,7 @@ class Writing(Freezer):
     """A walk that writes what stands in the program already as {"<type>": "standing", "at": path}."""
 
     def __init__(self, standing: Callable[[Any], str | None]) -> None:
-        super().__init__(freezing.state_codec)
+        super().__init__(registry.state_codec)
         self._standing = standing
         self._itself: Any = None
 
@@ -36,25 +48,33 @@ class Writing(Freezer):
         return super().freeze(value, at)
 
 
-class Reading(Thawer):
+class EffectReader(Thawer):
     """The other direction; `standing` gives the object of a path."""
 
     def __init__(self, standing: Callable[[str], Any]) -> None:
-        codec = Codec(STANDING, lambda _value, _walk, _at: {}, lambda s, _walk, at: standing(need(s["at"], str, at)))
-        super().__init__(lambda name: codec if name == STANDING else freezing.state_codec_named(name))
+        codec = Codec(
+            STANDING,
+            lambda _value, _walk, _at: {},
+            lambda s, _walk, at: standing(need(s["at"], str, at)),
+        )
+        super().__init__(
+            lambda name: codec if name == STANDING else registry.state_codec_named(name)
+        )
 
 
-class Result(Freezer):
-    """A walk that writes a result whole, and notes in `same` which parts of it are objects that stand somewhere."""
+class EffectWriter(Freezer):
+    """A walk that writes a result whole, and notes in `same` which parts of it are objects that
+    stand somewhere.
+    """
 
     def __init__(self, place_of: Callable[[Any], str]) -> None:
-        super().__init__(freezing.state_codec)
+        super().__init__(registry.state_codec)
         self._place_of = place_of
         self.same: dict[str, str] = {}
 
     def written(self, value: Any) -> Any:
         """The structure, as freezing.freeze gives it. Raises CannotFreeze."""
-        return freezing.checked(lambda: self.freeze(value, None), value)
+        return registry.checked(lambda: self.freeze(value, None), value)
 
     def freeze(self, value: Any, at: At) -> Any:
         structure = super().freeze(value, at)
@@ -66,14 +86,20 @@ class Result(Freezer):
 
 
 class Given(Thawer):
-    """The other direction: a part that is still what was recorded is the program's own object again."""
+    """The other direction: a part that is still what was recorded is the program's own object
+    again.
+    """
 
     def __init__(self, same: Mapping[str, str], standing: Callable[[str], Any]) -> None:
-        super().__init__(freezing.state_codec_named)
+        super().__init__(registry.state_codec_named)
         self._same_as, self._standing = same, standing
 
     def thaw(self, structure: Any, at: At) -> Any:
-        place = self._same_as.get(show(at)) if self._same_as and type(structure) in (dict, list) else None
+        place = (
+            self._same_as.get(show(at))
+            if self._same_as and type(structure) in (dict, list)
+            else None
+        )
         if place is not None:
             live = self._standing(place)
             if live is not None and _frozen(live) == structure:
@@ -87,6 +113,6 @@ def _is_same(structure: Any) -> bool:
 
 def _frozen(value: Any) -> Any:
     try:
-        return Freezer(freezing.state_codec).freeze(value, None)
+        return Freezer(registry.state_codec).freeze(value, None)
     except CannotFreeze:
         return None

@@ -1,1 +1,1 @@
-"""Doors room: traces of other systems as cassettes: `tape import FILE`, `tape.import_trace()`."""
+"""Traces of other systems as cassettes: `tape import FILE`, `tape.import_trace()`."""

@@ -1,7 +1,8 @@
-"""Doors room: what formats read becomes a cassette of ordinary calls, written by the ordinary store.
+"""What formats read becomes a cassette of ordinary calls, written by the ordinary store.
 
-Calls wait in an unnamed temporary file until the last record is read: parents may come after their children, and
-traces may be mixed. The cassette is made in a folder of its own beside its place, and gets its name when it is whole.
+Calls wait in an unnamed temporary file until the last record is read: parents may come after their
+children, and traces may be mixed. The cassette is made in a folder of its own beside its place, and
+gets its name when it is whole.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from tape_jupyter import hosts, matching, providers
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value, Where
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette import match_key
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import recognise
 from tape_jupyter.importers.source import Source, TraceError
 from tape_jupyter.importers.trace import Call, Item, Kind, Origin, Run, Skipped, Span
-from tape_jupyter.importers.tree import Node, Tree
-from tape_jupyter.records import Head, moment
-from tape_jupyter.secrets import Secrets
-from tape_jupyter.telling import Tell, nobody
+from tape_jupyter.importers.tree import TraceNode, Tree
+from tape_jupyter.providers import hosts, registry
+from tape_jupyter.secrets.registry import Secrets
 
 _IN_MEMORY = 32 * 1024 * 1024
 _TOLD = 500
@@ -70,32 +72,52 @@ class FileReport:
 
 @dataclass(slots=True)
 class Imported:
-    """A cassette that was made, and what became of each file. `path` is None where no file held anything."""
+    """A cassette that was made, and what became of each file. `path` is None where no file held
+    anything.
+    """
 
     path: Path | None
     files: list[FileReport]
 
     def record(self) -> dict[str, Any]:
-        return {"cassette": str(self.path) if self.path else None, "files": [each.record() for each in self.files]}
+        return {
+            "cassette": str(self.path) if self.path else None,
+            "files": [each.record() for each in self.files],
+        }
 
 
 def import_trace(
     *places: str | Path, form: str = "", cassette: str | Path | None = None, tell: Tell = nobody
 ) -> Imported:
-    """`tape.import_trace()`: read files (or folders of them) that other systems wrote, into one new cassette.
+    """`tape.import_trace()`: read files (or folders of them) that other systems wrote, into one new
+    cassette.
 
-    `form` names their format, else it is recognised. The cassette is `NAME.tapes/main.tape.yaml` in the working
-    directory, `NAME` as the first file; no file is overwritten. Raises TapeError where nothing can be imported: a
-    format that is not known, a file that is broken. Of several files those that can be read are imported.
+    `form` names their format, else it is recognised. The cassette is `NAME.tapes/main.tape.yaml` in
+    the working directory, `NAME` as the first file; no file is overwritten. Raises TapeError where
+    nothing can be imported: a format that is not known, a file that is broken. Of several files
+    those that can be read are imported.
     """
     sources = list(_sources([Path(each) for each in places]))
     chosen = recognise.named(form) if form else None
-    goal = Path(cassette) if cassette is not None else _free(Path.cwd() / f"{_stem(Path(places[0]))}.tapes" / _MAIN)
-    if goal.exists() or (cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())):
-        raise TapeUsageError(f"{goal.parent} is there already, and is not overwritten; name another")
+    goal = (
+        Path(cassette)
+        if cassette is not None
+        else _free(Path.cwd() / f"{_stem(Path(places[0]))}.tapes" / _MAIN)
+    )
+    if goal.exists() or (
+        cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())
+    ):
+        raise TapeUsageError(
+            f"{goal.parent} is there already, and is not overwritten; name another"
+        )
     with _Assembly(goal, tell) as assembly:
         for source in sources:
-            _read(assembly, source, (form, chosen) if chosen is not None else None, alone=len(sources) == 1)
+            _read(
+                assembly,
+                source,
+                (form, chosen) if chosen is not None else None,
+                alone=len(sources) == 1,
+            )
         made = assembly.write()
     failed = [each for each in assembly.files if each.error]
     if made is None and failed:
@@ -111,7 +133,11 @@ def _sources(places: Sequence[Path]) -> Iterator[Source]:
         raise TapeUsageError("name a file or a folder to import")
     for place in places:
         if place.is_dir():
-            found = [each for each in sorted(place.rglob("*")) if each.is_file() and not each.name.startswith(".")]
+            found = [
+                each
+                for each in sorted(place.rglob("*"))
+                if each.is_file() and not each.name.startswith(".")
+            ]
             if not found:
                 raise TapeUsageError(f"{place}: there is no file in this folder")
             yield from (Source(each) for each in found)
@@ -137,7 +163,9 @@ def _free(goal: Path) -> Path:
     return folder / goal.name
 
 
-def _read(assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool) -> None:
+def _read(
+    assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool
+) -> None:
     report = FileReport(source.name)
     assembly.files.append(report)
     began = time.perf_counter()
@@ -162,7 +190,9 @@ def _read(assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Form
 
 
 class _Held(NamedTuple):
-    """A call that waits: when it began, its place in the temporary file, its id, and what the report counts."""
+    """A call that waits: when it began, its place in the temporary file, its id, and what the
+    report counts.
+    """
 
     start: float
     number: int
@@ -198,7 +228,8 @@ class _Assembly:
         self._traces: dict[str, _Trace] = {}
         self._secrets = Secrets()
         self._secrets.learn_environment(os.environ)
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed on exit
+        # closed on exit
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         self._count = self._end = 0
         self._draft: Path | None = None
 
@@ -219,7 +250,11 @@ class _Assembly:
     def forget(self, mark: set[str]) -> None:
         """Nothing of a file that cannot be read to its end is kept."""
         report = len(self.files) - 1
-        self._traces = {key: trace for key, trace in self._traces.items() if key in mark and trace.report != report}
+        self._traces = {
+            key: trace
+            for key, trace in self._traces.items()
+            if key in mark and trace.report != report
+        }
 
     def take(self, report: FileReport, items: Iterable[Item]) -> None:
         for number, item in enumerate(items, 1):
@@ -253,7 +288,7 @@ class _Assembly:
         self._count += 1
         name = span.id or f"#{self._count}"
         trace.held.pop(name, None)
-        trace.tree.add(name, Node(span.parent, _label(span.name), "span"))
+        trace.tree.add(name, TraceNode(span.parent, _label(span.name), "span"))
         trace.start = min(filter(None, (trace.start, span.start)), default=0.0)
         if not span.parent:
             trace.root, trace.failed = trace.root or _label(span.name), trace.failed or span.error
@@ -262,24 +297,32 @@ class _Assembly:
         """`in_order`: the file's order is that of the calls, whatever clocks say."""
         self._count += 1
         name = call.id or f"#{self._count}"
-        trace.tree.add(name, Node(call.parent, _label(call.name or call.model or call.kind), call.kind))
+        trace.tree.add(
+            name, TraceNode(call.parent, _label(call.name or call.model or call.kind), call.kind)
+        )
         trace.start = min(filter(None, (trace.start, call.start)), default=0.0)
         self._learn(call)
         data = marshal.dumps(_packed(call))
         trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
-        trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, len(self.files) - 1)
+        trace.held[name] = _Held(
+            trace.last, self._count, self._end, len(data), name, len(self.files) - 1
+        )
         self._file.write(data)
         self._end += len(data)
 
     def _learn(self, call: Call) -> None:
-        """Keys that the source holds are held back everywhere: those in headers, and those that look like keys."""
+        """Keys that the source holds are held back everywhere: those in headers, and those that
+        look like keys.
+        """
         if isinstance(call.request, Request):
             self._secrets.learn_request(call.request)
             texts: tuple[bytes, ...] = (call.request.body,)
         else:
             texts = (repr(dict(call.request.arguments)).encode("utf-8", "replace"),)
         texts += (
-            call.reply.chunks if isinstance(call.reply, Reply) else (repr(call.reply.value).encode("utf-8", "replace"),)
+            tuple(call.reply.chunks)
+            if isinstance(call.reply, Reply)
+            else (repr(call.reply.value).encode("utf-8", "replace"),)
         )
         for data in texts:
             for found in _KEYS.findall(data) if any(start in data for start in _KEY_STARTS) else ():
@@ -289,12 +332,19 @@ class _Assembly:
 
     def write(self) -> Path | None:
         """The cassette; None where there is nothing to write."""
-        traces = [trace for trace in self._traces.values() if trace.held or trace.tree.nodes or trace.skipped]
+        traces = [
+            trace
+            for trace in self._traces.values()
+            if trace.held or trace.tree.nodes or trace.skipped
+        ]
         if not traces:
             return None
         self._draft = _draft(self.goal)
         cassette = Cassette.open(self._draft / self.goal.name)
-        header = {"notebook": f"{self.goal.parent.stem}.ipynb", "cassette": self.goal.name.partition(".")[0]}
+        header = {
+            "notebook": f"{self.goal.parent.stem}.ipynb",
+            "cassette": self.goal.name.partition(".")[0],
+        }
         total, done = sum(len(trace.held) for trace in traces), 0
         with cassette.held():
             for trace in sorted(traces, key=lambda each: (each.report, each.start)):
@@ -307,13 +357,17 @@ class _Assembly:
         self._draft = None
         return self.goal
 
-    def _write_run(self, cassette: Cassette, trace: _Trace, header: dict[str, Any]) -> Iterator[None]:
+    def _write_run(
+        self, cassette: Cassette, trace: _Trace, header: dict[str, Any]
+    ) -> Iterator[None]:
         report = self.files[trace.report]
         outer = trace.tree.outer()
         self._count_spans(report, trace, outer)
         told = trace.run or Run(trace.key)
         at = moment(_time(trace.start) or datetime.now(UTC))
-        identity = hashlib.sha256(f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")).hexdigest()
+        identity = hashlib.sha256(
+            f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")
+        ).hexdigest()
         record: dict[str, Any] = {
             "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
             "title": _label(told.name or trace.root or Path(report.file).name),
@@ -323,22 +377,30 @@ class _Assembly:
         report.runs.append(run)
         writer = _Writer(cassette, run, self._secrets, trace, at, report)
         order = sorted(
-            (held for name, held in trace.held.items() if name not in outer), key=lambda h: (h.start, h.number)
+            (held for name, held in trace.held.items() if name not in outer),
+            key=lambda h: (h.start, h.number),
         )
         for held in order:
             self._file.seek(held.offset)
-            writer.write(held.id, _unpacked(marshal.loads(self._file.read(held.length))))  # noqa: S302 - written above
+            # written above
+            writer.write(held.id, _unpacked(marshal.loads(self._file.read(held.length))))  # noqa: S302
             yield
         end: dict[str, Any] = {"outcome": "raised" if trace.failed else "ok", "calls": len(order)}
         if trace.failed:
             end["error"] = trace.failed[:2000]
         if writer.missing:
-            end["cold"] = [f"{what}: not in the file ({count} calls)" for what, count in writer.missing.most_common(30)]
+            end["cold"] = [
+                f"{what}: not in the file ({count} calls)"
+                for what, count in writer.missing.most_common(30)
+            ]
         if trace.skipped:
             end["left"] = [
-                {"reason": each.reason, "line": each.line, "text": each.text} for each in trace.skipped[:100]
+                {"reason": each.reason, "line": each.line, "text": each.text}
+                for each in trace.skipped[:100]
             ]
-        cassette.end_run(run, end, self._secrets, sync=False)  # the draft is synced when it is whole
+        cassette.end_run(
+            run, end, self._secrets, sync=False
+        )  # the draft is synced when it is whole
 
     def _count_spans(self, report: FileReport, trace: _Trace, outer: set[str]) -> None:
         for name in outer:
@@ -381,7 +443,7 @@ class _Writer:
         if began is None:
             call.missing.append("time")
         self._count(call)
-        said = providers.said_json(call.reply) if isinstance(call.reply, Reply) else None
+        said = registry.said_json(call.reply) if isinstance(call.reply, Reply) else None
         kit = {**self._facts(call, asked.json, said), **_told(call)}
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
@@ -394,20 +456,30 @@ class _Writer:
             self.cassette.append_call(head, call.request, call.reply, self.secrets)
         except CassetteError as error:
             raise TraceError(
-                f"call {own} cannot be kept: {error.reason}", path=call.origin.file, line=call.origin.line
+                f"call {own} cannot be kept: {error.reason}",
+                path=call.origin.file,
+                line=call.origin.line,
             ) from error
 
-    def _asked(self, request: Request | FunctionCall) -> matching.Asked:
+    def _asked(self, request: Request | FunctionCall) -> match_key.MatchedRequest:
         if isinstance(request, FunctionCall):
-            return matching.asked_function(request, self.secrets)
-        return matching.asked(request, self.secrets, exact=matching.exact_digest(request))
+            return match_key.asked_function(request, self.secrets)
+        return match_key.asked(request, self.secrets, exact=match_key.exact_digest(request))
 
     def _facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
         reply = call.reply
-        if call.kind != "model" or not isinstance(call.request, Request) or not isinstance(reply, Reply):
+        if (
+            call.kind != "model"
+            or not isinstance(call.request, Request)
+            or not isinstance(reply, Reply)
+        ):
             return {}
-        known = providers.facts(call.request, reply, parsed=parsed, said=said).record()
-        told = {"provider": call.provider, "model": call.model, "usage": {k: v for k, v in call.usage.items() if v}}
+        known = registry.facts(call.request, reply, parsed=parsed, said=said).record()
+        told = {
+            "provider": call.provider,
+            "model": call.model,
+            "usage": {k: v for k, v in call.usage.items() if v},
+        }
         return {**{name: value for name, value in told.items() if value}, **known}
 
     def _count(self, call: Call) -> None:
@@ -424,7 +496,11 @@ def _told(call: Call) -> dict[str, Any]:
         "missing": call.missing, "assumed": call.assumed, "rebuilt": call.rebuilt, "tags": dict(call.about),
     }  # fmt: skip
     origin = {**call.origin.record(), "file": within(call.origin.file)}
-    return {"origin": origin, "grade": call.grade, **{name: told for name, told in more.items() if told}}
+    return {
+        "origin": origin,
+        "grade": call.grade,
+        **{name: told for name, told in more.items() if told},
+    }
 
 
 def _kind(call: Call) -> Kind | None:
@@ -434,12 +510,14 @@ def _kind(call: Call) -> Kind | None:
     told = hosts.class_of(call.request)
     if told == "telemetry":
         return None
-    return "model" if told == "model" or providers.facts(call.request).model else "http"
+    return "model" if told == "model" or registry.facts(call.request).model else "http"
 
 
 @lru_cache(64)
 def within(file: str) -> str:
-    """A file as the cassette names it: an absolute path says where somebody's home is, and goes with the cassette."""
+    """A file as the cassette names it: an absolute path says where somebody's home is, and goes
+    with the cassette.
+    """
     return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
 
 
@@ -466,7 +544,9 @@ _KEY_STARTS = (
     b"sk-", b"AIza", b"ghp_", b"gho_", b"github_pat_", b"xox", b"AKIA", b"ASIA", b"hf_", b"gsk_", b"lsv2_", b"pplx-",
     b"xai-", b"r8_", b"tvly-",
 )  # fmt: skip
-"""What `_KEYS` looks for begins with one of these: many times faster than the pattern where none is there."""
+"""What `_KEYS` looks for begins with one of these: many times faster than the pattern where none is
+there.
+"""
 _KEYS = re.compile(
     rb"(?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{20,}|AIza[A-Za-z0-9_-]{35}|gh[po]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}"
     rb"|xox[abprs]-[A-Za-z0-9-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}|hf_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{40,}"
@@ -484,7 +564,12 @@ def _packed(call: Call) -> tuple[Any, ...]:
     rest[_REST.index("about")] = dict(call.about)
     rest[_REST.index("usage")] = dict(call.usage)
     origin = call.origin
-    return (*rest, (origin.system, origin.file, origin.id, origin.line), _plain(call.request), _plain(call.reply))
+    return (
+        *rest,
+        (origin.system, origin.file, origin.id, origin.line),
+        _plain(call.request),
+        _plain(call.reply),
+    )
 
 
 def _plain(part: Request | FunctionCall | Reply | Value) -> tuple[Any, ...]:
@@ -507,7 +592,8 @@ def _unpacked(packed: tuple[Any, ...]) -> Call:
 
 _REST = [each.name for each in fields(Call) if each.name not in ("request", "reply", "origin")]
 _INIT: dict[Callable[..., Any], list[str]] = {
-    kind: [each.name for each in fields(kind) if each.init] for kind in (Request, FunctionCall, Reply, Value)
+    kind: [each.name for each in fields(kind) if each.init]
+    for kind in (Request, FunctionCall, Reply, Value)
 }
 
 
@@ -519,7 +605,9 @@ def _draft(goal: Path) -> Path:
         goal.parent.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{goal.parent.name}-", dir=goal.parent.parent))
     except OSError as error:
-        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(goal)) from error
+        raise CassetteError(
+            f"cannot be written: {error.strerror or error}", path=str(goal)
+        ) from error
 
 
 def _settle(draft: Path, goal: Path) -> None:
@@ -530,7 +618,9 @@ def _settle(draft: Path, goal: Path) -> None:
             goal.parent.rmdir()  # an empty one
         draft.rename(goal.parent)
     except OSError as error:
-        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(goal)) from error
+        raise CassetteError(
+            f"cannot be written: {error.strerror or error}", path=str(goal)
+        ) from error
 
 
 def _umask() -> int:
@@ -546,13 +636,19 @@ def text(done: Imported) -> str:
         if each.error:
             lines.append(f"! {each.error}")
             continue
-        grades = ", ".join(f"{count} of grade {grade}" for grade, count in sorted(each.grades.items()))
+        grades = ", ".join(
+            f"{count} of grade {grade}" for grade, count in sorted(each.grades.items())
+        )
         lines.append(
             f"{each.file}: {each.format}, {len(each.runs)} runs, {each.calls} calls ({grades or 'none'}), "
             f"{each.spans} spans"
         )
         lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
-        lines += [f"    missing: {what} ({count} calls)" for what, count in each.missing.most_common()]
-        lines += [f"    assumed: {what} ({count} calls)" for what, count in each.assumed.most_common()]
+        lines += [
+            f"    missing: {what} ({count} calls)" for what, count in each.missing.most_common()
+        ]
+        lines += [
+            f"    assumed: {what} ({count} calls)" for what, count in each.assumed.most_common()
+        ]
         lines += [f"    {note}" for note in each.notes]
     return "\n".join([*lines, f"{done.path}" if done.path else "nothing was found to import"])

@@ -1,4 +1,4 @@
-"""Text room: OpenTelemetry spans in their several JSON spellings -> one: `Traced`, with plain attributes."""
+"""OpenTelemetry spans in their several JSON spellings -> one: `Traced`, with plain attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(slots=True)
-class Event:
+class SpanEvent:
     """What happened in a span, or a log record of it. `time` is seconds of the epoch."""
 
     name: str
@@ -29,7 +29,7 @@ class Traced:
     start: float
     end: float
     attributes: dict[str, Any]
-    events: list[Event] = field(default_factory=list)
+    events: list[SpanEvent] = field(default_factory=list)
     error: str = ""
     scope: str = ""
     dropped: int = 0
@@ -37,7 +37,14 @@ class Traced:
 
     def text(self, *names: str) -> str:
         """The first of these attributes that is there, as text."""
-        return next((str(self.attributes[name]) for name in names if self.attributes.get(name) not in (None, "")), "")
+        return next(
+            (
+                str(self.attributes[name])
+                for name in names
+                if self.attributes.get(name) not in (None, "")
+            ),
+            "",
+        )
 
 
 def plain(value: Any) -> Any:
@@ -45,7 +52,14 @@ def plain(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     for name, told in value.items():
-        if name in ("stringValue", "boolValue", "doubleValue", "bytesValue", "string_value", "bool_value"):
+        if name in (
+            "stringValue",
+            "boolValue",
+            "doubleValue",
+            "bytesValue",
+            "string_value",
+            "bool_value",
+        ):
             return told
         if name in ("intValue", "int_value"):
             return int(told) if isinstance(told, int) or str(told).lstrip("-").isdigit() else told
@@ -57,7 +71,9 @@ def plain(value: Any) -> Any:
 
 
 def pairs(told: Any) -> dict[str, Any]:
-    """Attributes as a map, from either spelling; nested maps of undotted names become dotted ones (Phoenix)."""
+    """Attributes as a map, from either spelling; nested maps of undotted names become dotted ones
+    (Phoenix).
+    """
     if isinstance(told, Mapping):
         found: dict[str, Any] = {}
         for name, value in told.items():
@@ -70,7 +86,18 @@ def pairs(told: Any) -> dict[str, Any]:
     return {str(each.get("key", "")): plain(each.get("value")) for each in listed}
 
 
-_NESTED = {"llm", "input", "output", "openinference", "tool", "retrieval", "embedding", "gen_ai", "session", "user"}
+_NESTED = {
+    "llm",
+    "input",
+    "output",
+    "openinference",
+    "tool",
+    "retrieval",
+    "embedding",
+    "gen_ai",
+    "session",
+    "user",
+}
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -97,7 +124,9 @@ def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
 
 
 def seconds(told: Any) -> float:
-    """Seconds of the epoch: of nanoseconds (texts too), micro- and milliseconds, ISO times; 0.0 for what is no time."""
+    """Seconds of the epoch: of nanoseconds (texts too), micro- and milliseconds, ISO times; 0.0 for
+    what is no time.
+    """
     if isinstance(told, str) and not told.strip().isdigit():
         try:
             at = datetime.fromisoformat(told)
@@ -127,8 +156,13 @@ def of_span(told: Mapping[str, Any], scope: str = "", line: int = 0) -> Traced:
     attributes = pairs(tags)
     if told.get("span_kind") and str(told["span_kind"]).isupper():
         attributes.setdefault("openinference.span.kind", told["span_kind"])
-    events = [_event(each) for each in told.get("events") or told.get("span_events") or told.get("logs") or ()]
-    start = seconds(_first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"))
+    events = [
+        _event(each)
+        for each in told.get("events") or told.get("span_events") or told.get("logs") or ()
+    ]
+    start = seconds(
+        _first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+    )
     end = seconds(_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
     if not end and told.get("duration") and start:
         end = start + float(told["duration"]) / 1e6
@@ -149,26 +183,31 @@ def _first(told: Mapping[str, Any], *names: str) -> Any:
 
 
 def _reference(told: Mapping[str, Any]) -> Any:
-    return next((each.get("spanID") for each in told.get("references") or () if isinstance(each, Mapping)), "")
+    return next(
+        (each.get("spanID") for each in told.get("references") or () if isinstance(each, Mapping)),
+        "",
+    )
 
 
-def _event(told: Mapping[str, Any]) -> Event:
+def _event(told: Mapping[str, Any]) -> SpanEvent:
     time = _first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
     name = str(_first(told, "name", "event_name", "eventName") or "")
-    return Event(name, seconds(time), pairs(told.get("attributes", told.get("fields"))))
+    return SpanEvent(name, seconds(time), pairs(told.get("attributes", told.get("fields"))))
 
 
-def _error(told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[Event]) -> str:
+def _error(told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]) -> str:
     status = told.get("status")
     code = status.get("code") if isinstance(status, Mapping) else told.get("status_code", status)
     if str(code) not in ("2", "ERROR", "STATUS_CODE_ERROR"):
         return ""
-    said = str((status.get("message") if isinstance(status, Mapping) else told.get("status_message")) or "")
+    said = str(
+        (status.get("message") if isinstance(status, Mapping) else told.get("status_message")) or ""
+    )
     thrown = next((each.attributes for each in events if each.name == "exception"), {})
     return str(thrown.get("exception.message") or said or attributes.get("error.type") or "error")
 
 
-def of_log(told: Mapping[str, Any]) -> tuple[str, str, Event]:
+def of_log(told: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
     """A log record: its trace, its span and what it says; a structured body joins the attributes."""
     attributes = pairs(told.get("attributes"))
     body = plain(told.get("body"))
@@ -177,9 +216,11 @@ def of_log(told: Mapping[str, Any]) -> tuple[str, str, Event]:
         attributes["body"] = dict(body)
     elif body is not None:
         attributes["body"] = body
-    time = seconds(_first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp"))
+    time = seconds(
+        _first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
+    )
     trace, span = _first(told, "traceId", "trace_id"), _first(told, "spanId", "span_id")
-    return identity(trace), identity(span), Event(name, time, attributes)
+    return identity(trace), identity(span), SpanEvent(name, time, attributes)
 
 
 def text_of(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Doors room: batches: the requests lie in one file and the results in another; they are joined by `custom_id`."""
+"""Batches: the requests lie in one file and the results in another; they are joined by `custom_id`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Ask = tuple[str, str, Any]
 def asked(
     source: Source, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]], wanted: set[str]
 ) -> dict[str, Ask]:
-    """The requests of these results, from the one file beside them that has them all; none where several have."""
+    """The requests of these results, from the one file beside them that has them all; none where
+    several have.
+    """
     if source.data is not None or not wanted:
         return {}
     fitting: list[tuple[Path, dict[str, Ask]]] = []
@@ -33,30 +35,52 @@ def asked(
         return fitting[0][1]
     if fitting:
         names = ", ".join(path.name for path, _ in fitting[:5])
-        source.notes.append(f"several files beside it have requests of these ids ({names}): none was taken")
+        source.notes.append(
+            f"several files beside it have requests of these ids ({names}): none was taken"
+        )
     return {}
 
 
 def _beside(path: Path) -> Iterator[Path]:
     own = path.absolute()
-    found = sorted(each for each in own.parent.iterdir() if each.suffix in (".jsonl", ".json", ".gz", ".ndjson"))
+    found = sorted(
+        each
+        for each in own.parent.iterdir()
+        if each.suffix in (".jsonl", ".json", ".gz", ".ndjson")
+    )
     for each in found[:_LOOKED_AT]:
         if each != own and each.is_file() and each.stat().st_size <= _LARGEST:
             yield each
 
 
-def _requests(path: Path, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]]) -> dict[str, Ask]:
+def _requests(
+    path: Path, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]]
+) -> dict[str, Ask]:
     beside = Source(path)
     try:
         if "custom_id" not in beside.keys:
             return {}
-        return {own: ask for _, row, _ in rows(beside, "requests") if isinstance(row, dict) for own, ask in read(row)}
+        return {
+            own: ask
+            for _, row, _ in rows(beside, "requests")
+            if isinstance(row, dict)
+            for own, ask in read(row)
+        }
     except TraceError:  # a file of another kind
         return {}
 
 
 def echoed(body: Mapping[str, Any]) -> dict[str, Any]:
     """What a reply tells of its request: all that is known of it where the requests are not there."""
-    names = ("model", "instructions", "tools", "tool_choice", "temperature", "top_p", "text", "previous_response_id")
+    names = (
+        "model",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "temperature",
+        "top_p",
+        "text",
+        "previous_response_id",
+    )
     kept = names if body.get("object") == "response" else ("model",)
     return {name: body[name] for name in kept if body.get(name) is not None}

@@ -1,11 +1,11 @@
-"""Doors room: what proxies between an agent and its provider keep of a stream: its events, parsed."""
+"""What proxies between an agent and its provider keep of a stream: its events, parsed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.calls import Headers, Reply
+from tape_jupyter.core.call import Headers, Reply
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.recorded import without_coding
@@ -16,11 +16,23 @@ def stream_of(events: Sequence[Any], status: int, headers: Headers, start: float
     chunks: list[bytes] = []
     waits: list[float] = []
     for each in events:
-        wrapped = isinstance(each, Mapping) and "data" in each and not {"id", "choices", "delta"} & each.keys()
+        wrapped = (
+            isinstance(each, Mapping)
+            and "data" in each
+            and not {"id", "choices", "delta"} & each.keys()
+        )
         data = each["data"] if wrapped else each
-        name = each.get("event") if wrapped else (data.get("type") if isinstance(data, Mapping) else None)
+        name = (
+            each.get("event")
+            if wrapped
+            else (data.get("type") if isinstance(data, Mapping) else None)
+        )
         head = f"event: {name}\n".encode() if name and name != "message" else b""
-        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else rebuild.compact(data)
+        text = (
+            data.encode("utf-8", "surrogatepass")
+            if isinstance(data, str)
+            else rebuild.compact(data)
+        )
         chunks.append(head + b"data: " + text + b"\n\n")
         time = seconds(each.get("timestamp")) if wrapped else 0.0
         if time and start:

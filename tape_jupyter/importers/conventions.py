@@ -1,23 +1,27 @@
-"""Doors room: a span of OpenTelemetry by the names of its attributes -> a call, or a span.
+"""A span of OpenTelemetry by the names of its attributes -> a call, or a span.
 
-OpenInference, Google ADK, GenAI (its three generations), OpenLLMetry, pydantic-ai, Vercel AI SDK. Other formats that
-carry these attributes (Langfuse, MLflow, ...) may use `item`.
+OpenInference, Google ADK, GenAI (its three generations), OpenLLMetry, pydantic-ai, Vercel AI SDK.
+Other formats that carry these attributes (Langfuse, MLflow, ...) may use `item`.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, get_args
 
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.call import End, FunctionCall, Reply, Request, Value
 from tape_jupyter.importers import neutral, observed, rebuild
-from tape_jupyter.importers.attributes import Event, Traced, indexed, text_of
+from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed, text_of
 from tape_jupyter.importers.neutral import Conversation
-from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.recorded import headers_of, status_of
+from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import load_or_text
-from tape_jupyter.importers.trace import Call, Grade, Origin, Span
+from tape_jupyter.importers.trace import Call, Grade, Origin, Run, Span
 
 SYSTEMS = {
     "openinference.span.kind": "openinference", "gcp.vertex.agent.llm_request": "google-adk",
@@ -34,25 +38,103 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-def item(span: Traced, file: str, events: list[Event] | None = None) -> Call | Span:
-    """The call that a span is, or the span itself. `events`: its log records."""
+def item(span: Traced, file: str, events: list[SpanEvent] | None = None) -> Call | Span | Run:
+    """The call that a span is, the run that it stands for, or the span itself. `events`: its log
+    records.
+    """
     if events:
         span = replace(span, events=[*span.events, *events])
-    made = _openinference(span) or _adk(span) or _vercel(span) or _genai(span) or _tool(span)
+    made = (
+        _taped(span)
+        or _openinference(span)
+        or _adk(span)
+        or _vercel(span)
+        or _genai(span)
+        or _tool(span)
+    )
+    if span.attributes.get("tape.top"):  # below its run's span, which is the run
+        span = replace(span, parent="")
+    if made is None and "tape.run" in span.attributes:
+        return Run(span.trace, span.name)
     if made is None:
         return Span(span.id, span.name, span.parent, span.trace, span.start, span.end, span.error)
-    made.id, made.trace, made.parent, made.start, made.end = span.id, span.trace, span.parent, span.start, span.end
+    made.id, made.trace, made.parent, made.start, made.end = (
+        span.id,
+        span.trace,
+        span.parent,
+        span.start,
+        span.end,
+    )
     made.origin = Origin(_system(span), file, span.id, span.line)
     made.name = made.name or span.name
-    if span.error and not made.error:
+    if span.error and not made.error and "tape.call" not in span.attributes:
         made.error = span.error
     if span.dropped:
         made.missing.append(f"{span.dropped} attributes, dropped by the exporter")
     return made
 
 
+def _taped(span: Traced) -> Call | None:
+    """A call that we exported ourselves (exporters/spans.py): its exact request and reply as one
+    JSON text.
+    """
+    told = mapping(load_or_text(span.attributes.get("tape.call")))
+    if told.get("kind") in ("tool", "retrieval") and isinstance(told.get("arguments"), dict):
+        return _taped_tool(span, told)
+    asked, said = mapping(told.get("request")), mapping(told.get("reply"))
+    if not asked.get("url") or not {"status", "error"} & said.keys():
+        return None
+    request = Request(
+        str(asked.get("method") or "POST"),
+        str(asked["url"]),
+        headers_of(asked.get("headers")),
+        _exact(asked),
+    )
+    body = _exact(said)
+    sizes, waits = listed(said.get("reads")), listed(said.get("waits"))
+    ends = list(accumulate((size for size in sizes if isinstance(size, int)), initial=0))
+    whole = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
+    chunks = tuple(body[start:end] for start, end in pairwise(ends)) if whole else (body,)
+    timed = len(waits) == len(chunks) and all(isinstance(wait, (int, float)) for wait in waits)
+    error = said.get("error")
+    reply = Reply(
+        status_of(said["status"]) if said.get("status") is not None else None, headers_of(said.get("headers")), chunks,
+        tuple(map(float, waits)) if timed else (),
+        said["end"] if said.get("end") in get_args(End) else "complete",
+        error if isinstance(error, dict) else None, str(said.get("version") or "HTTP/1.1"),
+        str(said.get("reason") or ""),
+    )  # fmt: skip
+    kind = {"model": "model", "tool": "tool", "retrieval": "retrieval"}.get(
+        str(told.get("kind")), "http"
+    )
+    made = _call(kind, request, reply, "W", name=str(told.get("name") or ""))
+    made.error = str(told.get("failed") or "")
+    return made
+
+
+def _taped_tool(span: Traced, told: Mapping[str, Any]) -> Call:
+    request = function(str(told.get("name") or "tool"), told["arguments"], str(told["kind"]))
+    error = told.get("error")
+    value = (
+        Value(error=error)
+        if isinstance(error, dict)
+        else rebuild.tool_value(told.get("value"), _seconds(span))
+    )
+    made = _call(told["kind"], request, value, "J", name=request.name)
+    made.error = str(told.get("failed") or "")
+    return made
+
+
+def _exact(side: Mapping[str, Any]) -> bytes:
+    if "base64" in side:
+        return base64.b64decode(str(side["base64"]))
+    return str(side.get("text") or "").encode("utf-8", "surrogatepass")
+
+
 def wants_content(span: Traced) -> bool:
-    """Whether this is a model call whose messages are not in its attributes: log records may hold them."""
+    """Whether this is a model call whose messages are not in its attributes: log records may hold
+    them.
+    """
     return span.attributes.get("gen_ai.operation.name") in _CALLS and _conversation(span) is None
 
 
@@ -72,7 +154,11 @@ def _usage(span: Traced) -> dict[str, int]:
         "cached": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
     }  # fmt: skip
     told = {name: span.text(*keys) for name, keys in names.items()}
-    return {name: int(float(count)) for name, count in told.items() if re.fullmatch(r"\d+(\.\d+)?", count)}
+    return {
+        name: int(float(count))
+        for name, count in told.items()
+        if re.fullmatch(r"\d+(\.\d+)?", count)
+    }
 
 
 def _seconds(span: Traced) -> float:
@@ -90,7 +176,9 @@ def _openinference(span: Traced) -> Call | None:
         return _sent_json(span)
     if kind == "TOOL":
         given = span.attributes.get("input.value", span.attributes.get("tool.parameters"))
-        return _tool_call(span, span.text("tool.name") or span.name, given, span.attributes.get("output.value"))
+        return _tool_call(
+            span, span.text("tool.name") or span.name, given, span.attributes.get("output.value")
+        )
     if kind == "RETRIEVER":
         return _retrieval(span)
     return None
@@ -108,8 +196,10 @@ def _sent_json(span: Traced) -> Call | None:
         return None
     settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
     streamed = isinstance(settings, dict) and settings.get("stream") is True
-    thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
-    seen = Observed(
+    thrown: Mapping[str, Any] = next(
+        (each.attributes for each in span.events if each.name == "exception"), {}
+    )
+    seen = ObservedStep(
         span.id, "model", start=span.start, end=span.end,
         error=str(thrown.get("exception.message") or span.error) if span.error else "",
         thrown=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
@@ -127,7 +217,9 @@ _SAID = {"choices", "output", "content", "candidates", "data", "message", "compl
 
 
 def _is_plain(message: Any) -> bool:
-    """A message as providers take them; LangChain's own objects have `kwargs`, or stand in lists of lists."""
+    """A message as providers take them; LangChain's own objects have `kwargs`, or stand in lists of
+    lists.
+    """
     return isinstance(message, dict) and "role" in message
 
 
@@ -136,21 +228,31 @@ def _of_scope(scope: str) -> str:
 
 
 def _failed(span: Traced, assumed: list[str]) -> Reply:
-    thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
+    thrown: Mapping[str, Any] = next(
+        (each.attributes for each in span.events if each.name == "exception"), {}
+    )
     kind = str(thrown.get("exception.type") or span.attributes.get("error.type") or "")
-    reply, more = rebuild.failed(kind, str(thrown.get("exception.message") or span.error), _seconds(span))
+    reply, more = rebuild.failed(
+        kind, str(thrown.get("exception.message") or span.error), _seconds(span)
+    )
     assumed += more
     return reply
 
 
 def _flattened(span: Traced) -> Call | None:
     """Framework instrumentors: messages as numbered attributes."""
-    asked: list[neutral.Message] = [_message(each) for each in indexed(span.attributes, "llm.input_messages")]
-    said: list[neutral.Message] = [_message(each) for each in indexed(span.attributes, "llm.output_messages")]
+    asked: list[neutral.Message] = [
+        _message(each) for each in indexed(span.attributes, "llm.input_messages")
+    ]
+    said: list[neutral.Message] = [
+        _message(each) for each in indexed(span.attributes, "llm.output_messages")
+    ]
     if not asked:
         return None
     settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
-    tools = [load_or_text(each.get("tool.json_schema")) for each in indexed(span.attributes, "llm.tools")]
+    tools = [
+        load_or_text(each.get("tool.json_schema")) for each in indexed(span.attributes, "llm.tools")
+    ]
     provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
     told = Conversation(
         span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _known_settings(settings),
@@ -166,8 +268,16 @@ def _reply_id(span: Traced) -> str:
 
 
 def _known_settings(told: Any) -> dict[str, Any]:
-    kept = (*_SETTINGS.values(), "response_format", "tool_choice", "parallel_tool_calls", "stream_options")
-    return {name: told[name] for name in kept if isinstance(told, dict) and told.get(name) is not None}
+    kept = (
+        *_SETTINGS.values(),
+        "response_format",
+        "tool_choice",
+        "parallel_tool_calls",
+        "stream_options",
+    )
+    return {
+        name: told[name] for name in kept if isinstance(told, dict) and told.get(name) is not None
+    }
 
 
 def _message(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,22 +295,39 @@ def _message(told: Mapping[str, Any]) -> dict[str, Any]:
         kind = str(each.get("message_content.type") or "text")
         text = each.get("message_content.text")
         image = each.get("message_content.image.image.url")
-        parts.append({"type": kind, "content": text} if text is not None else {"type": "uri", "uri": image or ""})
+        parts.append(
+            {"type": kind, "content": text}
+            if text is not None
+            else {"type": "uri", "uri": image or ""}
+        )
     for each in indexed(told, "message.tool_calls"):
-        name, given = each.get("tool_call.function.name", ""), each.get("tool_call.function.arguments", "{}")
-        parts.append({"type": "tool_call", "id": each.get("tool_call.id", ""), "name": name, "arguments": given})
+        name, given = (
+            each.get("tool_call.function.name", ""),
+            each.get("tool_call.function.arguments", "{}"),
+        )
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": each.get("tool_call.id", ""),
+                "name": name,
+                "arguments": given,
+            }
+        )
     return {"role": role, "parts": parts}
 
 
 def _retrieval(span: Traced) -> Call:
     documents = indexed(span.attributes, "retrieval.documents")
     found = [
-        {name.removeprefix("document."): load_or_text(value) for name, value in each.items()} for each in documents
+        {name.removeprefix("document."): load_or_text(value) for name, value in each.items()}
+        for each in documents
     ]
     result = found or load_or_text(span.attributes.get("output.value"))
     query = load_or_text(span.attributes.get("input.value"))
     call = rebuild.tool_call(span.name, query if isinstance(query, dict) else {"query": query})
-    return _call("retrieval", replace(call, kind="retrieval"), _value(span, result), "J", name=span.name)
+    return _call(
+        "retrieval", replace(call, kind="retrieval"), _value(span, result), "J", name=span.name
+    )
 
 
 # ---------------------------------------------------------------- tools
@@ -211,14 +338,32 @@ def _tool(span: Traced) -> Call | None:
     told = span.attributes
     if "ai.toolCall.name" in told:
         return _tool_call(
-            span, span.text("ai.toolCall.name"), told.get("ai.toolCall.args"), told.get("ai.toolCall.result")
+            span,
+            span.text("ai.toolCall.name"),
+            told.get("ai.toolCall.args"),
+            told.get("ai.toolCall.result"),
         )
-    if told.get("gen_ai.operation.name") == "execute_tool" or told.get("traceloop.span.kind") == "tool":
+    if (
+        told.get("gen_ai.operation.name") == "execute_tool"
+        or told.get("traceloop.span.kind") == "tool"
+    ):
         name = span.text("gen_ai.tool.name", "traceloop.entity.name") or span.name
-        given = _any(told, "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "traceloop.entity.input")
+        given = _any(
+            told,
+            "gen_ai.tool.call.arguments",
+            "gcp.vertex.agent.tool_call_args",
+            "traceloop.entity.input",
+        )
         given = given if given is not None else told.get("tool_arguments")
-        result = _any(told, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "traceloop.entity.output")
-        return _tool_call(span, name, given, result if result is not None else told.get("tool_response"))
+        result = _any(
+            told,
+            "gen_ai.tool.call.result",
+            "gcp.vertex.agent.tool_response",
+            "traceloop.entity.output",
+        )
+        return _tool_call(
+            span, name, given, result if result is not None else told.get("tool_response")
+        )
     return None
 
 
@@ -229,18 +374,28 @@ def _any(told: Mapping[str, Any], *names: str) -> Any:
 def _tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
     arguments = load_or_text(given)
     if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}:
-        arguments = {**{str(n): each for n, each in enumerate(arguments["args"] or ())}, **(arguments["kwargs"] or {})}
+        arguments = {
+            **{str(n): each for n, each in enumerate(arguments["args"] or ())},
+            **(arguments["kwargs"] or {}),
+        }
     missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
     if span.error and result is None:
         missing = [each for each in missing if each != "result"]
     return _call(
-        "tool", rebuild.tool_call(name, arguments), _value(span, load_or_text(result)), "J", name=name, missing=missing
+        "tool",
+        rebuild.tool_call(name, arguments),
+        _value(span, load_or_text(result)),
+        "J",
+        name=name,
+        missing=missing,
     )
 
 
 def _value(span: Traced, result: Any) -> Value:
     if span.error:
-        thrown: Mapping[str, Any] = next((each.attributes for each in span.events if each.name == "exception"), {})
+        thrown: Mapping[str, Any] = next(
+            (each.attributes for each in span.events if each.name == "exception"), {}
+        )
         return rebuild.tool_error(span.error, str(thrown.get("exception.type") or "RuntimeError"))
     return rebuild.tool_value(result, _seconds(span))
 
@@ -254,13 +409,17 @@ def _adk(span: Traced) -> Call | None:
     if not isinstance(asked, dict) or not asked.get("contents"):
         return None
     config = {
-        name: value for name, value in (asked.get("config") or {}).items() if name not in ("http_options", "labels")
+        name: value
+        for name, value in (asked.get("config") or {}).items()
+        if name not in ("http_options", "labels")
     }
     body: dict[str, Any] = {"contents": camel(asked["contents"])}
     system = config.pop("system_instruction", None)
     if system is not None:
         body["systemInstruction"] = (
-            {"parts": [{"text": system}], "role": "user"} if isinstance(system, str) else camel(system)
+            {"parts": [{"text": system}], "role": "user"}
+            if isinstance(system, str)
+            else camel(system)
         )
     for name in ("tools", "tool_config", "safety_settings"):
         if config.get(name) is not None:
@@ -269,7 +428,11 @@ def _adk(span: Traced) -> Call | None:
     if config:
         body["generationConfig"] = camel(config)
     told = camel(said) if isinstance(said, dict) else {}
-    candidate = {"content": told.get("content", {}), "finishReason": told.get("finishReason", "STOP"), "index": 0}
+    candidate = {
+        "content": told.get("content", {}),
+        "finishReason": told.get("finishReason", "STOP"),
+        "index": 0,
+    }
     reply = {
         "candidates": [candidate],
         "usageMetadata": told.get("usageMetadata", {}), "modelVersion": told.get("modelVersion", ""),
@@ -291,9 +454,14 @@ _OPEN_MAPS = {"args", "response", "properties", "metadata", "labels"}
 
 
 def camel(value: Any) -> Any:
-    """Proto JSON in snake_case as the REST API spells it; what programs chose (arguments, properties) stays."""
+    """Proto JSON in snake_case as the REST API spells it; what programs chose (arguments,
+    properties) stays.
+    """
     if isinstance(value, dict):
-        return {_camel(name): inner if name in _OPEN_MAPS else camel(inner) for name, inner in value.items()}
+        return {
+            _camel(name): inner if name in _OPEN_MAPS else camel(inner)
+            for name, inner in value.items()
+        }
     if isinstance(value, list):
         return [camel(each) for each in value]
     return value
@@ -308,10 +476,16 @@ def _camel(name: str) -> str:
 
 def _genai(span: Traced) -> Call | None:
     operation = span.attributes.get("gen_ai.operation.name")
-    classic = "gen_ai.prompt.0.role" in span.attributes or "gen_ai.prompt.0.content" in span.attributes
+    classic = (
+        "gen_ai.prompt.0.role" in span.attributes or "gen_ai.prompt.0.content" in span.attributes
+    )
     if operation is not None and operation not in _CALLS:
         return None
-    if operation is None and not classic and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events):
+    if (
+        operation is None
+        and not classic
+        and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events)
+    ):
         return None
     told = _conversation(span)
     if told is None:
@@ -325,7 +499,10 @@ def _conversation(span: Traced) -> Conversation | None:
     for event in span.events:
         if event.name == _DETAILS:
             told = {**event.attributes, **told}
-    asked, said = load_or_text(told.get("gen_ai.input.messages")), load_or_text(told.get("gen_ai.output.messages"))
+    asked, said = (
+        load_or_text(told.get("gen_ai.input.messages")),
+        load_or_text(told.get("gen_ai.output.messages")),
+    )
     if not isinstance(asked, list):
         asked, said = _events(span) or _classic(span.attributes)
     if not asked:
@@ -354,26 +531,42 @@ def _conversation(span: Traced) -> Conversation | None:
 
 def _joined(system: Any) -> str:
     if isinstance(system, list):
-        return "\n\n".join(text_of(each.get("content", "")) for each in system if isinstance(each, Mapping))
+        return "\n\n".join(
+            text_of(each.get("content", "")) for each in system if isinstance(each, Mapping)
+        )
     return system if isinstance(system, str) else ""
 
 
 def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
-    """The first generation: an event a message (attributes or body), or pydantic-ai's `events` as JSON."""
+    """The first generation: an event a message (attributes or body), or pydantic-ai's `events` as
+    JSON.
+    """
     listed = load_or_text(span.attributes.get("events"))
     told = (
-        [(str(each.get("event.name", "")), each) for each in listed or () if isinstance(each, Mapping)]
+        [
+            (str(each.get("event.name", "")), each)
+            for each in listed or ()
+            if isinstance(each, Mapping)
+        ]
         if isinstance(listed, list)
         else []
     )
-    told += [(each.name, {**each.attributes, **_body(each)}) for each in span.events if each.name.startswith("gen_ai.")]
+    told += [
+        (each.name, {**each.attributes, **_body(each)})
+        for each in span.events
+        if each.name.startswith("gen_ai.")
+    ]
     asked, said = [], []
     for name, each in told:
         if name == "gen_ai.choice":
             message = load_or_text(each.get("message"))
             message = message if isinstance(message, dict) else each
             said.append(
-                {"role": "assistant", "parts": _old_parts(message), "finish_reason": each.get("finish_reason", "")}
+                {
+                    "role": "assistant",
+                    "parts": _old_parts(message),
+                    "finish_reason": each.get("finish_reason", ""),
+                }
             )
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.split(".")[1]
@@ -381,7 +574,7 @@ def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
     return (asked, said) if asked else None
 
 
-def _body(event: Event) -> dict[str, Any]:
+def _body(event: SpanEvent) -> dict[str, Any]:
     body = load_or_text(event.attributes.get("body"))
     return body if isinstance(body, dict) else {}
 
@@ -390,7 +583,11 @@ def _old_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
     content = told.get("content")
     if role == "tool":
         return [
-            {"type": "tool_call_response", "id": told.get("id", ""), "response": content if content is not None else ""}
+            {
+                "type": "tool_call_response",
+                "id": told.get("id", ""),
+                "response": content if content is not None else "",
+            }
         ]
     parts: list[dict[str, Any]] = [{"type": "text", "content": text_of(content)}] if content else []
     for each in load_or_text(told.get("tool_calls")) or ():
@@ -408,7 +605,10 @@ def _old_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
 
 def _classic(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """OpenLLMetry before 0.5x: `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`."""
-    sides = ([_numbered(each) for each in indexed(told, name)] for name in ("gen_ai.prompt", "gen_ai.completion"))
+    sides = (
+        [_numbered(each) for each in indexed(told, name)]
+        for name in ("gen_ai.prompt", "gen_ai.completion")
+    )
     asked, said = sides
     return asked, said
 
@@ -416,9 +616,15 @@ def _classic(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _numbered(told: Mapping[str, Any]) -> dict[str, Any]:
     role = str(told.get("role") or "assistant")
     if role == "tool":
-        part = {"type": "tool_call_response", "id": told.get("tool_call_id", ""), "response": told.get("content", "")}
+        part = {
+            "type": "tool_call_response",
+            "id": told.get("tool_call_id", ""),
+            "response": told.get("content", ""),
+        }
         return {"role": role, "parts": [part]}
-    parts: list[dict[str, Any]] = [{"type": "text", "content": text_of(told["content"])}] if told.get("content") else []
+    parts: list[dict[str, Any]] = (
+        [{"type": "text", "content": text_of(told["content"])}] if told.get("content") else []
+    )
     parts += [
         {
             "type": "tool_call",
@@ -444,7 +650,10 @@ def _vercel(span: Traced) -> Call | None:
     uses = load_or_text(told.get("ai.response.toolCalls")) or ()
     parts += [_vercel_use(each) for each in uses if isinstance(each, Mapping)]
     listed = told.get("ai.prompt.tools") or []
-    tools = [load_or_text(each) for each in (listed if isinstance(listed, list) else load_or_text(listed))]
+    tools = [
+        load_or_text(each)
+        for each in (listed if isinstance(listed, list) else load_or_text(listed))
+    ]
     names = {
         "temperature": "temperature",
         "topP": "top_p",
@@ -452,9 +661,15 @@ def _vercel(span: Traced) -> Call | None:
         "seed": "seed",
         "maxOutputTokens": "max_tokens",
     }
-    names |= {"maxTokens": "max_tokens", "stopSequences": "stop", "frequencyPenalty": "frequency_penalty"}
+    names |= {
+        "maxTokens": "max_tokens",
+        "stopSequences": "stop",
+        "frequencyPenalty": "frequency_penalty",
+    }
     settings = {
-        name: told[f"ai.settings.{key}"] for key, name in names.items() if told.get(f"ai.settings.{key}") is not None
+        name: told[f"ai.settings.{key}"]
+        for key, name in names.items()
+        if told.get(f"ai.settings.{key}") is not None
     }
     operation = span.text("ai.operationId", "operation.name").lower()
     conversation = Conversation(
@@ -464,13 +679,20 @@ def _vercel(span: Traced) -> Call | None:
         span.text("ai.response.finishReason").replace("tool-calls", "tool_calls"),
         span.text("ai.response.id", "gen_ai.response.id"), _usage(span), "stream" in operation,
     )  # fmt: skip
-    provider = rebuild.provider_of(span.text("ai.model.provider", "gen_ai.system").partition(".")[0])
+    provider = rebuild.provider_of(
+        span.text("ai.model.provider", "gen_ai.system").partition(".")[0]
+    )
     return _neutral(span, conversation, provider, "M")
 
 
 def _vercel_use(each: Mapping[str, Any]) -> dict[str, Any]:
     given = each.get("input", each.get("args", {}))
-    return {"type": "tool_call", "id": each.get("toolCallId", ""), "name": each.get("toolName", ""), "arguments": given}
+    return {
+        "type": "tool_call",
+        "id": each.get("toolCallId", ""),
+        "name": each.get("toolName", ""),
+        "arguments": given,
+    }
 
 
 def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -480,8 +702,12 @@ def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
             parts.append(_vercel_use(each))
         elif each.get("type") == "tool-result":
             result = each.get("output", each.get("result"))
-            result = result.get("value") if isinstance(result, Mapping) and "value" in result else result
-            parts.append({"type": "tool_call_response", "id": each.get("toolCallId", ""), "response": result})
+            result = (
+                result.get("value") if isinstance(result, Mapping) and "value" in result else result
+            )
+            parts.append(
+                {"type": "tool_call_response", "id": each.get("toolCallId", ""), "response": result}
+            )
         else:
             parts.append(each)
     return {"role": told.get("role", "user"), "parts": parts}
@@ -497,17 +723,28 @@ def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> C
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:
         first = [each for each in told.asked if each.get("role") == "system"]
-        texts = [part.get("content", part.get("text", "")) for each in first for part in neutral.parts_of(each)]
+        texts = [
+            part.get("content", part.get("text", ""))
+            for each in first
+            for part in neutral.parts_of(each)
+        ]
         told.system = told.system or "\n\n".join(map(text_of, texts))
         told.asked = [each for each in told.asked if each.get("role") != "system"]
-    request, reply, missing, assumed = neutral.call_parts(told, provider, api, _base(span, api), _region(span))
+    request, reply, missing, assumed = neutral.call_parts(
+        told, provider, api, _base(span, api), _region(span)
+    )
     if span.error:
         reply = _failed(span, assumed)
     elif not told.said:
         missing.append("reply")
     if span.attributes.get("gen_ai.openai.api_base") is None and _base(span, api):
         assumed.append("url path")
-    if isinstance(reply, Reply) and isinstance(request, Request) and _seconds(span) and len(reply.chunks) == 1:
+    if (
+        isinstance(reply, Reply)
+        and isinstance(request, Request)
+        and _seconds(span)
+        and len(reply.chunks) == 1
+    ):
         reply = replace(reply, waits=(round(_seconds(span), 4),))
     return _call(
         "model", request, reply, grade, provider=provider, model=told.model, missing=missing, assumed=assumed,
@@ -527,7 +764,11 @@ def _base(span: Traced, api: str) -> str:
     scheme = "http" if host in ("127.0.0.1", "localhost", "::1") else "https"
     place = f"{scheme}://{host}" + (f":{port}" if port and port not in ("443", "80") else "")
     return place + (
-        "/v1" if api in (rebuild.OPENAI_CHAT, rebuild.OPENAI_RESPONSES) else "/v1beta" if api == rebuild.GEMINI else ""
+        "/v1"
+        if api in (rebuild.OPENAI_CHAT, rebuild.OPENAI_RESPONSES)
+        else "/v1beta"
+        if api == rebuild.GEMINI
+        else ""
     )
 
 

@@ -1,7 +1,8 @@
-"""Doors room: what a platform keeps of a request and a reply in pieces (messages here, parameters there) -> their JSON.
+"""What a platform keeps of a request and a reply in pieces (messages here, parameters there) ->
+their JSON.
 
-Platforms put request parameters and reply fields into one map, and keep only the heart of a reply. `request_of` and
-`reply_of` put both together again; what is made up is said in `assumed`.
+Platforms put request parameters and reply fields into one map, and keep only the heart of a reply.
+`request_of` and `reply_of` put both together again; what is made up is said in `assumed`.
 """
 
 from __future__ import annotations
@@ -22,27 +23,41 @@ _AMBIGUOUS = {  # a Responses reply says these of every request, whether they we
 }  # fmt: skip
 
 
-def parameters(told: Mapping[str, Any], *, without: tuple[str, ...] = ()) -> tuple[dict[str, Any], bool]:
+def parameters(
+    told: Mapping[str, Any], *, without: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], bool]:
     """The request's parameters in a map that may hold the reply's fields too, and whether it did."""
     mixed = bool(_REPLYS & told.keys())
     kept = {
-        name: value for name, value in told.items() if value is not None and name not in _REPLYS and name not in without
+        name: value
+        for name, value in told.items()
+        if value is not None and name not in _REPLYS and name not in without
     }
     if told.get("object") == "response":
         kept = {name: value for name, value in kept.items() if name not in _AMBIGUOUS}
     return kept, mixed
 
 
-def request_of(asked: Any, told: Mapping[str, Any], provider: str, assumed: list[str]) -> dict[str, Any] | None:
-    """A request's JSON of its messages (or its input) and its parameters; None where they are no provider's."""
+def request_of(
+    asked: Any, told: Mapping[str, Any], provider: str, assumed: list[str]
+) -> dict[str, Any] | None:
+    """A request's JSON of its messages (or its input) and its parameters; None where they are no
+    provider's.
+    """
     if isinstance(asked, Mapping):
         return {**asked, **told} if asked.keys() & {"messages", "input", "contents"} else None
     if isinstance(asked, str):
         return {"input": asked, **told}
-    maps = [each for each in asked or () if isinstance(each, Mapping)] if isinstance(asked, list) else []
+    maps = (
+        [each for each in asked or () if isinstance(each, Mapping)]
+        if isinstance(asked, list)
+        else []
+    )
     if not maps or len(maps) != len(asked):
         return None
-    if any(each.get("type") in ("function_call", "function_call_output", "message") for each in maps):
+    if any(
+        each.get("type") in ("function_call", "function_call_output", "message") for each in maps
+    ):
         return {"input": asked, **told}
     if provider == "anthropic" and len(maps) > 1 and maps[-1].get("role") == "system":
         assumed.append("system, which stands behind the messages")
@@ -50,15 +65,21 @@ def request_of(asked: Any, told: Mapping[str, Any], provider: str, assumed: list
     return {"messages": asked, **told} if all("role" in each for each in maps) else None
 
 
-def reply_of(api: str, said: Any, model: str, usage: Mapping[str, int], about: Mapping[str, Any]) -> Any:
-    """A reply's JSON of its choices, its output items, its content or its text; as it is where it is whole."""
+def reply_of(
+    api: str, said: Any, model: str, usage: Mapping[str, int], about: Mapping[str, Any]
+) -> Any:
+    """A reply's JSON of its choices, its output items, its content or its text; as it is where it
+    is whole.
+    """
     if not _is_heart(said):
         return said
     made = _MAKE.get(api, _chat)(said, model, about)
     if usage and "usage" not in made:
         into, out = usage.get("input", 0), usage.get("output", 0)
         names = (
-            ("prompt_tokens", "completion_tokens") if api == rebuild.OPENAI_CHAT else ("input_tokens", "output_tokens")
+            ("prompt_tokens", "completion_tokens")
+            if api == rebuild.OPENAI_CHAT
+            else ("input_tokens", "output_tokens")
         )
         total = {} if api == rebuild.ANTHROPIC else {"total_tokens": into + out}
         made["usage"] = {names[0]: into, names[1]: out, **total}
@@ -73,8 +94,15 @@ def _chat(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     choices = said.get("choices") if isinstance(said, Mapping) else said
     if not isinstance(choices, list):
         message = said if isinstance(said, Mapping) else {"role": "assistant", "content": said}
-        choices = [{"message": message, "finish_reason": "tool_calls" if message.get("tool_calls") else "stop"}]
-    numbered = [{"index": place, **each} for place, each in enumerate(choices) if isinstance(each, Mapping)]
+        choices = [
+            {
+                "message": message,
+                "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
+            }
+        ]
+    numbered = [
+        {"index": place, **each} for place, each in enumerate(choices) if isinstance(each, Mapping)
+    ]
     for each in numbered:
         if isinstance(each.get("message"), Mapping):
             each["message"] = {"role": "assistant", "content": None, **each["message"]}
@@ -87,8 +115,22 @@ def _chat(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
 def _response(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     output = said.get("output") if isinstance(said, Mapping) else said
     if not isinstance(output, list):
-        text = [{"type": "output_text", "text": output if isinstance(output, str) else "", "annotations": []}]
-        output = [{"id": "msg_0", "type": "message", "role": "assistant", "status": "completed", "content": text}]
+        text = [
+            {
+                "type": "output_text",
+                "text": output if isinstance(output, str) else "",
+                "annotations": [],
+            }
+        ]
+        output = [
+            {
+                "id": "msg_0",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": text,
+            }
+        ]
     return {
         "id": str(about.get("id") or "resp_imported"), "object": "response", "model": model, "output": output,
         "created_at": about.get("created_at") or 0, "status": str(about.get("status") or "completed"),
@@ -106,4 +148,8 @@ def _anthropic(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-_MAKE = {rebuild.OPENAI_CHAT: _chat, rebuild.OPENAI_RESPONSES: _response, rebuild.ANTHROPIC: _anthropic}
+_MAKE = {
+    rebuild.OPENAI_CHAT: _chat,
+    rebuild.OPENAI_RESPONSES: _response,
+    rebuild.ANTHROPIC: _anthropic,
+}

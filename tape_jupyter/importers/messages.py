@@ -1,7 +1,7 @@
-"""Doors room: messages as SDKs and frameworks write them -> neutral ones (`role` and `parts`, see `neutral`).
+"""Messages as SDKs and frameworks write them -> neutral ones (`role` and `parts`, see `neutral`).
 
-OpenAI Chat and Responses, Anthropic, Gemini, Bedrock Converse, LangChain (as objects, as dumps), Vercel AI SDK,
-inspect_ai, OpenTelemetry.
+OpenAI Chat and Responses, Anthropic, Gemini, Bedrock Converse, LangChain (as objects, as dumps),
+Vercel AI SDK, inspect_ai, OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ def messages_of(told: Any) -> list[Message]:
 
 def declarations(told: Any) -> list[Any]:
     """The tools that LangChain's handler of Langfuse puts among the messages."""
-    return [each["content"] for each in told if is_declaration(each)] if isinstance(told, list) else []
+    return (
+        [each["content"] for each in told if is_declaration(each)] if isinstance(told, list) else []
+    )
 
 
 def is_declaration(message: Any) -> bool:
     content = message.get("content") if isinstance(message, Mapping) else None
-    return isinstance(content, Mapping) and content.get("type") == "function" and "function" in content
+    return (
+        isinstance(content, Mapping) and content.get("type") == "function" and "function" in content
+    )
 
 
 def text(content: Any) -> dict[str, Any]:
@@ -59,17 +63,25 @@ def text(content: Any) -> dict[str, Any]:
 
 def message_of(told: Mapping[str, Any]) -> Message:
     """One message of any of these forms."""
-    if isinstance(told.get("kwargs"), Mapping) and (told.get("lc") or "id" in told):  # LangChain, serialized
+    if isinstance(told.get("kwargs"), Mapping) and (
+        told.get("lc") or "id" in told
+    ):  # LangChain, serialized
         name = told.get("id")
         kind = str(name[-1] if isinstance(name, list) and name else told.get("type", ""))
         return message_of({"type": kind, **told["kwargs"], "id": None})
-    if isinstance(told.get("data"), Mapping) and "content" in told["data"]:  # LangChain, as `message_to_dict`
+    if (
+        isinstance(told.get("data"), Mapping) and "content" in told["data"]
+    ):  # LangChain, as `message_to_dict`
         return message_of({**told["data"], "type": told.get("type", "")})
     if isinstance(told.get("message"), Mapping) and "role" not in told:
-        return message_of({**told["message"], "finish_reason": told.get("finish_reason", told.get("stop_reason"))})
+        return message_of(
+            {**told["message"], "finish_reason": told.get("finish_reason", told.get("stop_reason"))}
+        )
     kind = str(told.get("role") or told.get("type") or "user")
     role = _ROLES.get(kind.lower(), kind)
-    if told.get("type") in _CALLS | _RESULTS | {"reasoning"} and "role" not in told:  # an item of Responses
+    if (
+        told.get("type") in _CALLS | _RESULTS | {"reasoning"} and "role" not in told
+    ):  # an item of Responses
         part = part_of(told)
         role = "tool" if part["type"] == "tool_call_response" else "assistant"
         return {"role": role, "parts": [part]}
@@ -78,7 +90,15 @@ def message_of(told: Mapping[str, Any]) -> Message:
     made: Message = {"role": role, "parts": list(_parts(told, role))}
     about = told.get("response_metadata")  # LangChain's
     ends = (told, about if isinstance(about, Mapping) else {})
-    stop = next((each[name] for each in ends for name in ("finish_reason", "stop_reason") if each.get(name)), None)
+    stop = next(
+        (
+            each[name]
+            for each in ends
+            for name in ("finish_reason", "stop_reason")
+            if each.get(name)
+        ),
+        None,
+    )
     return {**made, "finish_reason": str(stop)} if stop else made
 
 
@@ -87,7 +107,12 @@ def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
     own = told.get("tool_call_id") or told.get("toolCallId")
     if role == "tool" and not _holds_results(content):
         result = content if content is not None else told.get("error", "")
-        yield {"type": "tool_call_response", "id": own or "", "response": result, "name": told.get("name") or ""}
+        yield {
+            "type": "tool_call_response",
+            "id": own or "",
+            "response": result,
+            "name": told.get("name") or "",
+        }
         return
     if isinstance(content, list):
         yield from (part_of(each) for each in content)
@@ -95,7 +120,11 @@ def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
         yield text(content)
     more = told.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
-    seen = {part_of(each)["id"] for each in content if _is_call(each)} if isinstance(content, list) else set()
+    seen = (
+        {part_of(each)["id"] for each in content if _is_call(each)}
+        if isinstance(content, list)
+        else set()
+    )
     for each in decoded(told.get("tool_calls")) or decoded(kwargs.get("tool_calls")) or ():
         if isinstance(each, Mapping) and (call := call_of(each))["id"] not in seen:
             yield call
@@ -105,12 +134,15 @@ def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
 
 def _holds_results(content: Any) -> bool:
     return isinstance(content, list) and any(
-        isinstance(each, Mapping) and (each.get("type") in _RESULTS or "functionResponse" in each) for each in content
+        isinstance(each, Mapping) and (each.get("type") in _RESULTS or "functionResponse" in each)
+        for each in content
     )
 
 
 def _is_call(part: Any) -> bool:
-    return isinstance(part, Mapping) and (part.get("type") in _CALLS or "toolUse" in part or "functionCall" in part)
+    return isinstance(part, Mapping) and (
+        part.get("type") in _CALLS or "toolUse" in part or "functionCall" in part
+    )
 
 
 def call_of(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,8 +150,16 @@ def call_of(told: Mapping[str, Any]) -> dict[str, Any]:
     inner = told.get("function") if isinstance(told.get("function"), Mapping) else told
     assert isinstance(inner, Mapping)
     name = inner.get("name") or inner.get("toolName") or inner.get("function") or ""
-    given: Any = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {})
-    own = told.get("call_id") or told.get("toolCallId") or told.get("toolUseId") or told.get("id") or ""
+    given: Any = next(
+        (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
+    )
+    own = (
+        told.get("call_id")
+        or told.get("toolCallId")
+        or told.get("toolUseId")
+        or told.get("id")
+        or ""
+    )
     return {"type": "tool_call", "id": str(own), "name": str(name), "arguments": given}
 
 
@@ -129,7 +169,9 @@ def part_of(told: Any) -> dict[str, Any]:
         return text(told)
     kind = str(told.get("type") or "")
     call = next((told[name] for name in _CALL_KEYS if isinstance(told.get(name), Mapping)), None)
-    result = next((told[name] for name in _RESULT_KEYS if isinstance(told.get(name), Mapping)), None)
+    result = next(
+        (told[name] for name in _RESULT_KEYS if isinstance(told.get(name), Mapping)), None
+    )
     if kind in _CALLS or call is not None:
         return call_of(told if call is None or kind in _CALLS else call)
     if kind in _RESULTS or result is not None:
@@ -144,17 +186,33 @@ def part_of(told: Any) -> dict[str, Any]:
 
 
 def _result(told: Mapping[str, Any]) -> dict[str, Any]:
-    own = next((told[key] for key in ("tool_use_id", "call_id", "toolCallId", "toolUseId", "id") if told.get(key)), "")
+    own = next(
+        (
+            told[key]
+            for key in ("tool_use_id", "call_id", "toolCallId", "toolUseId", "id")
+            if told.get(key)
+        ),
+        "",
+    )
     keys = ("content", "output", "response", "result")
     result = next((told[key] for key in keys if told.get(key) is not None), "")
     if isinstance(result, list):  # blocks of one text
         texts = [each.get("text") for each in result if isinstance(each, Mapping)]
-        result = texts[0] if len(texts) == len(result) == 1 and isinstance(texts[0], str) else result
-    return {"type": "tool_call_response", "id": str(own), "name": str(told.get("name") or ""), "response": result}
+        result = (
+            texts[0] if len(texts) == len(result) == 1 and isinstance(texts[0], str) else result
+        )
+    return {
+        "type": "tool_call_response",
+        "id": str(own),
+        "name": str(told.get("name") or ""),
+        "response": result,
+    }
 
 
 def said_messages(told: Any) -> list[Message]:
-    """The messages of a reply: an envelope of a provider or of LangChain, a message, a list of them, or a text."""
+    """The messages of a reply: an envelope of a provider or of LangChain, a message, a list of
+    them, or a text.
+    """
     found = decoded(told)
     if isinstance(found, str):
         return [{"role": "assistant", "parts": [text(found)]}] if found else []

@@ -1,8 +1,10 @@
-"""Doors room: neutral messages (a role and parts, as OpenTelemetry writes them) -> a provider's request and reply.
+"""Neutral messages (a role and parts, as OpenTelemetry writes them) -> a provider's request and
+reply.
 
-What is made here is a provider's own JSON, rebuilt: exact argument texts, ids and unknown fields are lost, and callers
-say so (`rebuilt=True`, grade M). A part is `{type: text, content}`, `{type: tool_call, id, name, arguments}`,
-`{type: tool_call_response, id, response}`, `{type: reasoning, content}`, or another, which is kept as its JSON text.
+What is made here is a provider's own JSON, rebuilt: exact argument texts, ids and unknown fields
+are lost, and callers say so (`rebuilt=True`, grade M). A part is `{type: text, content}`, `{type:
+tool_call, id, name, arguments}`, `{type: tool_call_response, id, response}`, `{type: reasoning,
+content}`, or another, which is kept as its JSON text.
 """
 
 from __future__ import annotations
@@ -16,16 +18,33 @@ from tape_jupyter.importers import rebuild
 
 Message = Mapping[str, Any]
 _STOPS = {
-    "anthropic": {"stop": "end_turn", "tool_call": "tool_use", "tool_calls": "tool_use", "length": "max_tokens"},
-    "bedrock": {"stop": "end_turn", "tool_call": "tool_use", "tool_calls": "tool_use", "length": "max_tokens"},
+    "anthropic": {
+        "stop": "end_turn",
+        "tool_call": "tool_use",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+    },
+    "bedrock": {
+        "stop": "end_turn",
+        "tool_call": "tool_use",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+    },
     "gemini": {"stop": "STOP", "tool_call": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS"},
-    "openai_chat": {"tool_call": "tool_calls", "end_turn": "stop", "tool_use": "tool_calls", "STOP": "stop"},
+    "openai_chat": {
+        "tool_call": "tool_calls",
+        "end_turn": "stop",
+        "tool_use": "tool_calls",
+        "STOP": "stop",
+    },
 }
 
 
 @dataclass(slots=True)
 class Conversation:
-    """A model call in neutral words. `tools` are `{name, description, parameters}`, `settings` by OpenAI's names."""
+    """A model call in neutral words. `tools` are `{name, description, parameters}`, `settings` by
+    OpenAI's names.
+    """
 
     model: str = ""
     system: str = ""
@@ -53,10 +72,16 @@ def parts_of(message: Message) -> list[Mapping[str, Any]]:
     """The parts of a message; a plain `content` is one of text."""
     parts = message.get("parts")
     if isinstance(parts, list):
-        return [part if isinstance(part, Mapping) else {"type": "text", "content": str(part)} for part in parts]
+        return [
+            part if isinstance(part, Mapping) else {"type": "text", "content": str(part)}
+            for part in parts
+        ]
     content = message.get("content")
     if isinstance(content, list):
-        return [part if isinstance(part, Mapping) else {"type": "text", "content": str(part)} for part in content]
+        return [
+            part if isinstance(part, Mapping) else {"type": "text", "content": str(part)}
+            for part in content
+        ]
     return [{"type": "text", "content": content}] if isinstance(content, str) and content else []
 
 
@@ -64,7 +89,11 @@ def _text(part: Mapping[str, Any]) -> str:
     content = part.get("content", part.get("text"))
     if isinstance(content, str):
         return content
-    return json.dumps(dict(part), ensure_ascii=False) if content is None else json.dumps(content, ensure_ascii=False)
+    return (
+        json.dumps(dict(part), ensure_ascii=False)
+        if content is None
+        else json.dumps(content, ensure_ascii=False)
+    )
 
 
 def _plain(value: Any) -> str:
@@ -83,14 +112,20 @@ def _kinds(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for part in parts_of(message):
         kind = str(part.get("type") or "text")
         yield (
-            {"tool_use": "tool_call", "tool_result": "tool_call_response", "thinking": "reasoning"}.get(kind, kind),
+            {
+                "tool_use": "tool_call",
+                "tool_result": "tool_call_response",
+                "thinking": "reasoning",
+            }.get(kind, kind),
             part,
         )
 
 
 def _stop(told: Conversation, *said: Message) -> str:
     """Why an answer ended; where nobody says, that it calls tools or has none left to call."""
-    known = next((str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop)
+    known = next(
+        (str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop
+    )
     uses = any(kind == "tool_call" for each in said for kind, _ in _kinds(each))
     return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
 
@@ -102,7 +137,12 @@ def _chat_body(told: Conversation) -> dict[str, Any]:
     messages = [{"role": "system", "content": told.system}] if told.system else []
     messages += [each for message in told.asked for each in _chat_messages(message)]
     tools = [{"type": "function", "function": dict(tool)} for tool in told.tools]
-    body = {"messages": messages, "model": told.model, **told.settings, **({"tools": tools} if tools else {})}
+    body = {
+        "messages": messages,
+        "model": told.model,
+        **told.settings,
+        **({"tools": tools} if tools else {}),
+    }
     return {**body, "stream": True} if told.stream else body
 
 
@@ -110,7 +150,11 @@ def _chat_messages(message: Message) -> Iterator[dict[str, Any]]:
     texts, calls = [], []
     for kind, part in _kinds(message):
         if kind == "tool_call_response":
-            yield {"role": "tool", "tool_call_id": part.get("id") or "", "content": _plain(_result(part))}
+            yield {
+                "role": "tool",
+                "tool_call_id": part.get("id") or "",
+                "content": _plain(_result(part)),
+            }
         elif kind == "tool_call":
             calls.append(_chat_call(part))
         elif kind != "reasoning":
@@ -142,10 +186,27 @@ def _chat_reply(told: Conversation) -> dict[str, Any]:
         for each in _chat_messages({**message, "role": "assistant"}):
             made |= each
         stop = _stop(told, message)
-        choices.append({"index": index, "message": made, "finish_reason": _STOPS["openai_chat"].get(stop, stop)})
-    usage = {"prompt_tokens": told.usage.get("input", 0), "completion_tokens": told.usage.get("output", 0)}
-    whole = {"id": told.id, "object": "chat.completion", "created": 0, "model": told.model, "choices": choices}
-    return {**whole, "usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else whole
+        choices.append(
+            {
+                "index": index,
+                "message": made,
+                "finish_reason": _STOPS["openai_chat"].get(stop, stop),
+            }
+        )
+    usage = {
+        "prompt_tokens": told.usage.get("input", 0),
+        "completion_tokens": told.usage.get("output", 0),
+    }
+    whole = {
+        "id": told.id,
+        "object": "chat.completion",
+        "created": 0,
+        "model": told.model,
+        "choices": choices,
+    }
+    return (
+        {**whole, "usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else whole
+    )
 
 
 # ---------------------------------------------------------------- OpenAI Responses
@@ -158,7 +219,11 @@ def _responses_body(told: Conversation) -> dict[str, Any]:
     if "max_tokens" in settings:
         settings["max_output_tokens"] = settings.pop("max_tokens")
     one = items[0] if len(items) == 1 else {}
-    asked = one["content"] if one.get("role") == "user" and isinstance(one.get("content"), str) else items
+    asked = (
+        one["content"]
+        if one.get("role") == "user" and isinstance(one.get("content"), str)
+        else items
+    )
     body: dict[str, Any] = {"input": asked, "model": told.model, **settings}
     if told.system:
         body["instructions"] = told.system
@@ -171,9 +236,17 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
     texts = []
     for kind, part in _kinds(message):
         if kind == "tool_call":
-            yield {"type": "function_call", "call_id": part.get("id") or "", **_chat_call(part)["function"]}
+            yield {
+                "type": "function_call",
+                "call_id": part.get("id") or "",
+                **_chat_call(part)["function"],
+            }
         elif kind == "tool_call_response":
-            yield {"type": "function_call_output", "call_id": part.get("id") or "", "output": _plain(_result(part))}
+            yield {
+                "type": "function_call_output",
+                "call_id": part.get("id") or "",
+                "output": _plain(_result(part)),
+            }
         elif kind != "reasoning":
             texts.append(_text(part))
     if texts:
@@ -188,9 +261,17 @@ def _responses_reply(told: Conversation) -> dict[str, Any]:
                 output.append({"id": f"fc_{number}", "status": "completed", **item})
             else:
                 content = [{"type": "output_text", "text": item["content"], "annotations": []}]
-                made = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed"}
+                made = {
+                    "id": f"msg_{number}",
+                    "type": "message",
+                    "role": "assistant",
+                    "status": "completed",
+                }
                 output.append({**made, "content": content})
-    usage = {"input_tokens": told.usage.get("input", 0), "output_tokens": told.usage.get("output", 0)}
+    usage = {
+        "input_tokens": told.usage.get("input", 0),
+        "output_tokens": told.usage.get("output", 0),
+    }
     return {
         "id": told.id or "resp_imported", "object": "response", "created_at": 0, "status": "completed",
         "model": told.model, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
@@ -238,14 +319,21 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
                 "input": _arguments(part),
             }
         elif kind == "tool_call_response":
-            yield {"type": "tool_result", "tool_use_id": part.get("id") or "", "content": _plain(_result(part))}
+            yield {
+                "type": "tool_result",
+                "tool_use_id": part.get("id") or "",
+                "content": _plain(_result(part)),
+            }
         elif kind != "reasoning":
             yield {"type": "text", "text": _text(part)}
 
 
 def _anthropic_reply(told: Conversation) -> dict[str, Any]:
     stop = _stop(told, *told.said)
-    usage = {"input_tokens": told.usage.get("input", 0), "output_tokens": told.usage.get("output", 0)}
+    usage = {
+        "input_tokens": told.usage.get("input", 0),
+        "output_tokens": told.usage.get("output", 0),
+    }
     return {
         "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
         "content": [block for message in told.said for block in _blocks(message)],
@@ -257,7 +345,12 @@ def _anthropic_reply(told: Conversation) -> dict[str, Any]:
 
 
 def _bedrock_body(told: Conversation) -> dict[str, Any]:
-    names = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
+    names = {
+        "max_tokens": "maxTokens",
+        "temperature": "temperature",
+        "top_p": "topP",
+        "stop": "stopSequences",
+    }
     config = {names[name]: value for name, value in told.settings.items() if name in names}
     body: dict[str, Any] = {"messages": [_bedrock_message(message) for message in told.asked]}
     if told.system:
@@ -279,7 +372,11 @@ def _bedrock_message(message: Message) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     for kind, part in _kinds(message):
         if kind == "tool_call":
-            use = {"toolUseId": part.get("id") or "", "name": part.get("name", ""), "input": _arguments(part)}
+            use = {
+                "toolUseId": part.get("id") or "",
+                "name": part.get("name", ""),
+                "input": _arguments(part),
+            }
             content.append({"toolUse": use})
         elif kind == "tool_call_response":
             result = _result(part)
@@ -287,12 +384,17 @@ def _bedrock_message(message: Message) -> dict[str, Any]:
             content.append({"toolResult": {"toolUseId": part.get("id") or "", "content": [shown]}})
         elif kind != "reasoning":
             content.append({"text": _text(part)})
-    return {"role": "assistant" if message.get("role") in ("assistant", "model") else "user", "content": content}
+    return {
+        "role": "assistant" if message.get("role") in ("assistant", "model") else "user",
+        "content": content,
+    }
 
 
 def _bedrock_reply(told: Conversation) -> dict[str, Any]:
     content = [
-        block for message in told.said for block in _bedrock_message({**message, "role": "assistant"})["content"]
+        block
+        for message in told.said
+        for block in _bedrock_message({**message, "role": "assistant"})["content"]
     ]
     stop = _stop(told, *told.said)
     usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
@@ -307,7 +409,12 @@ def _bedrock_reply(told: Conversation) -> dict[str, Any]:
 
 
 def _gemini_body(told: Conversation) -> dict[str, Any]:
-    names = {"max_tokens": "maxOutputTokens", "temperature": "temperature", "top_p": "topP", "top_k": "topK"}
+    names = {
+        "max_tokens": "maxOutputTokens",
+        "temperature": "temperature",
+        "top_p": "topP",
+        "top_k": "topK",
+    }
     names |= {"stop": "stopSequences", "seed": "seed"}
     config = {names[name]: value for name, value in told.settings.items() if name in names}
     body: dict[str, Any] = {"contents": [_gemini_content(message) for message in told.asked]}
@@ -328,10 +435,20 @@ def _gemini_content(message: Message) -> dict[str, Any]:
         elif kind == "tool_call_response":
             result = _result(part)
             told = result if isinstance(result, dict) else {"result": result}
-            parts.append({"functionResponse": {"name": part.get("name") or part.get("id") or "", "response": told}})
+            parts.append(
+                {
+                    "functionResponse": {
+                        "name": part.get("name") or part.get("id") or "",
+                        "response": told,
+                    }
+                }
+            )
         elif kind != "reasoning":
             parts.append({"text": _text(part)})
-    return {"role": "model" if message.get("role") in ("assistant", "model") else "user", "parts": parts}
+    return {
+        "role": "model" if message.get("role") in ("assistant", "model") else "user",
+        "parts": parts,
+    }
 
 
 def _gemini_reply(told: Conversation) -> dict[str, Any]:
@@ -339,10 +456,19 @@ def _gemini_reply(told: Conversation) -> dict[str, Any]:
     for index, message in enumerate(told.said):
         stop = str(message.get("finish_reason") or told.stop or "stop")
         content = _gemini_content({**message, "role": "model"})
-        candidates.append({"content": content, "finishReason": _STOPS["gemini"].get(stop, stop), "index": index})
-    usage = {"promptTokenCount": told.usage.get("input", 0), "candidatesTokenCount": told.usage.get("output", 0)}
+        candidates.append(
+            {"content": content, "finishReason": _STOPS["gemini"].get(stop, stop), "index": index}
+        )
+    usage = {
+        "promptTokenCount": told.usage.get("input", 0),
+        "candidatesTokenCount": told.usage.get("output", 0),
+    }
     whole = {"candidates": candidates, "modelVersion": told.model}
-    return {**whole, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}} if told.usage else whole
+    return (
+        {**whole, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
+        if told.usage
+        else whole
+    )
 
 
 _BODIES = {
@@ -356,16 +482,24 @@ _REPLIES = {
 
 
 def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """Tool declarations of any provider as `{name, description, parameters}`; what is no declaration is left out."""
+    """Tool declarations of any provider as `{name, description, parameters}`; what is no
+    declaration is left out.
+    """
     found: list[Mapping[str, Any]] = []
     for tool in tools:
-        inner = tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else {}
+        inner = (
+            tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else {}
+        )
         if not isinstance(inner, Mapping) or not inner.get("name"):
             continue
         schema = inner.get("parameters", inner.get("input_schema", inner.get("inputSchema")))
         schema = rebuild.loaded(schema, None)
         schema = schema.get("json", schema) if isinstance(schema, Mapping) else schema
-        made = {"name": inner["name"], "description": inner.get("description"), "parameters": schema}
+        made = {
+            "name": inner["name"],
+            "description": inner.get("description"),
+            "parameters": schema,
+        }
         found.append({name: value for name, value in made.items() if value is not None})
     return found
 
@@ -375,7 +509,11 @@ def call_parts(
 ) -> tuple[Any, Any, list[str], list[str]]:
     """Request, reply, missing and assumed of a call that is told in neutral messages."""
     assumed: list[str] = []
-    missing = ["request JSON: rebuilt from messages", "reply JSON: rebuilt from messages", "reply headers"]
+    missing = [
+        "request JSON: rebuilt from messages",
+        "reply JSON: rebuilt from messages",
+        "reply headers",
+    ]
     url = rebuild.url_of(
         api, provider, assumed, model=told.model, stream=told.stream, base=base, region=region
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""Doors room: a step as an observability platform keeps it -> the call that it was, or a span.
+"""A step as an observability platform keeps it -> the call that it was, or a span.
 
-Formats of platforms read their records into `Observed`; what of it is a request's own JSON, and what has to be rebuilt
-from messages, is decided here by what is there, never by the platform's name.
+Formats of platforms read their records into `Observed`; what of it is a request's own JSON, and
+what has to be rebuilt from messages, is decided here by what is there, never by the platform's
+name.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tape_jupyter.calls import Reply
+from tape_jupyter.core.call import Reply
 from tape_jupyter.importers import messages, neutral, rebuild
 from tape_jupyter.importers.neutral import Conversation
 from tape_jupyter.importers.rows import decoded
@@ -39,13 +40,17 @@ _USAGE = {
 def usage_of(told: Any) -> dict[str, int]:
     """Counts of tokens by our names, from those of any platform."""
     counts = told if isinstance(told, Mapping) else {}
-    found = {name: next((counts[key] for key in keys if counts.get(key)), None) for name, keys in _USAGE.items()}
+    found = {
+        name: next((counts[key] for key in keys if counts.get(key)), None)
+        for name, keys in _USAGE.items()
+    }
     return {name: int(count) for name, count in found.items() if isinstance(count, (int, float))}
 
 
 @dataclass(slots=True)
-class Observed:
-    """A step. `asked` and `said` are its input and output as JSON; `sent`: they are a request's and a reply's own.
+class ObservedStep:
+    """A step. `asked` and `said` are its input and output as JSON; `sent`: they are a request's and
+    a reply's own.
 
     `chunks` are a stream's, parsed, and `waits` the seconds to each. `thrown` is an error's class.
     """
@@ -84,7 +89,7 @@ class Observed:
         return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
 
 
-def item(seen: Observed, system: str, file: str) -> Call | Span:
+def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
     """The call that a step was. A model call without its messages, and any other step, is a span."""
     made: Call | None = None
     if seen.kind == "model":
@@ -99,7 +104,7 @@ def item(seen: Observed, system: str, file: str) -> Call | Span:
     return made
 
 
-def _call(seen: Observed, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+def _call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
     return Call(
         seen.id, seen.kind, request, reply, seen.grade or grade, Origin(""), seen.trace, seen.parent,  # type: ignore[arg-type]
         seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **told,
@@ -109,7 +114,7 @@ def _call(seen: Observed, request: Any, reply: Any, grade: Grade, **told: Any) -
 # ---------------------------------------------------------------- a request's own JSON
 
 
-def _sent(seen: Observed) -> Call | None:
+def _sent(seen: ObservedStep) -> Call | None:
     body = decoded(seen.asked)
     said = decoded(seen.said)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
@@ -132,11 +137,18 @@ def is_request(body: Mapping[str, Any]) -> bool:
     if listed is None or isinstance(listed, str):
         return "model" in body and isinstance(listed or body.get("prompt"), str)
     items = listed if isinstance(listed, list) else [None]
-    return all(isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each) for each in items)
+    return all(
+        isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each)
+        for each in items
+    )
 
 
 def _plain(message: Mapping[str, Any]) -> bool:
-    return "kwargs" not in message and "additional_kwargs" not in message and message.get("type") not in ("human", "ai")
+    return (
+        "kwargs" not in message
+        and "additional_kwargs" not in message
+        and message.get("type") not in ("human", "ai")
+    )
 
 
 def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +158,7 @@ def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **(more if isinstance(more, Mapping) else {})}
 
 
-def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
+def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
     body = keywords(body)
     provider = rebuild.provider_of(seen.provider)
@@ -159,7 +171,9 @@ def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
     if stream and "stream" not in body and api not in (rebuild.GEMINI, rebuild.BEDROCK):
         body = {**body, "stream": True}
         assumed.append("stream: true, as the source tells of chunks or of a first token")
-    url = seen.url or rebuild.url_of(api, provider, assumed, model=model, stream=stream, base=seen.base)
+    url = seen.url or rebuild.url_of(
+        api, provider, assumed, model=model, stream=stream, base=seen.base
+    )
     if seen.status >= 400 and said is not None:
         reply = rebuild.reply(said, seen.status, seen.seconds)
     elif seen.error and not seen.chunks and not (isinstance(said, dict) and _SAID & said.keys()):
@@ -181,7 +195,7 @@ def exchanged(seen: Observed, body: dict[str, Any], said: Any) -> Call:
 # ---------------------------------------------------------------- messages
 
 
-def _told(seen: Observed) -> Call | None:
+def _told(seen: ObservedStep) -> Call | None:
     """A call that is told in messages, in whatever form."""
     body = decoded(seen.asked)
     body = body if isinstance(body, Mapping) else {"messages": body}
@@ -193,7 +207,11 @@ def _told(seen: Observed) -> Call | None:
     if not any(each["parts"] for each in asked):
         return None
     said = messages.said_messages(seen.said)
-    tools = [*seen.tools, *(decoded(body.get("tools")) or ()), *messages.declarations(decoded(listed))]
+    tools = [
+        *seen.tools,
+        *(decoded(body.get("tools")) or ()),
+        *messages.declarations(decoded(listed)),
+    ]
     provider = rebuild.provider_of(seen.provider)
     responses = seen.provider.endswith(".responses") or _is_response(seen.said)
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
@@ -226,11 +244,16 @@ def _told(seen: Observed) -> Call | None:
 def _is_response(said: Any) -> bool:
     """Whether the reply is one of OpenAI's Responses API."""
     told = decoded(said)
-    return isinstance(told, Mapping) and (told.get("object") == "response" or str(told.get("id")).startswith("resp_"))
+    return isinstance(told, Mapping) and (
+        told.get("object") == "response" or str(told.get("id")).startswith("resp_")
+    )
 
 
 def _system(body: Mapping[str, Any]) -> str:
-    told = body.get("system", body.get("instructions", body.get("system_instruction", body.get("systemInstruction"))))
+    told = body.get(
+        "system",
+        body.get("instructions", body.get("system_instruction", body.get("systemInstruction"))),
+    )
     if told is None:
         return ""
     parts = (each for message in messages.messages_of(told) for each in message["parts"])
@@ -269,7 +292,7 @@ def _returned(result: Any) -> Any:
     return result
 
 
-def _used(seen: Observed) -> Call:
+def _used(seen: ObservedStep) -> Call:
     given, result = decoded(seen.asked), _returned(decoded(seen.said))
     request = rebuild.tool_call(seen.name, given)
     if seen.kind == "retrieval":

@@ -1,7 +1,8 @@
-"""Doors room: provider JSON <-> requests and replies, as a provider's own SDK would have sent and heard them.
+"""Provider JSON <-> requests and replies, as a provider's own SDK would have sent and heard them.
 
-`request` and `reply` make bytes of JSON that the source holds; `streamed` puts parsed chunks back into their frames.
-What has to be filled in is said in the lists that callers pass on as `missing` and `assumed`.
+`request` and `reply` make bytes of JSON that the source holds; `streamed` puts parsed chunks back
+into their frames. What has to be filled in is said in the lists that callers pass on as `missing`
+and `assumed`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tape_jupyter import freezing
-from tape_jupyter.bodies.frames import frame
-from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.encoding.http.aws_event_stream import frame
+from tape_jupyter.encoding.values import registry
 from tape_jupyter.importers.source import load_or_text
 from tape_jupyter.providers import editing
 
@@ -60,7 +61,9 @@ _STATUS = {
 
 def compact(value: Any) -> bytes:
     """JSON as the SDKs of model providers write it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def loaded(value: Any, otherwise: Any) -> Any:
@@ -68,11 +71,15 @@ def loaded(value: Any, otherwise: Any) -> Any:
     if value is None or value == "":
         return otherwise
     found = load_or_text(value)
-    return {"input": found} if isinstance(otherwise, dict) and not isinstance(found, dict) else found
+    return (
+        {"input": found} if isinstance(otherwise, dict) and not isinstance(found, dict) else found
+    )
 
 
 def provider_of(name: str) -> str:
-    """A provider as our URLs know it: of `aws.bedrock`, `gcp.gemini`, `azure.ai.openai`, `OpenAI`, ..."""
+    """A provider as our URLs know it: of `aws.bedrock`, `gcp.gemini`, `azure.ai.openai`, `OpenAI`,
+    ...
+    """
     plain = str(name or "").lower()
     ends = {
         "aws.bedrock": "bedrock", "aws": "bedrock", "amazon-bedrock": "bedrock", "amazon_bedrock": "bedrock",
@@ -84,7 +91,9 @@ def provider_of(name: str) -> str:
 
 
 def api_of(provider: str, body: Mapping[str, Any]) -> str:
-    """Which API a request's JSON is for, by its shape first and by its provider where the shape leaves it open."""
+    """Which API a request's JSON is for, by its shape first and by its provider where the shape
+    leaves it open.
+    """
     if "contents" in body:
         return GEMINI
     if "inferenceConfig" in body or "modelId" in body:
@@ -95,14 +104,24 @@ def api_of(provider: str, body: Mapping[str, Any]) -> str:
         told = "anthropic_version" in body or "system" in body or _has_blocks(body["messages"])
         return ANTHROPIC if told and provider not in _BASES else OPENAI_CHAT
     if "input" in body:
-        embeds = str(body.get("model", "")).startswith("text-embedding") or "encoding_format" in body
+        embeds = (
+            str(body.get("model", "")).startswith("text-embedding") or "encoding_format" in body
+        )
         return EMBEDDINGS if embeds else OPENAI_RESPONSES
     return COMPLETIONS if isinstance(body.get("prompt"), str) else OPENAI_CHAT
 
 
 def _has_blocks(messages: Any) -> bool:
-    blocks = (block for each in messages or () if isinstance(each, Mapping) for block in _listed(each.get("content")))
-    return any(isinstance(block, Mapping) and block.get("type") in ("tool_use", "tool_result") for block in blocks)
+    blocks = (
+        block
+        for each in messages or ()
+        if isinstance(each, Mapping)
+        for block in _listed(each.get("content"))
+    )
+    return any(
+        isinstance(block, Mapping) and block.get("type") in ("tool_use", "tool_result")
+        for block in blocks
+    )
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -115,7 +134,10 @@ def url_of(
 ) -> str:  # fmt: skip
     """The address of a request; what of it is a guess is added to `assumed`."""
     if api in (BEDROCK, BEDROCK_INVOKE):
-        verb = {BEDROCK: ("converse", "converse-stream"), BEDROCK_INVOKE: ("invoke", "invoke-with-response-stream")}
+        verb = {
+            BEDROCK: ("converse", "converse-stream"),
+            BEDROCK_INVOKE: ("invoke", "invoke-with-response-stream"),
+        }
         place = base or f"https://bedrock-runtime.{region}.amazonaws.com"
         whole = f"{place.rstrip('/')}/model/{quote(model, safe='')}/{verb[api][stream]}"
     elif api == GEMINI:
@@ -136,15 +158,25 @@ def request(url: str, body: Any, headers: Headers = JSON_HEADERS) -> Request:
     return Request("POST", url, headers, compact(body))
 
 
-def reply(body: Any, status: int = 200, seconds: float = 0.0, headers: Headers = JSON_HEADERS) -> Reply:
+def reply(
+    body: Any, status: int = 200, seconds: float = 0.0, headers: Headers = JSON_HEADERS
+) -> Reply:
     """A reply that is one JSON text, or text where `body` is a text."""
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else compact(body)
-    kind = (("content-type", "text/plain"),) if isinstance(body, str) and headers is JSON_HEADERS else headers
-    return Reply(status, kind, (data,) if data else (), (round(seconds, 4),) if data and seconds > 0 else ())
+    kind = (
+        (("content-type", "text/plain"),)
+        if isinstance(body, str) and headers is JSON_HEADERS
+        else headers
+    )
+    return Reply(
+        status, kind, (data,) if data else (), (round(seconds, 4),) if data and seconds > 0 else ()
+    )
 
 
 def streamed(api: str, chunks: Iterable[Any], waits: Sequence[float] = ()) -> Reply:
-    """Parsed chunks in the frames that they came in. `waits`: seconds to each of them, where they are known."""
+    """Parsed chunks in the frames that they came in. `waits`: seconds to each of them, where they
+    are known.
+    """
     if api == BEDROCK:
         frames = tuple(_converse_frame(each) for each in chunks)
         return Reply(200, FRAME_HEADERS, frames, _fitting(waits, frames))
@@ -170,28 +202,40 @@ def _event(api: str, chunk: Any) -> bytes:
     if chunk == "[DONE]":
         return _DONE
     named = isinstance(chunk, Mapping) and isinstance(chunk.get("type"), str)
-    head = f"event: {chunk['type']}\n".encode() if named and api in (ANTHROPIC, OPENAI_RESPONSES) else b""
-    return head + b"data: " + (chunk.encode() if isinstance(chunk, str) else compact(chunk)) + b"\n\n"
+    head = (
+        f"event: {chunk['type']}\n".encode()
+        if named and api in (ANTHROPIC, OPENAI_RESPONSES)
+        else b""
+    )
+    return (
+        head + b"data: " + (chunk.encode() if isinstance(chunk, str) else compact(chunk)) + b"\n\n"
+    )
 
 
 def _converse_frame(chunk: Mapping[str, Any]) -> bytes:
     """`{"contentBlockDelta": {...}}` as a frame of that type."""
     name, payload = next(iter(chunk.items()), ("", {}))
     return frame(
-        {":event-type": str(name), ":content-type": "application/json", ":message-type": "event"}, compact(payload)
+        {":event-type": str(name), ":content-type": "application/json", ":message-type": "event"},
+        compact(payload),
     )
 
 
 def _invoke_frame(chunk: Any) -> bytes:
     payload = compact({"bytes": base64.b64encode(compact(chunk)).decode("ascii")})
-    return frame({":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}, payload)
+    return frame(
+        {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"},
+        payload,
+    )
 
 
 def as_stream(api: str, message: Mapping[str, Any]) -> Reply:
     """A stream made from a whole reply: its chunks are ours, what they amount to is the source's."""
     if api in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC):
         data = editing.composed(api, message)
-        return Reply(200, SSE_HEADERS, tuple(part + b"\n\n" for part in data.split(b"\n\n") if part.strip()))
+        return Reply(
+            200, SSE_HEADERS, tuple(part + b"\n\n" for part in data.split(b"\n\n") if part.strip())
+        )
     if api == BEDROCK:
         return streamed(BEDROCK, converse_chunks(message))
     return streamed(api, [message])
@@ -220,8 +264,14 @@ def _converse_block(place: int, block: Any) -> list[dict[str, Any]]:
         ]
     elif "reasoningContent" in block:
         inner = block["reasoningContent"].get("reasoningText") or block["reasoningContent"]
-        parts = [{name: inner[name]} for name in ("text", "signature", "redactedContent") if name in inner]
-        events = [{"contentBlockDelta": {"delta": {"reasoningContent": part}, **at}} for part in parts]
+        parts = [
+            {name: inner[name]}
+            for name in ("text", "signature", "redactedContent")
+            if name in inner
+        ]
+        events = [
+            {"contentBlockDelta": {"delta": {"reasoningContent": part}, **at}} for part in parts
+        ]
     else:
         events = [{"contentBlockDelta": {"delta": block, **at}}]
     return [*events, {"contentBlockStop": at}]
@@ -230,11 +280,18 @@ def _converse_block(place: int, block: Any) -> list[dict[str, Any]]:
 def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[str]]:
     """The reply that an SDK's error tells of, and what was assumed for it."""
     found = re.search(r"(?:[Ee]rror code|status|HTTP)\D{0,12}([1-5]\d\d)", message)
-    status = int(found[1]) if found else next((code for name, code in _STATUS.items() if name in kind), 0)
+    status = (
+        int(found[1])
+        if found
+        else next((code for name, code in _STATUS.items() if name in kind), 0)
+    )
     body = _error_body(message)
     assumed = [] if found else [f"status {status}, from {kind}"]
     if not status:
-        status, assumed = 500, [f"status 500: the source tells of the error ({kind or 'no class'}) and no status"]
+        status, assumed = (
+            500,
+            [f"status 500: the source tells of the error ({kind or 'no class'}) and no status"],
+        )
     return reply(body, status, seconds), assumed
 
 
@@ -257,20 +314,26 @@ def _error_body(message: str) -> Any:
 
 def tool_call(name: str, arguments: Any) -> FunctionCall:
     """A tool with its arguments by name; what is no object is the argument `input`."""
-    given = arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"input": arguments}
+    given = (
+        arguments
+        if isinstance(arguments, Mapping)
+        else {}
+        if arguments is None
+        else {"input": arguments}
+    )
     return FunctionCall(name or "tool", {str(key): _kept(value) for key, value in given.items()})
 
 
 def tool_value(result: Any, seconds: float = 0.0) -> Value:
     """What a tool returned."""
-    return Value(freezing.freeze(_kept(result)), seconds=seconds)
+    return Value(registry.freeze(_kept(result)), seconds=seconds)
 
 
 def _kept(value: Any) -> Any:
     """The value itself, or its JSON as text where it is nested too deep to be kept."""
     try:
-        freezing.freeze(value)
-    except freezing.CannotFreeze:
+        registry.freeze(value)
+    except registry.CannotFreeze:
         return json.dumps(value, ensure_ascii=False)
     return value
 
@@ -278,5 +341,10 @@ def _kept(value: Any) -> Any:
 def tool_error(message: str, kind: str = "RuntimeError") -> Value:
     """What a tool raised: of the source's class only the name is known."""
     name = kind.rpartition(".")[2]
-    known = {"ValueError": ValueError, "KeyError": KeyError, "TypeError": TypeError, "TimeoutError": TimeoutError}
-    return Value(error=freezing.freeze_error(known.get(name, RuntimeError)(message)))
+    known = {
+        "ValueError": ValueError,
+        "KeyError": KeyError,
+        "TypeError": TypeError,
+        "TimeoutError": TimeoutError,
+    }
+    return Value(error=registry.freeze_error(known.get(name, RuntimeError)(message)))

@@ -1,7 +1,9 @@
-"""Doors room: which format a file is in. A format is a module, found by the entry-point group `tape_jupyter.importers`.
+"""Which format a file is in. A format is a module, found by the entry-point group
+`tape_jupyter.importers`.
 
-A module has `TITLE` (what people call it), `recognises(source) -> int` (0 no, 100 certainly; it looks at the file's
-first 64 KiB) and `read(source) -> Iterator[Item]`. The surest wins; `--from NAME` asks nobody.
+A module has `TITLE` (what people call it), `recognises(source) -> int` (0 no, 100 certainly; it
+looks at the file's first 64 KiB) and `read(source) -> Iterator[Item]`. The surest wins; `--from
+NAME` asks nobody.
 """
 
 from __future__ import annotations
@@ -33,8 +35,13 @@ class Format(Protocol):
 @cache
 def known() -> dict[str, Format]:
     """Every format by its name: our own, and those of installed packages. Ours keep their names."""
-    own = {each.name: f"{formats.__name__}.{each.name}" for each in pkgutil.iter_modules(formats.__path__)}
-    found: dict[str, Format] = {name: importlib.import_module(module) for name, module in sorted(own.items())}
+    own = {
+        each.name: f"{formats.__name__}.{each.name}"
+        for each in pkgutil.iter_modules(formats.__path__)
+    }
+    found: dict[str, Format] = {
+        name: importlib.import_module(module) for name, module in sorted(own.items())
+    }
     for point in entry_points(group=GROUP):
         if point.name not in found:
             found[point.name] = _loaded(point.name, point.load)
@@ -45,13 +52,17 @@ def _loaded(name: str, load: object) -> Format:
     try:
         return load()  # type: ignore[operator,no-any-return]
     except Exception as error:
-        raise TapeUsageError(f"the importer {name!r} of an installed package cannot be loaded: {error}") from error
+        raise TapeUsageError(
+            f"the importer {name!r} of an installed package cannot be loaded: {error}"
+        ) from error
 
 
 def named(name: str) -> Format:
     """Raises TapeUsageError for a name that is none."""
     if name not in known():
-        raise TapeUsageError(f"--from {name}: there is no such format; there are: {', '.join(sorted(known()))}")
+        raise TapeUsageError(
+            f"--from {name}: there is no such format; there are: {', '.join(sorted(known()))}"
+        )
     return known()[name]
 
 
@@ -63,6 +74,7 @@ def recognised(source: Source) -> tuple[str, Format]:
     best = max(sure, key=lambda name: sure[name], default="")
     if not best or sure[best] <= 0:
         raise TraceError(
-            f"is in no format that is known; name one with --from: {', '.join(sorted(known()))}", path=source.name
+            f"is in no format that is known; name one with --from: {', '.join(sorted(known()))}",
+            path=source.name,
         )
     return best, known()[best]

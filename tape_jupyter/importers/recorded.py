@@ -1,4 +1,4 @@
-"""Doors room: what HTTP recordings share: headers as maps, bodies in several spellings, an exchange as a call."""
+"""What HTTP recordings share: headers as maps, bodies in several spellings, an exchange as a call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild, yaml
 from tape_jupyter.importers.source import Source, TraceError, needs
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
@@ -64,7 +64,9 @@ def without_coding(headers: Headers) -> Headers:
 
 
 def decoded(headers: Headers, body: bytes) -> Headers:
-    """The headers that are true of the body: recorders take the content-encoding off, and leave its header."""
+    """The headers that are true of the body: recorders take the content-encoding off, and leave its
+    header.
+    """
     told = {name.lower(): value for name, value in headers}
     coding = told.get("content-encoding", "").strip().lower()
     starts = {"gzip": (b"\x1f\x8b",), "deflate": (b"\x78",), "zstd": (b"\x28\xb5\x2f\xfd",)}

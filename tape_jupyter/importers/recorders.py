@@ -1,4 +1,6 @@
-"""Doors room: what recorders of agents share: a call of an SDK's method, by its name, its arguments and its result."""
+"""What recorders of agents share: a call of an SDK's method, by its name, its arguments and its
+result.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ def named(arguments: Any) -> Any:
     if not isinstance(arguments, Mapping) or not {"args", "kwargs"} & arguments.keys():
         return arguments
     places = arguments.get("args")
-    given = {str(place): value for place, value in enumerate(places)} if isinstance(places, list) else {}
+    given = (
+        {str(place): value for place, value in enumerate(places)}
+        if isinstance(places, list)
+        else {}
+    )
     more = arguments.get("kwargs")
     return {**given, **(more if isinstance(more, Mapping) else {})}
 

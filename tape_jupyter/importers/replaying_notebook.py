@@ -1,7 +1,8 @@
-"""Doors room: a notebook that replays an imported cassette: its calls as cells, in the SDKs' own words.
+"""A notebook that replays an imported cassette: its calls as cells, in the SDKs' own words.
 
-One cell for each top-level step of a trace. Tools are stubs: the tape answers for them. Each cell sends what the
-cassette holds, so a changed prompt is a call that is not on the tape, and the tape says which.
+One cell for each top-level step of a trace. Tools are stubs: the tape answers for them. Each cell
+sends what the cassette holds, so a changed prompt is a call that is not on the tape, and the tape
+says which.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 import nbformat
 
-from tape_jupyter.calls import FunctionCall, Reply
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.entry import Entry
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.core.call import FunctionCall, Reply
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import sdk_words
-from tape_jupyter.importers.sdk_words import Client
+from tape_jupyter.importers.sdk_words import SdkClient
 
 _FAILED = 400
 _LONG = 200
@@ -32,18 +33,26 @@ def require_free(path: Path) -> None:
 
 
 def write(path: Path, cassette: Path) -> list[str]:
-    """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is overwritten."""
+    """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is
+    overwritten.
+    """
     made = _Maker(Cassette.open(cassette))
     cells = made.cells()
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     try:
         with path.open("x", encoding="utf-8") as file:
             nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
     except FileExistsError:
         require_free(path)
     except OSError as error:
-        raise CassetteError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+        raise CassetteError(
+            f"cannot be written: {error.strerror or error}", path=str(path)
+        ) from error
     return made.left
 
 
@@ -53,7 +62,7 @@ class _Maker:
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
         self._needs: set[str] = set()
-        self._clients: dict[Client, str] = {}
+        self._clients: dict[SdkClient, str] = {}
         self._stubs: dict[tuple[str, tuple[str, ...]], str] = {}
         self._kinds: dict[str, str] = {}
         self._number = 0
@@ -65,14 +74,23 @@ class _Maker:
         steps: list[Any] = []
         for run, calls in groupby(self._cassette.calls, key=lambda entry: entry.run):
             told = runs.get(run, {})
-            steps.append(_heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {})))
+            steps.append(
+                _heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {}))
+            )
             steps += self._steps(list(calls))
-        first = nbformat.v4.new_code_cell("%load_ext tape_jupyter")  # type: ignore[no-untyped-call]
+        first = _code_cell("%load_ext tape_jupyter")
         set_up = self._set_up()
-        return [first, *([nbformat.v4.new_code_cell(f"%%tape replay\n{set_up}")] if set_up else []), *steps]  # type: ignore[no-untyped-call]
+        return [
+            first,
+            *([_code_cell(f"%%tape replay\n{set_up}")] if set_up else []),
+            *steps,
+        ]
 
     def _steps(self, calls: Sequence[Entry]) -> Iterator[Any]:
-        spans = [[each for each in str(call.head().get("span", "")).split(" / ") if each] for call in calls]
+        spans = [
+            [each for each in str(call.head().get("span", "")).split(" / ") if each]
+            for call in calls
+        ]
         shared = _shared(spans)
         for number, call in enumerate(calls):
             spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
@@ -81,7 +99,7 @@ class _Maker:
             title = "" if told[0][1][0][0] == "\0" else f"# {_plain(told[0][1][0])}\n"
             parts = [part for call, _ in told if (part := self._call(call))]
             if parts:
-                yield nbformat.v4.new_code_cell("%%tape replay\n" + title + "\n\n".join(parts))  # type: ignore[no-untyped-call]
+                yield _code_cell("%%tape replay\n" + title + "\n\n".join(parts))
 
     def _call(self, entry: Entry) -> str:
         request = entry.request()
@@ -97,10 +115,13 @@ class _Maker:
         words = sdk_words.words(request)
         self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
         asked = words.ask(self._client(words.client))
-        lines = [*_notes(head), *_tried(f"{name} = {asked}", words.show(name), failed=_has_failed(reply))]
+        lines = [
+            *_notes(head),
+            *_tried(f"{name} = {asked}", words.show(name), failed=_has_failed(reply)),
+        ]
         return "\n".join(lines)
 
-    def _client(self, client: Client | None) -> str:
+    def _client(self, client: SdkClient | None) -> str:
         if client is None:
             return ""
         if client not in self._clients:
@@ -112,7 +133,9 @@ class _Maker:
         """A call of a tool's stub."""
         names = tuple(call.arguments)
         if not all(_is_name(each) for each in names) or call.own is not None:
-            self.left.append(f"{entry.name}: {_plain(call.name)} has arguments that no function's parameters can have")
+            self.left.append(
+                f"{entry.name}: {_plain(call.name)} has arguments that no function's parameters can have"
+            )
             return ""
         if not _is_json(dict(call.arguments)):
             self.left.append(f"{entry.name}: {_plain(call.name)} was given what is no JSON")
@@ -125,10 +148,14 @@ class _Maker:
             while stub in taken or stub in _TAKEN:
                 stub = f"{plain}_{len(taken) + 1}"
             self._stubs[key], self._kinds[stub] = stub, call.kind
-        given = "".join(f"    {each}={sdk_words.literal(value, 4)},\n" for each, value in call.arguments.items())
+        given = "".join(
+            f"    {each}={sdk_words.literal(value, 4)},\n" for each, value in call.arguments.items()
+        )
         asked = f"{self._stubs[key]}(\n{given})" if given else f"{self._stubs[key]}()"
         failed = getattr(reply, "error", None) is not None
-        return "\n".join([*_notes(entry.head()), *_tried(f"{name} = {asked}", f"print({name})", failed=failed)])
+        return "\n".join(
+            [*_notes(entry.head()), *_tried(f"{name} = {asked}", f"print({name})", failed=failed)]
+        )
 
     def _set_up(self) -> str:
         """Imports, clients and stubs. A replayed cell needs no key for a client."""
@@ -146,11 +173,27 @@ class _Maker:
         return "\n".join(lines).strip()
 
 
-_TAKEN = {"tape", "openai", "anthropic", "genai", "boto3", "httpx", "json", "print", "list", "each", "error"}
+_TAKEN = {
+    "tape",
+    "openai",
+    "anthropic",
+    "genai",
+    "boto3",
+    "httpx",
+    "json",
+    "print",
+    "list",
+    "each",
+    "error",
+}
 
 
 def _first(told: Any) -> tuple[Any, bool]:
     return told if isinstance(told, tuple) else (told, False)
+
+
+def _code_cell(source: str) -> Any:
+    return nbformat.v4.new_code_cell(source)  # type: ignore[no-untyped-call]
 
 
 def _heading(title: str, about: Mapping[str, Any]) -> Any:
@@ -164,7 +207,11 @@ def _heading(title: str, about: Mapping[str, Any]) -> Any:
 def _shared(spans: Sequence[Sequence[str]]) -> int:
     """How many outer spans hold every call: they are no steps."""
     count = 0
-    while spans and all(len(each) > count for each in spans) and len({each[count] for each in spans}) == 1:
+    while (
+        spans
+        and all(len(each) > count for each in spans)
+        and len({each[count] for each in spans}) == 1
+    ):
         count += 1
     return count
 
@@ -174,7 +221,9 @@ def _notes(head: Mapping[str, Any]) -> list[str]:
     kit = head.get("kit", {})
     grade, lines = kit.get("grade", ""), [f"# call {head['call']}"]
     if grade in ("P", "M", "T") or kit.get("rebuilt"):
-        lines.append(f"# rebuilt: made from what the trace tells (grade {grade}), not as it was sent")
+        lines.append(
+            f"# rebuilt: made from what the trace tells (grade {grade}), not as it was sent"
+        )
     lines += [f"# {name}: {_plain(', '.join(kit[name]))}" for name in ("assumed",) if kit.get(name)]
     return lines
 
@@ -192,7 +241,9 @@ def _tried(ask: str, show: str, *, failed: bool) -> list[str]:
 
 
 def _has_failed(reply: Any) -> bool:
-    return isinstance(reply, Reply) and (reply.status is None or reply.status >= _FAILED or reply.end != "complete")
+    return isinstance(reply, Reply) and (
+        reply.status is None or reply.status >= _FAILED or reply.end != "complete"
+    )
 
 
 def _plain(told: Any) -> str:
@@ -206,7 +257,10 @@ def _is_name(text: str) -> bool:
 
 def _is_json(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(type(name) is str and not name.startswith("<") and _is_json(each) for name, each in value.items())
+        return all(
+            type(name) is str and not name.startswith("<") and _is_json(each)
+            for name, each in value.items()
+        )
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or isinstance(value, str | int | float | bool)

@@ -1,4 +1,4 @@
-"""Doors room: exports that are a list of records: JSON Lines, a JSON list, a list inside an object, Parquet."""
+"""Exports that are a list of records: JSON Lines, a JSON list, a list inside an object, Parquet."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ _DEEPEST = 3
 
 
 def read_rows(
-    source: Source, make: Callable[[dict[str, Any], int], Iterable[Item]], *lists: str, beside: str = ""
+    source: Source,
+    make: Callable[[dict[str, Any], int], Iterable[Item]],
+    *lists: str,
+    beside: str = "",
 ) -> Iterator[Item]:
-    """What `make` gives of each record and its line. `lists`: names of lists that an object around them has.
+    """What `make` gives of each record and its line. `lists`: names of lists that an object around
+    them has.
 
     Of the fields beside them the one named `beside` is a record too; the others tell of the export.
 
@@ -28,13 +32,17 @@ def read_rows(
         if isinstance(row, dict):
             yield from each(partial(make, row, line), line)
         elif isinstance(row, Broken):
-            yield Skipped(f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text)
+            yield Skipped(
+                f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
+            )
         elif not path or path[-1] == "[]":
             yield Skipped("a record that is no JSON object", line=line, text=str(row))
 
 
 def rows(source: Source, *lists: str) -> Iterator[Value]:
-    """Each record of a file; of an object that has one of `lists`, each item of that list and each other field."""
+    """Each record of a file; of an object that has one of `lists`, each item of that list and each
+    other field.
+    """
     if source.is_parquet:
         yield from _parquet(source)
     elif source.head_text[:1] == "[":

@@ -1,7 +1,8 @@
-"""Doors room: a recorded request as Python, in the words of its provider's SDK; any other request in httpx's.
+"""A recorded request as Python, in the words of its provider's SDK; any other request in httpx's.
 
-What an SDK's function has no parameter for goes in `extra_body`. What an SDK could not send as it was (another
-API version, bytes in a Bedrock message) is written with httpx: the code that is made sends the JSON that was recorded.
+What an SDK's function has no parameter for goes in `extra_body`. What an SDK could not send as it
+was (another API version, bytes in a Bedrock message) is written with httpx: the code that is made
+sends the JSON that was recorded.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tape_jupyter.calls import Request
-from tape_jupyter.matching import TELLING_HEADERS
-from tape_jupyter.providers import wire
+from tape_jupyter.cassette.match_key import TELLING_HEADERS
+from tape_jupyter.core.call import Request
+from tape_jupyter.providers import http
 
 WIDTH = 100
 _CHAT = (
@@ -49,7 +50,7 @@ _GEMINI = {
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class SdkClient:
     """An object that a notebook makes once. `kind` begins its name."""
 
     kind: str
@@ -59,9 +60,11 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a request is asked in Python: `ask(client)` is an expression, `show(name)` the lines that print a reply."""
+    """How a request is asked in Python: `ask(client)` is an expression, `show(name)` the lines that
+    print a reply.
+    """
 
-    client: Client | None
+    client: SdkClient | None
     ask: Callable[[str], str]
     show: Callable[[str], str]
     needs: str = ""
@@ -71,7 +74,11 @@ def words(request: Request) -> Words:
     """The code for one request."""
     body = _json(request)
     address = urlsplit(request.url)
-    if request.method == "POST" and isinstance(body, dict) and not TELLING_HEADERS.intersection(request.named):
+    if (
+        request.method == "POST"
+        and isinstance(body, dict)
+        and not TELLING_HEADERS.intersection(request.named)
+    ):
         for known in (_openai, _anthropic, _gemini, _bedrock):
             told = known(address.scheme + "://" + address.netloc, address.path, address.query, body)
             if told is not None:
@@ -80,8 +87,8 @@ def words(request: Request) -> Words:
 
 
 def _json(request: Request) -> Any:
-    data = wire.plain(request.headers, request.body)
-    return wire.loads(data) if data else None
+    data = http.plain(request.headers, request.body)
+    return http.loads(data) if data else None
 
 
 def _openai(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
@@ -97,7 +104,9 @@ def _openai(host: str, path: str, query: str, body: dict[str, Any]) -> Words | N
             given = [] if base == "https://api.openai.com/v1" else [f"base_url={base!r}"]
             if query:
                 given.append(f"default_query={dict(parse_qsl(query, keep_blank_values=True))!r}")
-            client = Client("openai", "import openai", f"openai.OpenAI({', '.join([*given, 'max_retries=0'])})")
+            client = SdkClient(
+                "openai", "import openai", f"openai.OpenAI({', '.join([*given, 'max_retries=0'])})"
+            )
             return _stainless(client, function, known, body)
     return None
 
@@ -109,17 +118,29 @@ def _anthropic(host: str, path: str, query: str, body: dict[str, Any]) -> Words 
         return None
     base = host + path.removesuffix("/v1/messages")
     given = [] if base == "https://api.anthropic.com" else [f"base_url={base!r}"]
-    client = Client(
-        "anthropic", "import anthropic", f"anthropic.Anthropic({', '.join([*given, 'max_retries=0', 'timeout=600'])})"
+    client = SdkClient(
+        "anthropic",
+        "import anthropic",
+        f"anthropic.Anthropic({', '.join([*given, 'max_retries=0', 'timeout=600'])})",
     )
-    return _stainless(client, "messages.create", _MESSAGES, body, {"extra_query": {"beta": "true"}} if query else {})
+    return _stainless(
+        client,
+        "messages.create",
+        _MESSAGES,
+        body,
+        {"extra_query": {"beta": "true"}} if query else {},
+    )
 
 
 _NO_MORE: Mapping[str, Any] = {}
 
 
 def _stainless(
-    client: Client, function: str, known: Iterable[str], body: dict[str, Any], more: Mapping[str, Any] = _NO_MORE
+    client: SdkClient,
+    function: str,
+    known: Iterable[str],
+    body: dict[str, Any],
+    more: Mapping[str, Any] = _NO_MORE,
 ) -> Words:
     """The SDKs of OpenAI and Anthropic are made by one generator."""
     plain = {name: body[name] for name in known if body.get(name) is not None}
@@ -127,9 +148,15 @@ def _stainless(
     given = {**plain, **more, **({"extra_body": rest} if rest else {})}
     if body.get("stream") is True:
         return Words(
-            client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each("to_json(indent=None)")
+            client,
+            lambda name: f"list({_called(f'{name}.{function}', given)})",
+            _each("to_json(indent=None)"),
         )
-    return Words(client, lambda name: _called(f"{name}.{function}", given), lambda name: f"print({name}.to_json())")
+    return Words(
+        client,
+        lambda name: _called(f"{name}.{function}", given),
+        lambda name: f"print({name}.to_json())",
+    )
 
 
 def _each(how: str) -> Callable[[str], str]:
@@ -141,30 +168,56 @@ _GEMINI_PATH = re.compile(r"/(v1|v1beta)/models/([^/:]+):(generateContent|stream
 
 def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
     found = _GEMINI_PATH.fullmatch(path)
-    if found is None or host != "https://generativelanguage.googleapis.com" or not _parts(body.get("contents")):
+    if (
+        found is None
+        or host != "https://generativelanguage.googleapis.com"
+        or not _parts(body.get("contents"))
+    ):
         return None
     streamed = found[3].startswith("stream")
-    if [each for each in query.split("&") if each and not each.startswith("key=")] != (["alt=sse"] if streamed else []):
+    if [each for each in query.split("&") if each and not each.startswith("key=")] != (
+        ["alt=sse"] if streamed else []
+    ):
         return None
     own = body.get("generationConfig")
     own = own if isinstance(own, dict) else {}
-    config: dict[str, Any] = {_GEMINI[name]: own[name] for name in own if name in _GEMINI and own[name] is not None}
+    config: dict[str, Any] = {
+        _GEMINI[name]: own[name] for name in own if name in _GEMINI and own[name] is not None
+    }
     left = {name: value for name, value in own.items() if _GEMINI.get(name) not in config}
-    rest = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+    rest = {
+        name: value for name, value in body.items() if name not in ("contents", "generationConfig")
+    }
     if rest and "generationConfig" not in body:
         return None  # the SDK adds an empty one to whatever it sends with a config
     if left or ("generationConfig" in body and not config):
         rest["generationConfig"] = left
     if rest:
         config["http_options"] = {"extra_body": rest}
-    given = {"model": found[2], "contents": body["contents"], **({"config": config} if config else {})}
-    client = Client("gemini", "from google import genai", f"genai.Client(http_options={{'api_version': {found[1]!r}}})")
-    dumped = "model_dump_json(exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'})"
+    given = {
+        "model": found[2],
+        "contents": body["contents"],
+        **({"config": config} if config else {}),
+    }
+    client = SdkClient(
+        "gemini",
+        "from google import genai",
+        f"genai.Client(http_options={{'api_version': {found[1]!r}}})",
+    )
+    dumped = (
+        "model_dump_json(exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'})"
+    )
     if streamed:
         function = "models.generate_content_stream"
-        return Words(client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each(dumped))
+        return Words(
+            client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each(dumped)
+        )
     function = "models.generate_content"
-    return Words(client, lambda name: _called(f"{name}.{function}", given), lambda name: f"print({name}.{dumped})")
+    return Words(
+        client,
+        lambda name: _called(f"{name}.{function}", given),
+        lambda name: f"print({name}.{dumped})",
+    )
 
 
 def _parts(contents: Any) -> bool:
@@ -179,7 +232,9 @@ def _parts(contents: Any) -> bool:
 
 
 _BEDROCK_HOST = re.compile(r"https://bedrock-runtime\.([a-z0-9-]+)\.amazonaws\.com")
-_BEDROCK_PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with-response-stream)")
+_BEDROCK_PATH = re.compile(
+    r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with-response-stream)"
+)
 _BEDROCK = {
     "converse": "converse", "converse-stream": "converse_stream", "invoke": "invoke_model",
     "invoke-with-response-stream": "invoke_model_with_response_stream",
@@ -191,7 +246,9 @@ def _bedrock(host: str, path: str, query: str, body: dict[str, Any]) -> Words | 
     if region is None or found is None or query:
         return None
     model, action = unquote(found[1]), found[2]
-    client = Client("bedrock", "import boto3", f"boto3.client('bedrock-runtime', region_name={region[1]!r})")
+    client = SdkClient(
+        "bedrock", "import boto3", f"boto3.client('bedrock-runtime', region_name={region[1]!r})"
+    )
     function = _BEDROCK[action]
     if action.startswith("converse"):
         if not body.keys() <= _CONVERSE or _holds_bytes(body):
@@ -208,10 +265,15 @@ def _bedrock(host: str, path: str, query: str, body: dict[str, Any]) -> Words | 
 
     if action == "converse":
         return Words(
-            client, ask, lambda name: f"{name}.pop('ResponseMetadata')\nprint(json.dumps({name}))", "import json"
+            client,
+            ask,
+            lambda name: f"{name}.pop('ResponseMetadata')\nprint(json.dumps({name}))",
+            "import json",
         )
     if action == "invoke":
-        return Words(client, ask, lambda name: f"print({name}['body'].read().decode())", "import json")
+        return Words(
+            client, ask, lambda name: f"print({name}['body'].read().decode())", "import json"
+        )
     part = "stream" if action == "converse-stream" else "body"
     listed = f"['{part}'])"
     show = _bedrock_events if part == "stream" else _bedrock_chunks
@@ -252,7 +314,9 @@ def _httpx(request: Request, body: Any) -> Words:
 # ---------------------------------------------------------------- Python
 
 
-def _called(function: str, given: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str) -> str:
+def _called(
+    function: str, given: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str
+) -> str:
     """A call of a function, an argument a line."""
     lines = [f"    {each!r},\n" for each in first]
     lines += [f"    {name}={literal(value, 4)},\n" for name, value in given.items()]
@@ -269,7 +333,12 @@ def literal(value: Any, indent: int = 0) -> str:
     if isinstance(value, dict):
         inner = [f"{pad}{name!r}: {literal(each, indent + 4)},\n" for name, each in value.items()]
         return "{\n" + "".join(inner) + " " * indent + "}"
-    return "[\n" + "".join(f"{pad}{literal(each, indent + 4)},\n" for each in value) + " " * indent + "]"
+    return (
+        "[\n"
+        + "".join(f"{pad}{literal(each, indent + 4)},\n" for each in value)
+        + " " * indent
+        + "]"
+    )
 
 
 def _spelled(value: Any) -> str:

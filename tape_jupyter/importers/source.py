@@ -1,7 +1,7 @@
-"""Store room: a file to import from, read in pieces and within limits. Nothing that it names is ever fetched.
+"""A file to import from, read in pieces and within limits. Nothing that it names is ever fetched.
 
-`values` walks JSON of any size, a document or many one after another; `lines` reads JSON Lines and keeps a broken line
-as text; `members` opens an archive. gzip and zlib are taken off on the way.
+`values` walks JSON of any size, a document or many one after another; `lines` reads JSON Lines and
+keeps a broken line as text; `members` opens an archive. gzip and zlib are taken off on the way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class TraceError(TapeError):
 
 
 class Value(NamedTuple):
-    """A JSON value of a file: where it stands (keys; `[]` for an item of a list), itself, and its line."""
+    """A JSON value of a file: where it stands (keys; `[]` for an item of a list), itself, and its
+    line.
+    """
 
     path: tuple[str, ...]
     value: Any
@@ -59,7 +61,9 @@ class Broken:
 
 
 def load(text: str) -> Any:
-    """The JSON of a text. NaN and Infinity become texts. Raises ValueError, also for what is nested too deep."""
+    """The JSON of a text. NaN and Infinity become texts. Raises ValueError, also for what is nested
+    too deep.
+    """
     try:
         return _decoder.decode(text)
     except RecursionError:
@@ -98,7 +102,9 @@ class Source:
     # -- bytes
 
     def open(self) -> BinaryIO | _Limited:
-        """The content, decompressed as it is read. Reading raises TraceError where it expands past all measure."""
+        """The content, decompressed as it is read. Reading raises TraceError where it expands past
+        all measure.
+        """
         try:
             raw = io.BytesIO(self.data) if self.data is not None else self.path.open("rb")
         except OSError as error:
@@ -119,7 +125,9 @@ class Source:
         with self.open() as file:
             data = _read(self, file, cap + 1)
         if len(data) > cap:
-            raise self.failed(f"is larger than {cap // 2**20} MiB, which this format is read in one piece")
+            raise self.failed(
+                f"is larger than {cap // 2**20} MiB, which this format is read in one piece"
+            )
         return data
 
     def text(self) -> str:
@@ -154,8 +162,8 @@ class Source:
     def values(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
         """The values of its JSON, one document or several one after another, however large.
 
-        `enter(path)` says which objects and lists are taken apart; every other value comes whole. Ends with a Broken
-        where the text breaks off, or is no JSON from there on.
+        `enter(path)` says which objects and lists are taken apart; every other value comes whole.
+        Ends with a Broken where the text breaks off, or is no JSON from there on.
         """
         with self.open() as file:
             yield from _Walk(self, file, enter).run()
@@ -163,22 +171,33 @@ class Source:
     # -- archives
 
     def members(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Source]:
-        """The files of a zip archive, each a Source of its own; zstd needs the extra. Names are never paths here."""
+        """The files of a zip archive, each a Source of its own; zstd needs the extra. Names are
+        never paths here.
+        """
         try:
-            with zipfile.ZipFile(io.BytesIO(self.data) if self.data is not None else self.path) as archive:
+            with zipfile.ZipFile(
+                io.BytesIO(self.data) if self.data is not None else self.path
+            ) as archive:
                 total = 0
                 for info in archive.infolist():
                     if info.is_dir() or not wanted(info.filename):
                         continue
                     total += info.file_size
-                    if total > EXPANDED_CAP or info.file_size > max(_FREE, RATIO_CAP * max(info.compress_size, 1)):
-                        told = f"{_printable(info.filename)} in it expands to {info.file_size:,} bytes"
+                    if total > EXPANDED_CAP or info.file_size > max(
+                        _FREE, RATIO_CAP * max(info.compress_size, 1)
+                    ):
+                        told = (
+                            f"{_printable(info.filename)} in it expands to {info.file_size:,} bytes"
+                        )
                         raise self.failed(f"{told}: refused")
                     data = self._member(archive, info)
                     yield Source(self.path, f"{self.name}/{_printable(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise self.failed(f"is no sound zip archive: {error}") from None
-        except (NotImplementedError, RuntimeError) as error:  # a way of compressing or of locking that zipfile has not
+        except (
+            NotImplementedError,
+            RuntimeError,
+        ) as error:  # a way of compressing or of locking that zipfile has not
             raise self.failed(f"holds a file that cannot be read: {error}") from None
 
     def _member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -195,13 +214,17 @@ class Source:
         assert archive.fp is not None
         archive.fp.seek(info.header_offset)
         head = archive.fp.read(30)
-        archive.fp.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
+        archive.fp.seek(
+            int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1
+        )
         raw = archive.fp.read(info.compress_size)
         try:
             with zstandard.ZstdDecompressor().stream_reader(raw) as file:
                 data: bytes = file.read(info.file_size + 1)
         except zstandard.ZstdError as error:
-            raise self.failed(f"{_printable(info.filename)} in it is no sound zstd: {error}") from None
+            raise self.failed(
+                f"{_printable(info.filename)} in it is no sound zstd: {error}"
+            ) from None
         if len(data) > info.file_size:
             raise self.failed(f"{_printable(info.filename)} in it is larger than it says: refused")
         return data
@@ -251,7 +274,8 @@ class Source:
 
     @cached_property
     def top(self) -> frozenset[str]:
-        """The keys of its first JSON object (of a list: of its first item), as far as they stand in 64 KiB.
+        """The keys of its first JSON object (of a list: of its first item), as far as they stand in
+        64 KiB.
 
         Of Parquet its columns.
         """
@@ -269,7 +293,9 @@ def needs(module: str, what: str, where: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise TraceError(f"{what} are read with {module}: pip install 'tape-jupyter[interop]'", path=where) from None
+        raise TraceError(
+            f"{what} are read with {module}: pip install 'tape-jupyter[interop]'", path=where
+        ) from None
 
 
 _ZSTD = 93
@@ -378,9 +404,13 @@ class _Zlib(io.RawIOBase):
 
 
 class _Walk:
-    """Walks JSON text of any size: what is not entered is decoded whole as soon as all of it was read."""
+    """Walks JSON text of any size: what is not entered is decoded whole as soon as all of it was
+    read.
+    """
 
-    def __init__(self, source: Source, file: BinaryIO | _Limited, enter: Callable[[tuple[str, ...]], bool]) -> None:
+    def __init__(
+        self, source: Source, file: BinaryIO | _Limited, enter: Callable[[tuple[str, ...]], bool]
+    ) -> None:
         self._source, self._file, self._enter = source, file, enter
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._text, self._at, self._line, self._ended = "", 0, 1, False
@@ -395,7 +425,9 @@ class _Walk:
             except (ValueError, IndexError) as error:
                 if not any_read:
                     raise self._source.failed(f"is no JSON: {error}", self._line) from None
-                broken = Broken(self._text[self._at : self._at + HEAD], str(error) or "it breaks off")
+                broken = Broken(
+                    self._text[self._at : self._at + HEAD], str(error) or "it breaks off"
+                )
                 yield Value(("broken",), broken, self._line)
                 return
 
@@ -411,7 +443,9 @@ class _Walk:
         self._text = self._text[self._at :] + self._decode(data, final=self._ended)
         self._at = 0
         if len(self._text) > RECORD_CAP:
-            raise self._source.failed(f"a record is longer than {RECORD_CAP // 2**20} MiB", self._line)
+            raise self._source.failed(
+                f"a record is longer than {RECORD_CAP // 2**20} MiB", self._line
+            )
         return not self._ended or bool(self._text)
 
     def _next(self) -> str:
@@ -462,7 +496,9 @@ class _Walk:
             except RecursionError:
                 raise self._source.failed("is nested too deep", self._line) from None
             except json.JSONDecodeError as error:
-                if self._ended or (error.pos < len(self._text) - 100 and not error.msg.startswith("Unterminated")):
+                if self._ended or (
+                    error.pos < len(self._text) - 100 and not error.msg.startswith("Unterminated")
+                ):
                     raise
                 self._more()
                 continue

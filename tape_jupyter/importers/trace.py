@@ -1,7 +1,8 @@
-"""Values room: what an import reads from a file: runs, spans, calls, and records that became neither.
+"""What an import reads from a file: runs, spans, calls, and records that became neither.
 
-A format yields these in any order, children before parents too. Which run a call belongs to is told by `trace`.
-Nothing is dropped without a `Skipped`: every record of a file is a call, a span, or counted under a reason.
+A format yields these in any order, children before parents too. Which run a call belongs to is told
+by `trace`. Nothing is dropped without a `Skipped`: every record of a file is a call, a span, or
+counted under a reason.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tape_jupyter.calls import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 
 Grade = Literal["W", "J", "P", "M", "T"]
-"""What a source holds of a call: wire bytes, the JSON of both bodies, provider-shaped parts, neutral messages, text."""
+"""What a source holds of a call: wire bytes, the JSON of both bodies, provider-shaped parts,
+neutral messages, text.
+"""
 
 Kind = Literal["model", "tool", "retrieval", "http"]
 
 
 @dataclass(slots=True)
 class Origin:
-    """Where a call comes from: the system that wrote it, the file, its id there, and its line (0: not known)."""
+    """Where a call comes from: the system that wrote it, the file, its id there, and its line (0:
+    not known).
+    """
 
     system: str
     file: str = ""
@@ -58,8 +63,8 @@ class Span:
 class Call:
     """A recorded call, as it will stand in the cassette.
 
-    `missing` names what the source does not hold, `assumed` what was filled in. `usage` and `model` count where the
-    bodies do not tell. `rebuilt`: the reply was made from messages.
+    `missing` names what the source does not hold, `assumed` what was filled in. `usage` and `model`
+    count where the bodies do not tell. `rebuilt`: the reply was made from messages.
     """
 
     id: str
@@ -85,7 +90,9 @@ class Call:
 
 @dataclass(slots=True)
 class Skipped:
-    """Records that are neither a call nor a span, and why. `text` is kept where it is all there is of them."""
+    """Records that are neither a call nor a span, and why. `text` is kept where it is all there is
+    of them.
+    """
 
     reason: str
     count: int = 1
@@ -97,10 +104,13 @@ Item = Run | Span | Call | Skipped
 
 
 def each(make: Callable[[], Iterable[Item]], line: int = 0) -> Iterator[Item]:
-    """What one record of a file gives; one that is not as its format has it is counted, and spoils no other."""
+    """What one record of a file gives; one that is not as its format has it is counted, and spoils
+    no other.
+    """
     try:
         yield from list(make())
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         yield Skipped(
-            f"a record that is not as its format has it ({type(error).__name__}: {str(error)[:80]})", line=line
+            f"a record that is not as its format has it ({type(error).__name__}: {str(error)[:80]})",
+            line=line,
         )

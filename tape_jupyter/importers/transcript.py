@@ -1,7 +1,8 @@
-"""Doors room: sessions of coding agents: what was said and which tools ran, without the requests that were sent.
+"""Sessions of coding agents: what was said and which tools ran, without the requests that were
+sent.
 
-Tool calls are whole. Of a model call there are its answer and what was new in its request since the call before it:
-it is for viewing (grade T), and `missing` says what a session leaves out.
+Tool calls are whole. Of a model call there are its answer and what was new in its request since the
+call before it: it is for viewing (grade T), and `missing` says what a session leaves out.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Spoken:
 
 @dataclass(slots=True)
 class Transcript:
-    """One conversation. `request` makes a request's JSON of a model and the new messages, `reply` one of an answer."""
+    """One conversation. `request` makes a request's JSON of a model and the new messages, `reply`
+    one of an answer.
+    """
 
     file: str
     system: str
@@ -83,7 +86,10 @@ class Transcript:
         if done.error:
             reply, assumed = rebuild.failed("", done.error)
         else:
-            reply, assumed = rebuild.reply(self.reply(done), seconds=max(done.end - done.start, 0.0)), []
+            reply, assumed = (
+                rebuild.reply(self.reply(done), seconds=max(done.end - done.start, 0.0)),
+                [],
+            )
         yield Call(
             f"line {done.line}", "model", rebuild.request(url, body), reply, "T",
             Origin(self.system, self.file, done.key, done.line), self.trace, provider=self.provider, model=done.model,
@@ -96,7 +102,9 @@ class Transcript:
         """A tool call that the model asked for."""
         self._uses.setdefault(own, []).append(_Use(name, given, time, line))
 
-    def used(self, own: str, result: Any, time: float, line: int, *, error: str = "", name: str = "") -> Item:
+    def used(
+        self, own: str, result: Any, time: float, line: int, *, error: str = "", name: str = ""
+    ) -> Item:
         """What it gave."""
         waiting = self._uses.get(own)
         told = waiting.pop(0) if waiting else None

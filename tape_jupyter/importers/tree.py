@@ -1,4 +1,4 @@
-"""Values room: the tree of a trace's spans: which calls hold others, and by which path a call is reached."""
+"""The tree of a trace's spans: which calls hold others, and by which path a call is reached."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Node(NamedTuple):
+class TraceNode(NamedTuple):
     """A span or a call of a trace. `kind` is "span", or the kind of call."""
 
     parent: str
@@ -18,10 +18,10 @@ class Node(NamedTuple):
 class Tree:
     """The nodes of one trace by their ids; parents may come after their children, or not at all."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, TraceNode] = field(default_factory=dict)
     repeated: int = 0
 
-    def add(self, name: str, node: Node) -> None:
+    def add(self, name: str, node: TraceNode) -> None:
         self.repeated += name in self.nodes
         self.nodes[name] = node
 
@@ -29,7 +29,11 @@ class Tree:
         """The ids above a node, the nearest first; a circle of parents is followed once."""
         found: list[str] = []
         passed = {name}
-        while (node := self.nodes.get(name)) is not None and node.parent in self.nodes and node.parent not in passed:
+        while (
+            (node := self.nodes.get(name)) is not None
+            and node.parent in self.nodes
+            and node.parent not in passed
+        ):
             name = node.parent
             passed.add(name)
             found.append(name)
@@ -54,11 +58,20 @@ class Tree:
 
     def caller(self, name: str) -> str:
         """The nearest tool above a node, "" where there is none."""
-        return next((upper for upper in self.above(name) if self.nodes[upper].kind in ("tool", "retrieval")), "")
+        return next(
+            (
+                upper
+                for upper in self.above(name)
+                if self.nodes[upper].kind in ("tool", "retrieval")
+            ),
+            "",
+        )
 
     def strangers(self) -> int:
         """How many nodes name a parent that is not there."""
-        return sum(bool(node.parent) and node.parent not in self.nodes for node in self.nodes.values())
+        return sum(
+            bool(node.parent) and node.parent not in self.nodes for node in self.nodes.values()
+        )
 
     def circles(self) -> int:
         """How many nodes have no end above them."""

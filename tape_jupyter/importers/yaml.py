@@ -1,4 +1,6 @@
-"""Text room: YAML that others wrote, strictly: no code, no anchors, no merge keys, no tags but bytes. Needs PyYAML."""
+"""YAML that others wrote, strictly: no code, no anchors, no merge keys, no tags but bytes. Needs
+PyYAML.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def load(text: str, yaml: Any) -> Any:
         return yaml.load(text, _loader(yaml))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlError(f"is no YAML that is read: {error.problem}", mark.line + 1 if mark else 0) from None
+        raise YamlError(
+            f"is no YAML that is read: {error.problem}", mark.line + 1 if mark else 0
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlError(f"is no YAML that is read: {str(error)[:200]}") from None
 
@@ -38,7 +42,9 @@ def _check(text: str, yaml: Any) -> None:
     for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise YamlError("an anchor or alias: refused, as a few lines of them can become gigabytes", line)
+            raise YamlError(
+                "an anchor or alias: refused, as a few lines of them can become gigabytes", line
+            )
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
             raise YamlError("a merge key (<<): refused", line)
         depth += isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))
@@ -72,6 +78,8 @@ def _loader(yaml: Any) -> Any:
         Strict.add_constructor(tag, binary)
     for name in ("str", "unicode"):
         Strict.add_constructor(f"{_PREFIX}python/{name}", base.construct_yaml_str)
-    Strict.add_constructor(f"{_PREFIX}python/tuple", lambda loader, node: loader.construct_sequence(node, deep=True))
+    Strict.add_constructor(
+        f"{_PREFIX}python/tuple", lambda loader, node: loader.construct_sequence(node, deep=True)
+    )
     Strict.add_constructor(f"{_PREFIX}python/object/new:_io.BytesIO", stream)
     return Strict

@@ -1,41 +1,50 @@
-"""Providers room: a recorded reply as the message it amounts to, and a changed message as a reply of the same form.
+"""A recorded reply as the message it amounts to, and a changed message as a reply of the same form.
 
-Three wires are taken apart: Anthropic Messages, OpenAI Chat (and Mistral's) and OpenAI Responses, as JSON and as
-streams. Any other reply is text or JSON to be edited as such, and a stream of binary frames is neither.
+Taken apart are the replies of providers that have a message format (`Provider.messages`), as JSON
+and as streams. Any other reply is text or JSON to be edited as such, and a stream of binary frames
+is neither.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any, Final
 
-from tape_jupyter import providers
-from tape_jupyter.bodies.dialects import dialect, spelled
-from tape_jupyter.calls import Headers, Reply, Request, header
+from tape_jupyter.core.call import Headers, Reply, Request, header
+from tape_jupyter.encoding.http.json_style import dialect, spelled
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.providers import wire
-from tape_jupyter.providers.look import mapping, maps
-from tape_jupyter.providers.recut import anthropic, chunks, consequences, openai_chat, openai_responses
-from tape_jupyter.providers.recut.events import joined, parse, same_json, spell
+from tape_jupyter.providers import http as wire
+from tape_jupyter.providers import registry
+from tape_jupyter.providers.protocol import Message, MessageFormat, Path
+from tape_jupyter.providers.streams import rechunking
+from tape_jupyter.providers.streams.events import joined, parse, same_json, spell
 
-Message = dict[str, Any]
-
-CODECS: Final[Mapping[str, ModuleType]] = {
-    "anthropic": anthropic,
-    "openai_chat": openai_chat,
-    "mistral": openai_chat,
-    "openai_responses": openai_responses,
-}
 _APIS: Final = frozenset({"messages", "rawPredict", "streamRawPredict", "chat", "responses", ""})
-_HAS: Final = {"anthropic": "content", "openai_chat": "choices", "mistral": "choices", "openai_responses": "output"}
+"""Operations whose replies are messages; a third party's have no names here."""
+
+
+def format_of(wire: str) -> MessageFormat | None:
+    """How replies of a wire are taken apart; None where they are not."""
+    provider = registry.providers().get(wire)
+    return provider.messages if provider is not None else None
+
+
+def require_format(wire: str) -> MessageFormat:
+    """The same. Raises TapeUsageError where there is none."""
+    found = format_of(wire)
+    if found is None:
+        raise TapeUsageError(f"replies of {wire or 'this address'} are edited as text or JSON")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A reply taken apart: its wire, whether it came as a stream, its body without content-encoding, its message."""
+    """A reply taken apart: its wire, whether it came as a stream, its body without
+    content-encoding, its message.
+    """
 
     wire: str
     streamed: bool
@@ -44,17 +53,21 @@ class Taken:
 
 
 def taken(request: Request, reply: Reply) -> Taken | None:
-    """What a reply amounts to; None where it is no whole message of a wire that is taken apart here."""
-    if reply.status is None or reply.status >= 400 or not reply.chunks:
+    """What a reply amounts to; None where it is no whole message of a wire that is taken apart
+    here.
+    """
+    if reply.status is None or reply.status >= 400 or not reply.readable:
         return None
-    body = wire.plain(reply.headers, reply.body)
+    body = wire.plain(reply.headers, reply.readable)
     name = _wire(request, body or b"")
     if not body or not name:
         return None
     streamed = body.lstrip()[:1] not in (b"{", b"[")
-    message = CODECS[name].read(parse(body)) if streamed else wire.loads(body)
-    there = isinstance(message, dict) and isinstance(message.get(_HAS[name]), list)
-    return Taken(name, streamed, body, message) if there and isinstance(message, dict) else None
+    form = require_format(name)
+    message = form.read(parse(body)) if streamed else wire.loads(body)
+    if not isinstance(message, dict) or not isinstance(message.get(form.parts), list):
+        return None
+    return Taken(name, streamed, body, message)
 
 
 def message_of(request: Request, reply: Reply) -> Message | None:
@@ -64,41 +77,58 @@ def message_of(request: Request, reply: Reply) -> Message | None:
 
 
 def _wire(request: Request, body: bytes) -> str:
-    known = providers.identify(request)
+    known = registry.identify(request)
     name, api = known.wire, known.api
     if not name:
-        name, api = providers.facts(request).wire, ""
+        name, api = registry.facts(request).wire, ""
     if not name and "/responses/" in request.url:  # a response that is asked for again
         name = "openai_responses"
-    return name if name in CODECS and api in _APIS and body else ""
+    return name if format_of(name) is not None and api in _APIS and body else ""
 
 
 def encoded(request: Request, reply: Reply, message: Mapping[str, Any]) -> tuple[Reply, list[str]]:
-    """The reply that says `message`, in the recorded form; and what followed from the change, a sentence each.
+    """The reply that says `message`, in the recorded form; and what followed from the change, a
+    sentence each.
 
-    What did not change keeps its bytes; an unchanged message gives the recorded reply itself. An edited body is sent
-    without content-encoding. Raises TapeUsageError for a reply that is no message.
+    What did not change keeps its bytes; an unchanged message gives the recorded reply itself. An
+    edited body is sent without content-encoding. Raises TapeUsageError for a reply that is no
+    message.
     """
     found = taken(request, reply)
     if found is None:
         raise TapeUsageError(f"{_what(request, reply)}; edit it as text or JSON (reply=)")
     if same_json(found.message, message):
         return reply, []
-    settled, notes = consequences.settle(found.wire, found.message, message)
+    settled, notes = settle(found.wire, found.message, message)
     if not found.streamed:
         body = respelled(found.body, settled)
-        chunked, waits = chunks.whole(reply, body)
+        chunked, waits = rechunking.whole(reply, body)
     else:
         old = parse(found.body)
-        new = CODECS[found.wire].rewrite(old, settled)
+        new = require_format(found.wire).rewrite(old, settled)
         body = joined(new)
-        chunked, waits = chunks.reread(reply, old, new)
-    return replace(reply, headers=plain_headers(reply.headers, len(body)), chunks=chunked, waits=waits), notes
+        chunked, waits = rechunking.reread(reply, old, new)
+    return replace(
+        reply, headers=plain_headers(reply.headers, len(body)), chunks=chunked, waits=waits
+    ), notes
+
+
+def settle(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Message, list[str]]:
+    """The new message with what follows from its differences (how it ends, signatures that no
+    longer hold, stale log probabilities), and a sentence for each thing that did. What a person
+    said themselves stays as they said it.
+    """
+    settled = copy.deepcopy(dict(new))
+    notes = require_format(name).settle(old, settled)
+    usage = old.get("usage")
+    if not same_json(usage, None) and same_json(usage, settled.get("usage")):
+        notes.append("usage stale: token counts are those of the recorded reply")
+    return settled, notes
 
 
 def composed(name: str, message: Mapping[str, Any]) -> bytes:
     """A stream made from the message alone, as if nothing had been recorded."""
-    return joined(CODECS[name].compose(message))
+    return joined(require_format(name).compose(message))
 
 
 def respelled(body: bytes, value: Any) -> bytes:
@@ -118,7 +148,9 @@ def plain_headers(headers: Headers, length: int) -> Headers:
     kept = tuple((name, told) for name, told in headers if name.lower() != "content-encoding")
     if not header(kept, "content-length"):
         return kept
-    return tuple((name, str(length) if name.lower() == "content-length" else told) for name, told in kept)
+    return tuple(
+        (name, str(length) if name.lower() == "content-length" else told) for name, told in kept
+    )
 
 
 def _what(request: Request, reply: Reply) -> str:
@@ -133,32 +165,15 @@ def _what(request: Request, reply: Reply) -> str:
 # ---------------------------------------------------------------- texts, and changes to them
 
 
-Path = tuple[str | int, ...]
-
-
 def texts(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
     """Where the answer's texts stand in a message, in order."""
-    if name == "anthropic":
-        yield from (("content", at, "text") for at, block in _typed(message.get("content"), "text"))
-    elif name == "openai_responses":
-        for at, item in _typed(message.get("output"), "message"):
-            yield from (("output", at, "content", n, "text") for n, _ in _typed(item.get("content"), "output_text"))
-    else:
-        for at, choice in enumerate(maps(message.get("choices"))):
-            content = mapping(choice.get("message")).get("content")
-            if isinstance(content, str):
-                yield ("choices", at, "message", "content")
-            for number, _ in _typed(content, "text"):
-                yield ("choices", at, "message", "content", number, "text")
-
-
-def _typed(parts: Any, kind: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    listed = parts if isinstance(parts, list) else []
-    return ((at, part) for at, part in enumerate(listed) if isinstance(part, dict) and part.get("type") == kind)
+    return require_format(name).texts(message)
 
 
 def first_text(name: str, message: Mapping[str, Any]) -> Path | None:
-    """Where the first text stands that says something, else the first one; None where the answer has no text."""
+    """Where the first text stands that says something, else the first one; None where the answer
+    has no text.
+    """
     found = list(texts(name, message))
     return next((path for path in found if get(message, path)), found[0] if found else None)
 
@@ -167,7 +182,9 @@ def with_text(name: str, message: Mapping[str, Any], text: str) -> Message:
     """The message with another first text. Raises TapeUsageError where it has none."""
     path = first_text(name, message)
     if path is None:
-        raise TapeUsageError("the answer has no text, only tool calls or nothing; change it with message=")
+        raise TapeUsageError(
+            "the answer has no text, only tool calls or nothing; change it with message="
+        )
     changed: Message = put(message, path, text)
     return changed
 
@@ -176,7 +193,9 @@ def get(message: Any, path: Sequence[str | int]) -> Any:
     """What stands there; None where nothing does."""
     for step in path:
         if isinstance(step, int):
-            message = message[step] if isinstance(message, list) and 0 <= step < len(message) else None
+            message = (
+                message[step] if isinstance(message, list) and 0 <= step < len(message) else None
+            )
         else:
             message = message.get(step) if isinstance(message, dict) else None
     return message
@@ -187,16 +206,22 @@ def put(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not path:
         return value
     step, *rest = path
-    there = isinstance(message, dict) if isinstance(step, str) else isinstance(message, list) and step < len(message)
+    there = (
+        isinstance(message, dict)
+        if isinstance(step, str)
+        else isinstance(message, list) and step < len(message)
+    )
     if not there:
         raise TapeUsageError(f"the message has no {step!r} there")
-    copy = message.copy()
-    copy[step] = put(message.get(step) if isinstance(step, str) else message[step], rest, value)
-    return copy
+    changed = message.copy()
+    changed[step] = put(message.get(step) if isinstance(step, str) else message[step], rest, value)
+    return changed
 
 
 def updated(message: Mapping[str, Any], partial: Mapping[str, Any]) -> Message:
-    """The message with the keys of `partial` in their place: mappings key by key, everything else as a whole."""
+    """The message with the keys of `partial` in their place: mappings key by key, everything else
+    as a whole.
+    """
     return {
         **message,
         **{

@@ -1,8 +1,9 @@
-"""Providers room: models that speak over WebSockets: OpenAI Realtime, OpenAI Responses, Gemini Live. Values only.
+"""Models that speak over WebSockets: OpenAI Realtime, OpenAI Responses, Gemini Live. Values only.
 
-A dialogue is many requests and replies in one call: what it cost is the sum over its turns. A message that holds none
-of the words below says nothing of model, tools or usage, and is passed over unparsed: audio comes in thousands. JSON in
-a spelling that no line can hold stands there as a text, its quotes escaped.
+A dialogue is many requests and replies in one call: what it cost is the sum over its turns. A
+message that holds none of the words below says nothing of model, tools or usage, and is passed over
+unparsed: audio comes in thousands. JSON in a spelling that no line can hold stands there as a text,
+its quotes escaped.
 """
 
 from __future__ import annotations
@@ -14,13 +15,23 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tape_jupyter.bodies.dialogues import frame_of
-from tape_jupyter.calls import Reply, Request
-from tape_jupyter.dialogue import Frame
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.websocket import WebSocketFrame
+from tape_jupyter.encoding.http.websocket import frame_of
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.providers import gemini, openai_responses
-from tape_jupyter.providers.look import dig, error_of, mapping, maps, settings, text, tools, usage
-from tape_jupyter.providers.views import Facts, Result, Tool, ToolCall, Usage
+from tape_jupyter.providers.gemini import view
+from tape_jupyter.providers.json_access import (
+    dig,
+    error_of,
+    mapping,
+    maps,
+    settings,
+    text,
+    tools,
+    usage,
+)
+from tape_jupyter.providers.openai import responses
+from tape_jupyter.providers.types import Facts, Tool, ToolCall, ToolResult, Usage
 
 _WANTED = re.compile(
     rb'"(?:model|tools|response\.(?:done|completed|failed|incomplete)|function_call_output|usage_?[mM]etadata'
@@ -47,18 +58,22 @@ _USAGE = {
     "output": ("output_tokens",),
     "cached": ("input_tokens_details.cached_tokens", "input_token_details.cached_tokens"),
 }
-_LIVE_USAGE = {**gemini.USAGE, "output": (*gemini.USAGE["output"], "responseTokenCount")}
+_LIVE_USAGE = {**view.USAGE, "output": (*view.USAGE["output"], "responseTokenCount")}
 
 
 def facts(request: Request, reply: Reply, provider: str) -> Facts:
-    """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what the host tells."""
+    """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what
+    the host tells.
+    """
     said = _Said()
     for frame in _frames(reply.body):
         value = _json(frame)
         if isinstance(value, dict):
             said.sent(value) if frame.by == "sent" else said.got(value)
     url = urlsplit(request.url)
-    wire, api, owner = next(((w, a, o) for path, w, a, o in _WIRES if path.search(url.path)), ("", "", ""))
+    wire, api, owner = next(
+        ((w, a, o) for path, w, a, o in _WIRES if path.search(url.path)), ("", "", "")
+    )
     asked = said.model or next(iter(parse_qs(url.query).get("model", ())), "")
     return Facts(
         provider=provider or owner,
@@ -77,7 +92,7 @@ def facts(request: Request, reply: Reply, provider: str) -> Facts:
     )
 
 
-def _frames(body: bytes) -> Iterator[Frame]:
+def _frames(body: bytes) -> Iterator[WebSocketFrame]:
     for line in body.split(b"\n"):
         if _WANTED.search(line):
             try:
@@ -86,7 +101,7 @@ def _frames(body: bytes) -> Iterator[Frame]:
                 continue
 
 
-def _json(frame: Frame) -> Any:
+def _json(frame: WebSocketFrame) -> Any:
     try:
         return json.loads(frame.data) if frame.is_message else None
     except (ValueError, RecursionError):
@@ -100,7 +115,7 @@ class _Said:
         self.model = self.answered = self.stop = self.error = ""
         self.setup: dict[str, Any] = {}
         self.tools: list[Tool] = []
-        self.results: list[Result] = []
+        self.results: list[ToolResult] = []
         self.calls: list[ToolCall] = []
         self.usage: Usage | None = None
 
@@ -109,30 +124,40 @@ class _Said:
         for place in (value, dig(value, "session"), dig(value, "response"), dig(value, "setup")):
             self.model = self.model or text(dig(place, "model")).rpartition("/")[2]
             self.tools += tools(maps(dig(place, "tools")))
-            self.tools += gemini.ask(place).tools
-        self.results += openai_responses.ask(value).results
+            self.tools += view.ask(place).tools
+        self.results += responses.ask(value).results
         if dig(value, "item.type") == "function_call_output":
-            self.results.append(Result(text(dig(value, "item.call_id")), ""))
-        answers = dig(value, "toolResponse.functionResponses") or dig(value, "tool_response.functionResponses")
+            self.results.append(ToolResult(text(dig(value, "item.call_id")), ""))
+        answers = dig(value, "toolResponse.functionResponses") or dig(
+            value, "tool_response.functionResponses"
+        )
         answers = answers or dig(value, "tool_response.function_responses")
-        self.results += [Result(text(each.get("id")), text(each.get("name"))) for each in maps(answers)]
+        self.results += [
+            ToolResult(text(each.get("id")), text(each.get("name"))) for each in maps(answers)
+        ]
 
     def got(self, value: dict[str, Any]) -> None:
         response = mapping(dig(value, "response"))
-        self.answered = text(response.get("model")) or text(dig(value, "session.model")) or self.answered
+        self.answered = (
+            text(response.get("model")) or text(dig(value, "session.model")) or self.answered
+        )
         if text(dig(value, "type")) in (
             "response.done",
             "response.completed",
             "response.failed",
             "response.incomplete",
         ):
-            told = openai_responses.answer(response)
+            told = responses.answer(response)
             self.calls += told.calls
             self.stop = told.stop
             self._spend(usage(response, "usage", _USAGE))
         asked = mapping(dig(value, "toolCall") or dig(value, "tool_call"))
-        for call in itertools.chain(maps(asked.get("functionCalls")), maps(asked.get("function_calls"))):
-            self.calls.append(ToolCall(text(call.get("id")), text(call.get("name")), call.get("args")))
+        for call in itertools.chain(
+            maps(asked.get("functionCalls")), maps(asked.get("function_calls"))
+        ):
+            self.calls.append(
+                ToolCall(text(call.get("id")), text(call.get("name")), call.get("args"))
+            )
         self._spend(usage(value, "usageMetadata", _LIVE_USAGE))
         self.error = error_of(value, failed=False) or self.error
 

@@ -1,4 +1,4 @@
-"""Providers room: the tools a model request declares. A pure view of its JSON; knows names, runs nothing."""
+"""The tools a model request declares. A pure view of its JSON; knows names, runs nothing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ from typing import Any
 def declared_tools(body: Any) -> list[str]:
     """The names of the functions a request offers to the model, in its order, each once.
 
-    Anthropic `tools[].name`; OpenAI chat, Mistral, Ollama, Cohere `tools[].function.name`; OpenAI Responses
-    `tools[].name`; Gemini `tools[].functionDeclarations[].name`; Bedrock `toolConfig.tools[].toolSpec.name`. What is
-    not such a request declares none. Tools that the provider itself runs (web search) have no function here, and
-    are listed all the same where they have a name.
+    Anthropic `tools[].name`; OpenAI chat, Mistral, Ollama, Cohere `tools[].function.name`; OpenAI
+    Responses `tools[].name`; Gemini `tools[].functionDeclarations[].name`; Bedrock
+    `toolConfig.tools[].toolSpec.name`. What is not such a request declares none. Tools that the
+    provider itself runs (web search) have no function here, and are listed all the same where they
+    have a name.
     """
     if not isinstance(body, dict):
         return []
     config = body.get("toolConfig") or body.get("tool_config")
-    lists = [body.get("tools"), body.get("functions"), config.get("tools") if isinstance(config, dict) else None]
-    tools = [tool for given in lists if isinstance(given, list) for tool in given if isinstance(tool, dict)]
+    lists = [
+        body.get("tools"),
+        body.get("functions"),
+        config.get("tools") if isinstance(config, dict) else None,
+    ]
+    tools = [
+        tool
+        for given in lists
+        if isinstance(given, list)
+        for tool in given
+        if isinstance(tool, dict)
+    ]
     return list(dict.fromkeys(name for tool in tools for name in _names(tool)))
 
 

@@ -1,4 +1,4 @@
-"""Store room: one span in full: protocol.ts' `Detail`, `Raw` and `Diff`. Read when a person looks at it.
+"""One span in full: protocol.ts' `Detail`, `Raw` and `Diff`. Read when a person looks at it.
 
 What cannot be read says so in `error`; nothing here raises for what a file holds.
 """
@@ -9,19 +9,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tape_jupyter import assets, providers, takes
-from tape_jupyter.book import Book
-from tape_jupyter.calls import FunctionCall, Headers, Reply, Request, Value
-from tape_jupyter.entry import Entry, Overridden
+from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette.cell_sources import cell_of
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.cassette.records import moment as written
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.providers import turns
-from tape_jupyter.records import moment as written
-from tape_jupyter.spans import parts
-from tape_jupyter.spans.cells import cell_of
-from tape_jupyter.spans.heads import CELL, KINDS, MODEL, SPAN, Told, host_and_path, read
-from tape_jupyter.spans.names import happened, one_line
-from tape_jupyter.spans.pages import Spans
-from tape_jupyter.spans.prices import price
+from tape_jupyter.providers import conversation as providers_conversation
+from tape_jupyter.providers import editing, registry
+from tape_jupyter.spans import formatting
+from tape_jupyter.spans.headers import CELL, KINDS, MODEL, SPAN, CallHeader, host_and_path, read
+from tape_jupyter.spans.rows import Spans, price
+from tape_jupyter.spans.titles import happened, one_line
 from tape_jupyter.spans.tree import Node
 
 TagsOf = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
@@ -30,10 +31,9 @@ TagsOf = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
 CANDIDATES = 60
 _TURNS, _BLOCK = 400, 1024 * 1024
 _MALFORMED = (CassetteError, OSError, TypeError, ValueError, LookupError, AttributeError)
-_MESSAGES = ("anthropic", "openai_chat", "mistral", "openai_responses")
 
 
-class Read(NamedTuple):
+class ReadCall(NamedTuple):
     """A call, read in full. `failure` is why it could not be, "" where it was."""
 
     asked: Request | FunctionCall | None
@@ -46,16 +46,23 @@ def _no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[str, 
     return {}
 
 
-def read_call(entry: Entry | None, budget: assets.Budget | None = None) -> Read:
-    """A call with its bodies. With a budget, a call whose long texts are beyond it is told as one that is too large."""
+def read_call(entry: Entry | None, budget: external_texts.Budget | None = None) -> ReadCall:
+    """A call with its bodies. With a budget, a call whose long texts are beyond it is told as one
+    that is too large.
+    """
     if entry is None:
-        return Read(None, None, {})
+        return ReadCall(None, None, {})
     try:
         if budget is not None and not budget.allows(size := entry.book.long_texts(entry)):
-            return Read(None, None, entry.head(), f"its long texts have {size:,} bytes: too large to be shown here")
-        return Read(entry.request(), entry.reply(), entry.head())
+            return ReadCall(
+                None,
+                None,
+                entry.head(),
+                f"its long texts have {size:,} bytes: too large to be shown here",
+            )
+        return ReadCall(entry.request(), entry.reply(), entry.head())
     except _MALFORMED as error:
-        return Read(None, None, {}, str(error))
+        return ReadCall(None, None, {}, str(error))
 
 
 def found(spans: Spans, span: str) -> Node | None:
@@ -68,10 +75,14 @@ def found(spans: Spans, span: str) -> Node | None:
     if entry is None:
         return None
     told = next(read([entry]))
-    return Node(span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told)
+    return Node(
+        span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told
+    )
 
 
-def detail(spans: Spans, node: Node, tags_of: TagsOf = _no_tags, call: Read | None = None) -> dict[str, Any]:
+def detail(
+    spans: Spans, node: Node, tags_of: TagsOf = _no_tags, call: ReadCall | None = None
+) -> dict[str, Any]:
     """protocol.ts' `Detail` of a span; `call` is what was read of it, where it was."""
     if node.told is None:
         return _of_group(spans, node)
@@ -86,16 +97,19 @@ def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
     told = spans.row(node)
     kit = record.get("kit")
     shown = {name: value for name, value in record.items() if name not in ("kit", "pins")}
-    outcome = {name: value for name, value in ended.items() if name != "end"} or {"calls": node.calls}
+    outcome = {name: value for name, value in ended.items() if name != "end"} or {
+        "calls": node.calls
+    }
     return {
         **_common(spans, node, told.name),
         "line": 0,
-        "request": parts.section(source or ""),
-        "reply": parts.value_section(parts.safe(outcome)),
+        "request": formatting.section(source or ""),
+        "reply": formatting.value_section(formatting.safe(outcome)),
         "ending": str(ended.get("outcome", "" if node.kind == SPAN else "incomplete")),
-        "error": parts.text(ended["error"], 4_000) if "error" in ended else None,
-        "kit": parts.pairs(shown) + (parts.pairs(kit) if isinstance(kit, Mapping) and node.kind == CELL else []),
-        "source": None if source is None else parts.text(source),
+        "error": formatting.text(ended["error"], 4_000) if "error" in ended else None,
+        "kit": formatting.pairs(shown)
+        + (formatting.pairs(kit) if isinstance(kit, Mapping) and node.kind == CELL else []),
+        "source": None if source is None else formatting.text(source),
     }
 
 
@@ -104,7 +118,7 @@ def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     return {
         "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": cell_of(node.record),
         "path": str(spans.book.path), "line": 0, "turns": [],
-        "request": parts.section(""), "reply": parts.section(""), "headers": {"request": [], "reply": []},
+        "request": formatting.section(""), "reply": formatting.section(""), "headers": {"request": [], "reply": []},
         "status": None, "ending": "", "error": None,
         "timing": {"at": _at(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
                    "first": None, "chunks": 0, "rate": None},
@@ -123,14 +137,16 @@ def _at(seconds: float) -> str:
 _LATE = 32_503_680_000
 
 
-def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf, call: Read) -> dict[str, Any]:
+def _of_call(
+    spans: Spans, node: Node, told: CallHeader, tags_of: TagsOf, call: ReadCall
+) -> dict[str, Any]:
     seen = spans.happened(told)
     error = _error(told, call)
     whole = {
         **_common(spans, node, seen.name),
-        "error": None if error is None else parts.text(error, 4_000),
+        "error": None if error is None else formatting.text(error, 4_000),
         "kit": _kit(node, call),
-        "tags": parts.pairs(tags_of(_map(node.record.get("kit")), _map(call.head.get("kit")))),
+        "tags": formatting.pairs(tags_of(_map(node.record.get("kit")), _map(call.head.get("kit")))),
         "overridden": _overridden(told.entry, call.head),
         "source": spans.sources.of(node.record),
     }
@@ -145,7 +161,9 @@ def _of_call(spans: Spans, node: Node, told: Told, tags_of: TagsOf, call: Read) 
 
 
 def _line(spans: Spans, entry: Entry) -> int:
-    """The line of a record, counted on from that of the one asked for before: a page asks for one after another."""
+    """The line of a record, counted on from that of the one asked for before: a page asks for one
+    after another.
+    """
     book = entry.book
     try:
         at, line = spans.lines.get(book.path, (0, 1))
@@ -159,12 +177,14 @@ def _line(spans: Spans, entry: Entry) -> int:
     return line
 
 
-def _error(told: Told, call: Read) -> str | None:
+def _error(told: CallHeader, call: ReadCall) -> str | None:
     if call.failure or told.error:
         return call.failure or told.error
     if call.said is not None and call.said.error is not None:
         frozen = call.said.error
-        return told.failed or str(frozen.get("message") or frozen.get("type") or "an error was raised")
+        return told.failed or str(
+            frozen.get("message") or frozen.get("type") or "an error was raised"
+        )
     return told.failed or None
 
 
@@ -172,12 +192,12 @@ def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _of_request(told: Told, asked: Request, said: Reply) -> dict[str, Any]:
-    conversation = turns.conversation(asked, said) if told.kind == MODEL else []
+def _of_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]:
+    conversation = providers_conversation.conversation(asked, said) if told.kind == MODEL else []
     usage = told.facts.usage
     return {
         "turns": [_turn(turn) for turn in conversation[-_TURNS:]],
-        "request": parts.body_section(asked.body, asked.headers),
+        "request": formatting.body_section(asked.body, asked.headers),
         "reply": _reply_section(said),
         "headers": {"request": _headers(asked.headers), "reply": _headers(said.headers)},
         "status": said.status,
@@ -191,29 +211,34 @@ def _of_request(told: Told, asked: Request, said: Reply) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _editable(told: Told, said: Reply, conversation: list[turns.Turn]) -> str:
-    wire = providers.identify(Request("POST", told.asked)).wire
+def _editable(
+    told: CallHeader, said: Reply, conversation: list[providers_conversation.Turn]
+) -> str:
+    wire = registry.identify(Request("POST", told.asked)).wire
     answered = bool(conversation) and conversation[-1]["role"] in ("assistant", "thinking")
-    return "message" if answered and wire in _MESSAGES and said.status == 200 else "raw"
+    return "message" if answered and editing.format_of(wire) and said.status == 200 else "raw"
 
 
 def _reply_section(said: Reply) -> dict[str, Any]:
     if said.status is None:
-        return parts.value_section(dict(said.error or {}))
-    return parts.body_section(said.body, said.headers)
+        return formatting.value_section(dict(said.error or {}))
+    return formatting.body_section(said.body, said.headers)
 
 
 def _value(asked: FunctionCall, said: Value, side: str) -> dict[str, Any]:
     """What a function was given, or what it gave."""
     if side == "request":
-        return parts.value_section(dict(asked.arguments))
-    return parts.value_section(dict(said.error) if said.error is not None else said.value)
+        return formatting.value_section(dict(asked.arguments))
+    return formatting.value_section(dict(said.error) if said.error is not None else said.value)
 
 
 def _of_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
     request, reply = _value(asked, said, "request"), _value(asked, said, "reply")
     sizes = {"request": len(_bytes(request)), "reply": len(_bytes(reply))}
-    kept = {"ending": "error" if said.error is not None else "complete", "editable": "no" if said.unkept else "value"}
+    kept = {
+        "ending": "error" if said.error is not None else "complete",
+        "editable": "no" if said.unkept else "value",
+    }
     return {"request": request, "reply": reply, "raw": sizes, **kept}
 
 
@@ -222,34 +247,39 @@ def _bytes(section: Mapping[str, Any]) -> bytes:
 
 
 def _headers(headers: Headers) -> list[list[str]]:
-    return [[parts.text(name, 200), parts.text(value, 8_000)] for name, value in headers[:500]]
+    return [
+        [formatting.text(name, 200), formatting.text(value, 8_000)] for name, value in headers[:500]
+    ]
 
 
-def _turn(turn: turns.Turn) -> dict[str, Any]:
+def _turn(turn: providers_conversation.Turn) -> dict[str, Any]:
     return {"role": turn["role"], "parts": [_part(part) for part in turn["parts"][:_TURNS]]}
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     """A part as it may be sent. A picture keeps its data, which turns.py has capped."""
-    cut = {name: parts.safe(value) for name, value in part.items() if name != "data"}
+    cut = {name: formatting.safe(value) for name, value in part.items() if name != "data"}
     return {**cut, "data": part["data"]} if "data" in part else cut
 
 
-def _pace(told: Told, said: Reply | Value | None) -> dict[str, Any]:
+def _pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any]:
     """Chunks, and tokens a second once the first had come."""
     if not isinstance(said, Reply):
         return {"chunks": 0, "rate": None}
     first = said.waits[0] if said.waits else 0.0
     usage, streaming = told.facts.usage, told.seconds - first
     spread = len(said.chunks) > 1 and usage is not None and streaming > 0
-    return {"chunks": len(said.chunks), "rate": round(usage.output / streaming, 1) if spread and usage else None}
+    return {
+        "chunks": len(said.chunks),
+        "rate": round(usage.output / streaming, 1) if spread and usage else None,
+    }
 
 
-def _kit(node: Node, call: Read) -> list[list[str]]:
+def _kit(node: Node, call: ReadCall) -> list[list[str]]:
     """What the call was made with, then what its run was."""
     told: dict[str, Any] = {}
     if isinstance(call.asked, Request):
-        known = providers.facts(call.asked, call.said if isinstance(call.said, Reply) else None)
+        known = registry.facts(call.asked, call.said if isinstance(call.said, Reply) else None)
         told = {
             "provider": known.provider, "api": known.api, "model": known.model, "answered": known.answered,
             **{f"sampling.{name}": value for name, value in known.sampling.items()},
@@ -257,14 +287,33 @@ def _kit(node: Node, call: Read) -> list[list[str]]:
             "stop": known.stop, "request id": known.request_id, **{f"limits.{k}": v for k, v in known.limits.items()},
             "url": call.asked.url,
         }  # fmt: skip
-    kept = ("call", "run", "match", "lineage", "parent", "span", "frozen", "diverged", "edit", "usage", "by")
+    kept = (
+        "call",
+        "run",
+        "match",
+        "lineage",
+        "parent",
+        "span",
+        "frozen",
+        "diverged",
+        "edit",
+        "usage",
+        "by",
+    )
     told |= {name: call.head[name] for name in kept if name in call.head}
     shown = {name: value for name, value in told.items() if value not in ("", None, [], {})}
-    run = {name: value for name, value in _map(node.record.get("kit")).items() if name not in _LISTS}
-    return parts.pairs(shown) + parts.pairs(run, before="run.")
+    run = {
+        name: value for name, value in _map(node.record.get("kit")).items() if name not in _LISTS
+    }
+    return formatting.pairs(shown) + formatting.pairs(run, before="run.")
 
 
-_LISTS = ("distributions", "modules", "variables", "environment")  # what is long stands with the cell
+_LISTS = (
+    "distributions",
+    "modules",
+    "variables",
+    "environment",
+)  # what is long stands with the cell
 
 
 def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -277,7 +326,11 @@ def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] 
     recorded = happened(next(read([entry.recorded]))).name
     note = "; ".join([*said, f"recorded: {recorded}"])
     stale = head.get("diverged") == "stale"
-    return {"take": takes.name_of(Path(entry.book.path)), "stale": stale, "note": parts.text(note, 1_000)}
+    return {
+        "take": files.name_of(Path(entry.book.path)),
+        "stale": stale,
+        "note": formatting.text(note, 1_000),
+    }
 
 
 # ---------------------------------------------------------------- raw bytes, differences
@@ -288,16 +341,30 @@ def raw(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
     return raw_of(read_call(entry), side, start, size)
 
 
-def raw_of(call: Read, side: str, start: int, size: int) -> dict[str, Any]:
+def raw_of(call: ReadCall, side: str, start: int, size: int) -> dict[str, Any]:
     """The same of a call that was read."""
     if call.failure:
-        return parts.raw(call.failure.encode("utf-8", "replace"), start, size)
-    return parts.raw(_side(call, side), start, size)
+        return formatting.raw(call.failure.encode("utf-8", "replace"), start, size)
+    return formatting.raw(_side(call, side), start, size)
 
 
-def _side(call: Read, side: str) -> bytes:
+def _body(of: Request | Reply) -> bytes:
+    if isinstance(of, Request):
+        return (
+            of.body
+            if of.large is None
+            else f"({of.large.size:,} bytes: too large to be shown)".encode()
+        )
+    return (
+        of.readable
+        if of.readable or not of.size
+        else f"({of.size:,} bytes: too large to be shown)".encode()
+    )
+
+
+def _side(call: ReadCall, side: str) -> bytes:
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        return call.asked.body if side == "request" else call.said.body
+        return _body(call.asked if side == "request" else call.said)
     if isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
         return _bytes(_value(call.asked, call.said, side))
     return b""
@@ -307,7 +374,10 @@ def told_in_full(entry: Entry) -> str:
     """Request and reply of a call as one text, for a diff."""
     call = read_call(entry)
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        request, reply = parts.body_section(call.asked.body, call.asked.headers), _reply_section(call.said)
+        request, reply = (
+            formatting.body_section(call.asked.body, call.asked.headers),
+            _reply_section(call.said),
+        )
     elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
         request, reply = (_value(call.asked, call.said, side) for side in ("request", "reply"))
     else:
@@ -319,11 +389,18 @@ def diff(left: Entry, right: Entry) -> dict[str, Any]:
     """protocol.ts' `Diff` of two calls."""
     named = [f"{each.run}/{each.id} {happened(next(read([each]))).name}" for each in (left, right)]
     texts = told_in_full(left), told_in_full(right)
-    return {"left": texts[0], "right": texts[1], "left_name": one_line(named[0]), "right_name": one_line(named[1])}
+    return {
+        "left": texts[0],
+        "right": texts[1],
+        "left_name": one_line(named[0]),
+        "right_name": one_line(named[1]),
+    }
 
 
 def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
-    """Calls that a call may be compared with: what it was in the recording, then its likes, the nearest first."""
+    """Calls that a call may be compared with: what it was in the recording, then its likes, the
+    nearest first.
+    """
     told = node.told
     if told is None or told.entry is None:
         return []
@@ -332,13 +409,16 @@ def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
     others = [
         (_unlike(told, other.told), abs(place - here), other)
         for place, other in enumerate(spans.nodes)
-        if other.told is not None and other.id != node.id and other.kind == node.kind and other.told.entry is not None
+        if other.told is not None
+        and other.id != node.id
+        and other.kind == node.kind
+        and other.told.entry is not None
     ]
     likes = sorted(others, key=lambda each: each[:2])[: CANDIDATES - len(base)]
     return base + [{"id": other.id, "name": spans.row(other).name} for _, _, other in likes]
 
 
-def _unlike(told: Told, other: Told) -> int:
+def _unlike(told: CallHeader, other: CallHeader) -> int:
     """How much two calls differ in what they are: 0 the same function or address and model."""
     asked = told.asked != other.asked and host_and_path(told.asked) != host_and_path(other.asked)
     return 2 * asked + (told.facts.model != other.facts.model)

@@ -1,7 +1,8 @@
-"""Store room: calls in whose request or reply words stand: looked for in the text of their records, stretch by stretch.
+"""Calls in whose request or reply words stand: looked for in the text of their records, stretch by
+stretch.
 
-A conversation that is told by reference to an earlier call is found where it was first said. Long texts that lie in
-files of their own (assets/) are not looked into.
+A conversation that is told by reference to an earlier call is found where it was first said. Long
+texts that lie in files of their own (assets/) are not looked into.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import json
 import time
 from typing import Any
 
-from tape_jupyter.book import Book
-from tape_jupyter.entry import Entry, Overridden
-from tape_jupyter.spans.pages import Spans
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.spans.rows import Spans
 
 PATIENCE = 0.05
 """Seconds of one stretch."""
@@ -21,7 +22,9 @@ _AT_LEAST = 50
 
 
 def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> dict[str, Any]:
-    """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time allows."""
+    """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time
+    allows.
+    """
     wanted = [_spellings(word) for word in words.lower().split()]
     nodes, found, row = spans.nodes, [], start
     until = time.perf_counter() + patience

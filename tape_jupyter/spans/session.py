@@ -1,27 +1,31 @@
-"""Store room: what there is to look at: the cassettes of a notebook, the takes of one, for protocol.ts' `Session`."""
+"""What there is to look at: the cassettes of a notebook, the takes of one, for protocol.ts'
+`Session`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter import takes
-from tape_jupyter.book import Book
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.spans.heads import moment, read
+from tape_jupyter.spans.headers import moment, read
 
 _MALFORMED = (CassetteError, OSError, ValueError)
 
 
 class Takes:
-    """The takes of a cassette as protocol.ts lists them; one whose file did not change is not read again."""
+    """The takes of a cassette as protocol.ts lists them; one whose file did not change is not read
+    again.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 
     def of(self, cassette: Path) -> list[dict[str, Any]]:
         """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
-        return [self._take(path) for path in takes.found(cassette)]
+        return [self._take(path) for path in files.found(cassette)]
 
     def _take(self, path: Path) -> dict[str, Any]:
         try:
@@ -33,7 +37,7 @@ class Takes:
                 self._known[path] = known
             return known[1]
         except _MALFORMED as error:
-            return {**_EMPTY, "name": takes.name_of(path), "of": str(error)[:400]}
+            return {**_EMPTY, "name": files.name_of(path), "of": str(error)[:400]}
 
 
 _EMPTY = {"overrides": 0, "calls": 0, "at": "", "stale": 0}
@@ -46,10 +50,16 @@ def take_of(path: Path) -> dict[str, Any]:
     own = [entry for entry in book.calls if entry.book is book]
     heads = list(read(own))
     base = book.base.path if book.base is not None else path
-    above = takes.name_of(base) if book.base is not None and book.base.base is not None else takes.stem(base)
-    moments = [str(entry.head().get("at", "")) for entry in made] + [str(told.get("at", "")) for told in _runs(book)]
+    above = (
+        files.name_of(base)
+        if book.base is not None and book.base.base is not None
+        else files.stem(base)
+    )
+    moments = [str(entry.head().get("at", "")) for entry in made] + [
+        str(told.get("at", "")) for told in _runs(book)
+    ]
     return {
-        "name": takes.name_of(path),
+        "name": files.name_of(path),
         "of": above,
         "overrides": len(made),
         "calls": sum(1 for entry in own if entry not in made),

@@ -1,9 +1,9 @@
-"""Store room: which span stands below which: the spans of a book, in tree order, as values.
+"""Which span stands below which: the spans of a book, in tree order, as values.
 
-Of each cell the runs that count are shown (runs.Current), and what was added to them; superseded runs are not. A call
-stands below the taped function whose body made it (`parent`), else below the user's spans it was made in, else below
-its cell. Brothers stand in the order in which they began. Records may be made by hand: a parent that is not there, or
-a circle of parents, loses no row.
+Of each cell the runs that count are shown (runs.Current), and what was added to them; superseded
+runs are not. A call stands below the taped function whose body made it (`parent`), else below the
+user's spans it was made in, else below its cell. Brothers stand in the order in which they began.
+Records may be made by hand: a parent that is not there, or a circle of parents, loses no row.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.entry import Holder
-from tape_jupyter.runs import Current, run_of
-from tape_jupyter.spans.heads import CELL, SPAN, Told, by_run, moment, seconds
+from tape_jupyter.cassette.index_entries import Holder
+from tape_jupyter.cassette.runs import Current, run_of
+from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, by_run, moment, seconds
 
 
 @dataclass(slots=True)
 class Node:
-    """A span: `told` is a call's head, `record` its run's. `begin` and `end` are seconds of the epoch."""
+    """A span: `told` is a call's head, `record` its run's. `begin` and `end` are seconds of the
+    epoch.
+    """
 
     id: str
     kind: int
@@ -27,7 +29,7 @@ class Node:
     record: Mapping[str, Any]
     begin: float
     end: float
-    told: Told | None = None
+    told: CallHeader | None = None
     name: str = ""
     calls: int = 0
     """How many calls stand below it."""
@@ -38,7 +40,7 @@ class Pending:
     """What runs now and is not on the tape yet: the run of a cell, and its calls that have begun."""
 
     run: str = ""
-    calls: Sequence[Told] = ()
+    calls: Sequence[CallHeader] = ()
     now: float = 0.0
 
 
@@ -48,19 +50,24 @@ NOTHING_RUNS = Pending()
 def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
     """The run records whose spans are shown, each followed by those that add to it.
 
-    What answers the same request when an SDK sends it again after an injected fault (`mode: again`) is no run of a
-    cell: it repeats calls that are shown.
+    What answers the same request when an SDK sends it again after an injected fault (`mode: again`)
+    is no run of a cell: it repeats calls that are shown.
     """
     kept = Current(map(run_of, book.runs)).kept
     records = {
-        str(run.get("run")): run for run in book.runs if str(run.get("run")) in kept and run.get("mode") != "again"
+        str(run.get("run")): run
+        for run in book.runs
+        if str(run.get("run")) in kept and run.get("mode") != "again"
     }
     additions: dict[str, list[Mapping[str, Any]]] = {}
     for name, record in records.items():
         if parent := kept[name].parent:
             additions.setdefault(parent, []).append(record)
     return [
-        each for name, record in records.items() if not kept[name].parent for each in (record, *additions.get(name, ()))
+        each
+        for name, record in records.items()
+        if not kept[name].parent
+        for each in (record, *additions.get(name, ()))
     ]
 
 
@@ -69,7 +76,7 @@ def superseded(book: Holder) -> int:
     return len(book.runs) - len(shown_runs(book))
 
 
-def grow(book: Holder, heads: Iterable[Told], pending: Pending = NOTHING_RUNS) -> list[Node]:
+def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_RUNS) -> list[Node]:
     """All spans in tree order."""
     groups = by_run(heads)
     for told in pending.calls:
@@ -85,7 +92,10 @@ def grow(book: Holder, heads: Iterable[Told], pending: Pending = NOTHING_RUNS) -
 
 
 def cell(
-    record: Mapping[str, Any], ended: Mapping[str, Any] | None, calls: list[Told], pending: Pending = NOTHING_RUNS
+    record: Mapping[str, Any],
+    ended: Mapping[str, Any] | None,
+    calls: list[CallHeader],
+    pending: Pending = NOTHING_RUNS,
 ) -> Iterator[Node]:
     """A cell run and all below it."""
     name = str(record.get("run"))
@@ -99,13 +109,15 @@ def cell(
     yield from _below(_Run(name, record, begin), sorted(calls, key=lambda told: told.at))
 
 
-def _end(told: Told, begin: float) -> float:
+def _end(told: CallHeader, begin: float) -> float:
     return (told.at or begin) + told.seconds
 
 
 @dataclass(slots=True)
 class _Run:
-    """One run while its tree is made: `below` are the children of a container: a call's id, or a span's."""
+    """One run while its tree is made: `below` are the children of a container: a call's id, or a
+    span's.
+    """
 
     name: str
     record: Mapping[str, Any]
@@ -116,13 +128,15 @@ class _Run:
     def put(self, container: str, node: Node) -> None:
         self.below.setdefault(container, []).append(node)
 
-    def within(self, container: str, name: str, told: Told) -> str:
+    def within(self, container: str, name: str, told: CallHeader) -> str:
         """The id of the user's span of that name in a container; made when first met."""
         key = (container, name)
         node = self.spans.get(key)
         begin, end = told.at or self.begin, _end(told, self.begin)
         if node is None:
-            node = Node(f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name)
+            node = Node(
+                f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name
+            )
             self.spans[key] = node
             self.put(container, node)
         node.begin, node.end = min(node.begin, begin), max(node.end, end)
@@ -130,7 +144,7 @@ class _Run:
         return node.id
 
 
-def _below(run: _Run, calls: list[Told]) -> Iterator[Node]:
+def _below(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
     known = {told.id: told for told in calls} if any(told.parent for told in calls) else {}
     for told in calls:
         parent = known.get(told.parent) if told.parent != told.id else None
@@ -143,13 +157,23 @@ def _below(run: _Run, calls: list[Told]) -> Iterator[Node]:
         begin = told.at or run.begin
         run.put(
             container,
-            Node(f"{told.run or run.name}/{told.id}", told.kind, 0, run.record, begin, begin + told.seconds, told),
+            Node(
+                f"{told.run or run.name}/{told.id}",
+                told.kind,
+                0,
+                run.record,
+                begin,
+                begin + told.seconds,
+                told,
+            ),
         )
     yield from _walk(run)
 
 
 def _walk(run: _Run) -> Iterator[Node]:
-    """Depth first. What hangs in a circle of parents is never reached: it stands below the cell, after the rest."""
+    """Depth first. What hangs in a circle of parents is never reached: it stands below the cell,
+    after the rest.
+    """
     yield from _from(run, run.below.pop("", []))
     while run.below:
         yield from _from(run, run.below.pop(next(iter(run.below))))

@@ -40,7 +40,9 @@ def bundle():
     return built
 
 
-@pytest.fixture(scope="module")  # playwright's loop counts as running in this thread while it is there: no asyncio.run
+@pytest.fixture(
+    scope="module"
+)  # playwright's loop counts as running in this thread while it is there: no asyncio.run
 def chromium(bundle):
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
@@ -48,7 +50,9 @@ def chromium(bundle):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=path, headless=True, args=CHROMIUM_FLAGS
+        )
         yield browser
         browser.close()
 

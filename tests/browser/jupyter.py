@@ -31,9 +31,7 @@ START_SECONDS = 90
 STOP_SECONDS = 15
 expect.set_options(timeout=30_000)  # eight kernels may start on two cores
 _TOKEN = "tests"
-PANEL = (
-    "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
-)
+PANEL = "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
 READY = f"""path => {{
   const panel = {PANEL}, session = panel && panel.sessionContext, kernel = session && session.session && session.session.kernel;
   return Boolean(kernel && session.isReady && kernel.status === 'idle' && kernel.connectionStatus === 'connected');
@@ -57,13 +55,28 @@ class Server:
 
     def address(self, notebook: Path) -> str:
         path = notebook.relative_to(self.root).as_posix()
-        return f"{self.url}/lab/tree/{path}?reset" if self.app == "lab" else f"{self.url}/notebooks/{path}"
+        return (
+            f"{self.url}/lab/tree/{path}?reset"
+            if self.app == "lab"
+            else f"{self.url}/notebooks/{path}"
+        )
 
     def start_kernel(self, notebook: str) -> None:
         """Start a notebook's kernel as its page would; does not wait for it."""
-        asked = {"path": notebook, "name": Path(notebook).name, "type": "notebook", "kernel": {"name": "python3"}}
-        headers = {"Content-Type": "application/json", "X-XSRFToken": _TOKEN, "Cookie": f"_xsrf={_TOKEN}"}
-        request = urllib.request.Request(f"{self.url}/api/sessions", json.dumps(asked).encode(), headers)
+        asked = {
+            "path": notebook,
+            "name": Path(notebook).name,
+            "type": "notebook",
+            "kernel": {"name": "python3"},
+        }
+        headers = {
+            "Content-Type": "application/json",
+            "X-XSRFToken": _TOKEN,
+            "Cookie": f"_xsrf={_TOKEN}",
+        }
+        request = urllib.request.Request(
+            f"{self.url}/api/sessions", json.dumps(asked).encode(), headers
+        )
         urllib.request.urlopen(request, timeout=START_SECONDS).close()
 
     @contextmanager
@@ -152,7 +165,12 @@ def _command(app: str, port: int, root: Path) -> list[str]:
         "--ServerApp.port_retries=0",
         "--expose-app-in-browser",
     ]
-    return [*command, "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={root}"]
+    return [
+        *command,
+        "--IdentityProvider.token=",
+        "--ServerApp.password=",
+        f"--ServerApp.root_dir={root}",
+    ]
 
 
 def quiet(settings: Path) -> None:
@@ -189,7 +207,11 @@ def write(path: Path, *sources: str, outputs: Mapping[int, list[Any]] | None = N
         cell.outputs = list((outputs or {}).get(number, ()))
         cells.append(cell)
     notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
     return path

@@ -139,9 +139,19 @@ class Watch:
         self.page.evaluate(SETTLED)
         found = {
             "elements": self.page.evaluate("globalThis.came"),
-            "ran": [frame.url for frame in self.page.frames if frame.evaluate("globalThis.pwned") is not None],
+            "ran": [
+                frame.url
+                for frame in self.page.frames
+                if frame.evaluate("globalThis.pwned") is not None
+            ],
             "boxes": self.boxes,
-            "asked": [url for url in self.asked if not url.startswith((self.home, "data:", "blob:", "about:"))],
-            "errors": [said for each in self.said if "tape" in (said := f"{each.text} {each.location}")],
+            "asked": [
+                url
+                for url in self.asked
+                if not url.startswith((self.home, "data:", "blob:", "about:"))
+            ],
+            "errors": [
+                said for each in self.said if "tape" in (said := f"{each.text} {each.location}")
+            ],
         }
         assert not any(found.values()), found

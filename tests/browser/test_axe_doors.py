@@ -61,7 +61,11 @@ def nothing_serious(view, what):
 
 @pytest.mark.parametrize("place", ["sidebar", "widget"])
 def test_axe_finds_nothing_serious_from_the_list_to_the_comparison(story, place):
-    view = sidebar_of(story) if place == "sidebar" else story.cell(len(STORY)).locator(".jp-OutputArea-output").first
+    view = (
+        sidebar_of(story)
+        if place == "sidebar"
+        else story.cell(len(STORY)).locator(".jp-OutputArea-output").first
+    )
     view.scroll_into_view_if_needed()
     call = view.get_by_role("treeitem").nth(1)
     expect(call).to_be_visible()

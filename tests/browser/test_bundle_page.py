@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from playwright.sync_api import expect
 
-from tape_jupyter.bundle import opening
+from tape_jupyter.bundle import open as bundle_open
 from tests.browser.payloads import HOSTILE, Watch
 from tests.browser.test_hostile_doors import DENSE, PARTS, record, visit
 from tests.bundles import CONTENT, made, notebook, written
@@ -22,7 +22,11 @@ def evil(tmp_path_factory):
     record(folder / "session" / "churn.tapes" / "main.tape.yaml")
     content = CONTENT | {"page.html": EVIL_PAGE, "README.md": EVIL_PAGE}
     content["session/churn.ipynb"] = notebook(
-        HOSTILE[0], [{"output_type": "display_data", "metadata": {}, "data": {"text/html": text}} for text in HOSTILE]
+        HOSTILE[0],
+        [
+            {"output_type": "display_data", "metadata": {}, "data": {"text/html": text}}
+            for text in HOSTILE
+        ],
     )
     for path in (folder / "session").rglob("*.yaml"):
         content[path.relative_to(folder).as_posix()] = path.read_bytes()
@@ -37,7 +41,10 @@ def left(monkeypatch, tmp_path):
 
 
 def test_nothing_runs_in_the_page_that_is_sent(evil, page):
-    with opening.recordings(evil) as (_, cassettes), opening.Pages(cassettes[0]).served() as address:
+    with (
+        bundle_open.recordings(evil) as (_, cassettes),
+        bundle_open.Pages(cassettes[0]).served() as address,
+    ):
         watch, answers = Watch(page, address), []
         page.on("response", lambda answer: answers.append(answer))
         page.goto(address)
@@ -47,7 +54,7 @@ def test_nothing_runs_in_the_page_that_is_sent(evil, page):
 
 
 def test_nothing_runs_in_the_page_as_a_file(evil, page):
-    done = opening.written(evil)
+    done = bundle_open.written(evil)
     watch = Watch(page, f"file://{done.page}")
     page.goto(f"file://{done.page}")
     shows_all(page)
@@ -55,11 +62,13 @@ def test_nothing_runs_in_the_page_as_a_file(evil, page):
 
 
 def test_the_policy_of_the_page_lets_nothing_foreign_in(evil, page):
-    done = opening.written(evil)
+    done = bundle_open.written(evil)
     page.goto(f"file://{done.page}")
     policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     told = dict(part.strip().split(" ", 1) for part in policy.split(";"))
-    assert told["default-src"] == "'none'" and told["img-src"] == "data:" and "connect-src" not in told
+    assert (
+        told["default-src"] == "'none'" and told["img-src"] == "data:" and "connect-src" not in told
+    )
     assert all(re.fullmatch(r"'sha256-[\w+/=]+'", each) for each in told["script-src"].split())
     tried = """async (url) => {
       const image = new Image();

@@ -12,7 +12,17 @@ from playwright.sync_api import expect
 from tests.browser.conftest import missing
 from tests.notebook import ROOT
 
-CARDS = ["edit", "value", "fault", "takes", "plan", "progress", "divergence", "comparison", "differs"]
+CARDS = [
+    "edit",
+    "value",
+    "fault",
+    "takes",
+    "plan",
+    "progress",
+    "divergence",
+    "comparison",
+    "differs",
+]
 JS = ROOT / "js"
 
 
@@ -37,7 +47,9 @@ def card(stage, page):
         page.goto(f"file://{stage}?card={name}" + ("&plain" if plain else ""))
         if name == "takes":
             page.get_by_role("button", name="take:").click()
-        expect(page.locator(".tape-edit [role=tab], .tape-popup, .tape-card h2").first).to_be_visible()
+        expect(
+            page.locator(".tape-edit [role=tab], .tape-popup, .tape-card h2").first
+        ).to_be_visible()
         return page
 
     return card
@@ -130,7 +142,9 @@ def test_ten_megabytes_are_not_pasted(card, name, field):
     node = page.get_by_label(field, exact=True)
     before = node.evaluate("node => node.value ?? node.textContent")
     node.evaluate(PASTE, 10 * 2**20)
-    expect(page.get_by_role("alert")).to_contain_text("What you pasted is 10 MiB; an edit holds at most 4 MiB.")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "What you pasted is 10 MiB; an edit holds at most 4 MiB."
+    )
     assert node.evaluate("node => node.value ?? node.textContent") == before
 
 
@@ -165,13 +179,16 @@ def test_axe_finds_nothing_wrong_with_a_card(card, name):
         page.get_by_label("tool 1: name").fill("lookup_invoice")
         expect(page.get_by_text("keep it as it is")).to_be_visible()
     page.add_script_tag(path=JS / "node_modules" / "axe-core" / "axe.min.js")
-    rules = "{rules: {'page-has-heading-one': {enabled: false}}}"  # the view around the cards has it
+    rules = (
+        "{rules: {'page-has-heading-one': {enabled: false}}}"  # the view around the cards has it
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         found = page.evaluate(f"async () => (await axe.run(document, {rules})).violations")
-        assert [(each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found] == [], (
-            scheme
-        )
+        assert [
+            (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
+            for each in found
+        ] == [], scheme
 
 
 def test_the_plan_is_worked_by_keyboard_alone(card):

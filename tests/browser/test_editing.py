@@ -12,7 +12,9 @@ from tests.provider import Provider
 def recorded(request, chromium):
     """One notebook an application: what is typed changes nothing in it."""
     with Provider() as provider, fresh_page(chromium) as page:
-        yield record(request.getfixturevalue(request.param), page, provider.url, "editing", "%tape view")
+        yield record(
+            request.getfixturevalue(request.param), page, provider.url, "editing", "%tape view"
+        )
 
 
 def cells_of(notebook):
@@ -41,7 +43,9 @@ def test_keys_typed_in_the_editor_touch_no_cell(recorded, place):
     text = edit(view)
     before = cells_of(notebook)
     press_all(notebook, text)
-    press_all(notebook, view.get_by_label("as take"), [key for key in KEYS if "Enter" not in key])  # Enter saves there
+    press_all(
+        notebook, view.get_by_label("as take"), [key for key in KEYS if "Enter" not in key]
+    )  # Enter saves there
     view.get_by_role("tab", name="JSON").click()
     editor = view.locator(".cm-content")
     expect(editor).to_be_visible()

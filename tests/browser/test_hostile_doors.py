@@ -9,7 +9,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import PANEL, Notebook, write
 from tests.browser.payloads import HOSTILE, VISIT, Watch
@@ -55,7 +55,10 @@ class Evil(Provider):
 
     def answer(self, seen):
         texts = part_of(int(seen.path.split("/")[1]))
-        headers = [("content-type", "application/json"), *((f"x-{at}", line(text)) for at, text in enumerate(texts))]
+        headers = [
+            ("content-type", "application/json"),
+            *((f"x-{at}", line(text)) for at, text in enumerate(texts)),
+        ]
         return Scripted(200, headers, [message(*texts)])
 
 
@@ -78,14 +81,27 @@ def message(*texts):
             {"type": "image", "source": {"type": "base64", "media_type": text, "data": text}}, {"type": text, text: text},
         )
     ]  # fmt: skip
-    told = {"id": texts[0], "type": "message", "role": "assistant", "model": texts[0], "stop_reason": texts[0]}
-    return json.dumps({**told, "content": blocks, "usage": {"input_tokens": 3, "output_tokens": 2}}).encode()
+    told = {
+        "id": texts[0],
+        "type": "message",
+        "role": "assistant",
+        "model": texts[0],
+        "stop_reason": texts[0],
+    }
+    return json.dumps(
+        {**told, "content": blocks, "usage": {"input_tokens": 3, "output_tokens": 2}}
+    ).encode()
 
 
 def question(*texts):
     said = [{"role": "user", "content": text} for text in texts]
     given = [
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": text, "content": text} for text in texts]}
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": text, "content": text} for text in texts
+            ],
+        }
     ]
     body = {
         "model": texts[0],
@@ -98,7 +114,10 @@ def question(*texts):
 
 
 def headers_of(texts):
-    return (("content-type", "application/json"), *((text if text.isascii() else "x", text) for text in texts))
+    return (
+        ("content-type", "application/json"),
+        *((text if text.isascii() else "x", text) for text in texts),
+    )
 
 
 def record(path):
@@ -112,17 +131,33 @@ def record(path):
             cell=texts[0],
             **{f"n{number}": text for number, text in enumerate(texts)},
         )
-        tape.add(question(*texts), Reply(200, headers_of(texts), (message(*texts),), (0.1,)), span=(texts[0],))
+        tape.add(
+            question(*texts),
+            Reply(200, headers_of(texts), (message(*texts),), (0.1,)),
+            span=(texts[0],),
+        )
         tape.add(*tool(texts[0], texts, **dict.fromkeys(texts, texts[0])))
         tape.add(*tool(f"{texts[0]}!", error=ValueError("\n".join(texts))))
-        tape.add(*fetched("https://h.test/", "\n".join(texts).encode(), headers=(("content-type", "text/html"),)))
+        tape.add(
+            *fetched(
+                "https://h.test/",
+                "\n".join(texts).encode(),
+                headers=(("content-type", "text/html"),),
+            )
+        )
         tape.end()
     for number, text in enumerate(HOSTILE):
         tape.run(source=f"{number:04}", title=text, cell=text)
-        tape.add(question(text), Reply(200, headers_of([text]), (message(text),), (0.1,)), span=(text,))
+        tape.add(
+            question(text), Reply(200, headers_of([text]), (message(text),), (0.1,)), span=(text,)
+        )
         tape.add(*tool(text, text, **{"a": text}))
         tape.add(
-            *fetched(f"https://h.test/{text}", text.encode(), headers=(("content-type", "text/html"), ("x", text)))
+            *fetched(
+                f"https://h.test/{text}",
+                text.encode(),
+                headers=(("content-type", "text/html"), ("x", text)),
+            )
         )
         tape.end()
 
@@ -138,7 +173,9 @@ def hostile(lab, chromium):
         cells = [SETUP.format(url=provider.url)]
         for part in range(PARTS):
             quoted = "\n".join(f"# {line(text)}" for text in part_of(part))
-            cells.append(f"%%tape record\n{quoted}\nplay({part}, HOSTILE[{part * SIZE}:{(part + 1) * SIZE}])")
+            cells.append(
+                f"%%tape record\n{quoted}\nplay({part}, HOSTILE[{part * SIZE}:{(part + 1) * SIZE}])"
+            )
         cells += ["%tape view", "%tape frame", TEXTS_OF]
         notebook = Notebook(page, lab, write(folder / "hostile.ipynb", *cells)).open()
         notebook.watch = watch
@@ -172,7 +209,9 @@ def test_nothing_runs_in(hostile, place):
     view.scroll_into_view_if_needed()
     seen, shown = visit(view, (DENSE + 2) * PARTS)
     assert seen["rows"] > 5 * len(HOSTILE) and shown == len(HOSTILE)
-    assert {"Conversation", "Request", "Reply", "Raw", "Headers", "Timing", "Kit", "Diff"} <= set(seen["tabs"])
+    assert {"Conversation", "Request", "Reply", "Raw", "Headers", "Timing", "Kit", "Diff"} <= set(
+        seen["tabs"]
+    )
     hostile.watch.nothing_ran()
 
 
@@ -230,7 +269,9 @@ def test_nothing_runs_in_the_static_summaries_of_a_trusted_notebook(hostile, pag
             output = plain.cell(number).locator(".jp-RenderedHTMLCommon").first
             output.scroll_into_view_if_needed()
             expect(output).to_be_visible()
-            output.evaluate("node => node.querySelectorAll('details').forEach(each => each.open = true)")
+            output.evaluate(
+                "node => node.querySelectorAll('details').forEach(each => each.open = true)"
+            )
             shown += texts_of(output)
         assert shown >= 2 * 200
         watch.nothing_ran()
@@ -276,7 +317,7 @@ COMM = """const kernel = panel.sessionContext.session.kernel;
 const comm = id ? kernel._comms.get(id) : kernel.createComm(target);
 if (!id) comm.open(data);
 for (const message of messages) comm.send(message);"""
-LAB = "from tape_jupyter.notebook import lab, widget\nline, = lab._labs\nview = widget._open[-1]\n"
+LAB = "from tape_jupyter.jupyter import labextension as lab, widget\nline, = lab._labs\nview = widget._open[-1]\n"
 
 
 def forged(span):
@@ -304,8 +345,12 @@ def test_forged_messages_are_dropped_and_counted_and_the_kernel_goes_on(hostile)
     odd = [{"type": "exec"}, {"type": ["view"]}, {"type": "view", "view": 1, "message": {}}, {"type": "view", "view": "v", "message": "x"}, {"type": "ran", "id": "none", "state": "ok", "text": ""}, {"type": "ran", "id": "none", "state": "eval"}, {"type": "path", "path": 1}]  # fmt: skip
     hostile.python(f"{LAB}was = line.dropped")
     viewed = [{"type": "view", "view": "v", "message": each} for each in asks]
-    hostile.javascript(COMM, target="tape-jupyter", id=None, data={"client": "forger"}, messages=[*odd, *viewed])
-    told = f"{LAB}view_ = line.clients['forger'].views['v']\nprint(line.dropped - was, view_.dropped)"
+    hostile.javascript(
+        COMM, target="tape-jupyter", id=None, data={"client": "forger"}, messages=[*odd, *viewed]
+    )
+    told = (
+        f"{LAB}view_ = line.clients['forger'].views['v']\nprint(line.dropped - was, view_.dropped)"
+    )
     hostile.until(told, rf"^{len(odd)} {len(asks)}$")
 
     hostile.python(f"{LAB}seen = view.viewer.dropped")

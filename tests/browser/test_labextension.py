@@ -80,7 +80,10 @@ def test_a_clicked_span_lights_up_its_cell_and_a_clicked_cell_filters_its_spans(
 
 
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
-    switch, status = recorded.page.locator(".tape-mode select"), recorded.page.locator(".tape-status")
+    switch, status = (
+        recorded.page.locator(".tape-mode select"),
+        recorded.page.locator(".tape-status"),
+    )
     for mode in ("replay", "record", "off"):
         switch.select_option(mode)
         assert recorded.until("%tape status", re.compile(rf"mode: +{mode}"))
@@ -94,11 +97,14 @@ def test_cells_run_in_place_one_by_one_while_another_tab_is_in_front(recorded, s
         recorded.page.evaluate("() => window.jupyterapp.commands.execute('launcher:create')")
         expect(recorded.page.locator(".jp-Launcher")).to_be_visible()
     recorded.python(
-        "from tape_jupyter.notebook import lab\nfared = []\n"
+        "from tape_jupyter.jupyter import labextension as lab\nfared = []\n"
         "def then(cell):\n    return lambda ran: (fared.append((ran.cell, ran.state)), cell and lab.route().run(cell, then('')))\n"
         "lab.route().run('cell-4', then('cell-9'))"
     )
-    assert recorded.until("print(fared)", "cell-9").strip() == "[('cell-4', 'ok'), ('cell-9', 'missing')]"
+    assert (
+        recorded.until("print(fared)", "cell-9").strip()
+        == "[('cell-4', 'ok'), ('cell-9', 'missing')]"
+    )
     outputs = recorded.javascript(
         "return panel.content.model.toJSON().cells.map(cell => JSON.stringify(cell.outputs));"
     )
@@ -115,19 +121,43 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
         search = place.get_by_role("searchbox")
         for focus in (place.get_by_role("treeitem").first.focus, search.focus):
             focus()
-            for key in ("a", "b", "d", "d", "x", "ArrowDown", "ArrowUp", "Control+a", "Enter", "Escape", "Escape"):
+            for key in (
+                "a",
+                "b",
+                "d",
+                "d",
+                "x",
+                "ArrowDown",
+                "ArrowUp",
+                "Control+a",
+                "Enter",
+                "Escape",
+                "Escape",
+            ):
                 page.keyboard.press(key)
         assert recorded.javascript("return panel.content.model.toJSON();")["cells"] == before
-        assert recorded.javascript("return panel.content.widgets.filter(c => panel.content.isSelected(c)).length;") <= 1
+        assert (
+            recorded.javascript(
+                "return panel.content.widgets.filter(c => panel.content.isSelected(c)).length;"
+            )
+            <= 1
+        )
         search.fill("")
         recorded.javascript("panel.context.model.dirty = true;")
-        with page.expect_response(lambda answer: answer.request.method == "PUT" and "contents" in answer.url):
+        with page.expect_response(
+            lambda answer: answer.request.method == "PUT" and "contents" in answer.url
+        ):
             page.keyboard.press("Control+s")
 
 
 def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page, server):
     saved = recorded.save()
-    kinds = [kind for cell in saved["cells"] for output in cell["outputs"] for kind in output.get("data", ())]
+    kinds = [
+        kind
+        for cell in saved["cells"]
+        for output in cell["outputs"]
+        for kind in output.get("data", ())
+    ]
     assert kinds.count(MIME) == kinds.count("text/html") == kinds.count("text/plain") == 2
     saved["metadata"] = {"kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}}
     copy = recorded.path.with_name("copy.ipynb")  # of no trust: it was not saved by this server
@@ -138,7 +168,9 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     output = copied.cell(2).locator(".tape-output")
     expect(rows(output)).to_have_count(2)
     rows(output).nth(1).click()
-    expect(output.get_by_text("Classify: no access to my billing information").first).to_be_visible()
+    expect(
+        output.get_by_text("Classify: no access to my billing information").first
+    ).to_be_visible()
     expect(output.locator(".notes")).to_have_count(0)
     assert not page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count()
 
@@ -148,7 +180,9 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     output = copied.cell(3).locator(".tape-output")
     rows(output).nth(1).click()
     expect(output.get_by_text("Answer a person").first).to_be_visible()
-    expect(output.locator(".notes")).to_contain_text("the cassette was changed since this output was saved")
+    expect(output.locator(".notes")).to_contain_text(
+        "the cassette was changed since this output was saved"
+    )
     cassette.write_bytes(was)
 
 
@@ -167,9 +201,13 @@ def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, prov
     assert notebook.until("%tape status", re.compile("mode: +record"))
     for number in range(1, 6):
         notebook.run(number)
-    assert not page.locator(".tape-sidebar .tape-view").count()  # its code comes with the first look at the sidebar
+    assert not page.locator(
+        ".tape-sidebar .tape-view"
+    ).count()  # its code comes with the first look at the sidebar
     notebook.select(2)
-    notebook.cell(2).locator(".jp-cell-toolbar [data-command='tape-jupyter:rerun-downstream']").click()
+    notebook.cell(2).locator(
+        ".jp-cell-toolbar [data-command='tape-jupyter:rerun-downstream']"
+    ).click()
     sidebar = page.locator(".tape-sidebar")
     expect(sidebar.get_by_role("heading", name="Re-run 3 of 5 cells")).to_be_visible()
     expect(sidebar.locator(".tape-plan li")).to_have_count(3)
@@ -177,10 +215,14 @@ def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, prov
 
 def test_a_cell_of_more_calls_than_an_output_keeps_says_how_many_it_shows(lab, page):
     many = "%%tape record\nimport tape_jupyter as tape\n@tape.tool\ndef count(n):\n    return n\nsum(map(count, range(250)))"
-    notebook = Notebook(page, lab, write(lab.root / "many.ipynb", "%load_ext tape_jupyter", many)).open()
+    notebook = Notebook(
+        page, lab, write(lab.root / "many.ipynb", "%load_ext tape_jupyter", many)
+    ).open()
     notebook.run(1)
     notebook.run(2)
-    expect(notebook.cell(2).locator(".tape-output .sums")).to_contain_text("201 of 251 spans are saved here")
+    expect(notebook.cell(2).locator(".tape-output .sums")).to_contain_text(
+        "201 of 251 spans are saved here"
+    )
     assert notebook.python("print('alive')").strip() == "alive"
 
 

@@ -68,8 +68,17 @@ def recorded(server, chromium, request):
     """An open notebook: cell 2 asked three times, cell 3 from two threads; one for all tests of a server."""
     folder = re.sub(r"\W+", "-", request.node.nodeid + str(server.url))
     with Provider(vary=True) as provider, fresh_page(chromium) as page:
-        cells = [SETUP.format(url=provider.url), THREE, TWO, "print(len(answers), 'answers')", FOUR, PAID]
-        notebook = Notebook(page, server, write(server.root / folder / "churn.ipynb", *cells)).open()
+        cells = [
+            SETUP.format(url=provider.url),
+            THREE,
+            TWO,
+            "print(len(answers), 'answers')",
+            FOUR,
+            PAID,
+        ]
+        notebook = Notebook(
+            page, server, write(server.root / folder / "churn.ipynb", *cells)
+        ).open()
         for number in (1, 2, 3, 4, 5):
             notebook.run(number)
         yield Stepping(notebook, provider)
@@ -150,7 +159,9 @@ class Stepping:
 
 def said(notebook, number):
     """The list that a cell printed."""
-    return ast.literal_eval(next(line for line in notebook.text(number).splitlines() if line.startswith(("['", '["'))))
+    return ast.literal_eval(
+        next(line for line in notebook.text(number).splitlines() if line.startswith(("['", '["')))
+    )
 
 
 def test_three_stops_the_second_reply_is_edited_and_the_cell_goes_on_with_it(story):
@@ -218,7 +229,11 @@ def test_a_recording_waits_before_money_is_spent_its_request_is_changed_and_one_
     stop.get_by_role("button", name="Change the request…").click()
     stop.get_by_role("textbox", name="The request's body").click()
     story.page.keyboard.press("Control+a")
-    body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "short"}]}
+    body = {
+        "model": "claude-sonnet-5",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "short"}],
+    }
     story.page.keyboard.insert_text(json.dumps(body))
     stop.get_by_role("button", name="Change the request", exact=True).click()
     expect(story.bar).to_contain_text("the request is changed")
@@ -252,7 +267,9 @@ def test_where_it_stands_is_seen_its_frames_its_line_its_variables(story):
     frames.nth(1).click()
     expect(stop.locator(".step-here")).to_contain_text("answers.append(ask(")
     expect(stop.locator(".step-variables")).to_contain_text("order")
-    expect(story.notebook.page.locator(".tape-stopped-line")).to_contain_text("claude.messages.stream")
+    expect(story.notebook.page.locator(".tape-stopped-line")).to_contain_text(
+        "claude.messages.stream"
+    )
 
 
 def test_a_step_back_stands_before_the_call_as_it_did_and_two_stops_are_compared(story):
@@ -275,14 +292,21 @@ def test_a_step_back_stands_before_the_call_as_it_did_and_two_stops_are_compared
 def test_keys_step_and_no_key_reaches_a_cell(story):
     story.begin(2)
     story.at(1)
-    cells = story.notebook.javascript("return panel.content.model.toJSON().cells.map(cell => cell.source);")
+    cells = story.notebook.javascript(
+        "return panel.content.model.toJSON().cells.map(cell => cell.source);"
+    )
     story.bar.get_by_role("button", name="Step", exact=True).focus()
     for key, nth in ((".", 2), ("m", 3), (",", 2)):
         story.page.keyboard.press(key)
         story.at(nth)
     story.page.keyboard.press("c")
     story.over()
-    assert story.notebook.javascript("return panel.content.model.toJSON().cells.map(cell => cell.source);") == cells
+    assert (
+        story.notebook.javascript(
+            "return panel.content.model.toJSON().cells.map(cell => cell.source);"
+        )
+        == cells
+    )
 
 
 def test_stop_ends_the_cell_and_leaves_the_variables_as_they_were(story):
@@ -314,7 +338,9 @@ def test_two_threads_stand_still_and_each_is_stepped_by_itself(story):
     strands.nth(1).click()
     second = strands.nth(1).inner_text()
     stop = story.sidebar.get_by_label("The stop")
-    expect(stop.locator(".step-variables")).to_contain_text(re.compile("Here is one|There is another"))
+    expect(stop.locator(".step-variables")).to_contain_text(
+        re.compile("Here is one|There is another")
+    )
     story.do("Step")  # the other one stays where it is
     expect(strands).to_have_count(0)
     expect(story.bar.get_by_role("status")).to_contain_text("Stopped before call")
@@ -354,7 +380,9 @@ def test_the_kernel_is_the_one_that_is_meant(recorded, request):
     assert version.startswith("6.31" if "ipykernel-6" in request.node.name else "7.")
 
 
-def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(server, provider, chromium):
+def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(
+    server, provider, chromium
+):
     cells = [SETUP.format(url=provider.url), THREE, "%tape view"]
     path = write(server.root / "step-widget" / "churn.ipynb", *cells)
     with server.without_extension(), fresh_page(chromium) as page:
@@ -382,7 +410,10 @@ def test_without_any_view_it_is_asked_below_the_cell(server, provider, chromium)
         notebook.run(1, 2)
         first, _, third = said(notebook, 2)
         notebook.run(3, wait=False)
-        shown, line = notebook.cell(3).locator(".jp-OutputArea"), notebook.cell(3).locator("input.jp-Stdin-input")
+        shown, line = (
+            notebook.cell(3).locator(".jp-OutputArea"),
+            notebook.cell(3).locator("input.jp-Stdin-input"),
+        )
         for nth, typed in ((1, "n"), (2, "e It was never sent."), (3, "b"), (2, "n"), (3, "c")):
             expect(shown).to_contain_text(f"stopped before call {nth}")
             if nth == 1:

@@ -45,5 +45,8 @@ def test_axe_finds_nothing_wrong_and_nothing_is_cut_off(stage, page, state):
             expect(page.locator(".app.narrow")).to_have_count(1 if width < 560 else 0)
             assert page.evaluate(TOO_WIDE) == [], (scheme, width)
             found = page.evaluate("async () => (await axe.run(document)).violations")
-            said = [(each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found]
+            said = [
+                (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
+                for each in found
+            ]
             assert said == [], (scheme, width)

@@ -20,7 +20,9 @@ CHANGED = "report: YOU WROTE 6 WORDS, THE LAST OF THEM 'FURIOUS'"
 @pytest.fixture
 def story(server, page, provider, request):
     """The notebook, recorded; what it was then."""
-    return lambda *more: Story(record(server, page, provider.url, request.node.name, *more), provider)
+    return lambda *more: Story(
+        record(server, page, provider.url, request.node.name, *more), provider
+    )
 
 
 class Story:
@@ -36,7 +38,8 @@ class Story:
         """By number: all that a person sees of a cell."""
         told = self.notebook.javascript("return panel.content.model.toJSON().cells;")
         return {
-            number: (cell["source"], cell["execution_count"], cell["outputs"]) for number, cell in enumerate(told, 1)
+            number: (cell["source"], cell["execution_count"], cell["outputs"])
+            for number, cell in enumerate(told, 1)
         }
 
     def override(self, view):
@@ -54,7 +57,9 @@ class Story:
                 re.compile(r"\[5\] .*reads answer, set by \[3\]"),
             ]
         )
-        assert {n: cell for n, cell in self.cells().items() if n < 6} == {n: self.before[n] for n in range(1, 6)}
+        assert {n: cell for n, cell in self.cells().items() if n < 6} == {
+            n: self.before[n] for n in range(1, 6)
+        }
 
     def rerun(self, view):
         """Run it: the answer's request is another one now, which waits for a person, and nothing was sent."""
@@ -76,9 +81,17 @@ class Story:
         self.provider.stop()
         view.get_by_role("button", name="Write the reply").click()
         reply = view.get_by_role("textbox", name="The reply")
-        expect(reply).to_contain_text("You wrote 8 words")  # the recorded message, as JSON, to start from
+        expect(reply).to_contain_text(
+            "You wrote 8 words"
+        )  # the recorded message, as JSON, to start from
         reply.fill(
-            json.dumps({"role": "assistant", "content": [{"type": "text", "text": WRITTEN}], "stop_reason": "end_turn"})
+            json.dumps(
+                {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": WRITTEN}],
+                    "stop_reason": "end_turn",
+                }
+            )
         )
         view.get_by_role("button", name="Give this reply").click()
         shown(view.get_by_role("heading", name="3 cells ran, 3 changed"))
@@ -88,7 +101,9 @@ class Story:
         changes = view.locator(".tape-change").filter(has_text="before")
         expect(changes.first).to_contain_text("before")
         expect(changes.first).to_contain_text("after")
-        expect(view.locator(".tape-change", has_text="[2] Classify").locator("ins")).to_contain_text("furious")
+        expect(
+            view.locator(".tape-change", has_text="[2] Classify").locator("ins")
+        ).to_contain_text("furious")
 
     def proved(self, view):
         """A fresh kernel comes to the same."""
@@ -105,13 +120,19 @@ class Story:
         assert "unrelated: 1" in self.notebook.text(4)
         assert self.notebook.python("print(runs, mood)").strip() == "1 furious"
         assert self.sha256() == self.digest
-        assert [path.name for path in (self.tapes / "takes").glob("*.yaml")] == ["main.angry-customer.tape.yaml"]
+        assert [path.name for path in (self.tapes / "takes").glob("*.yaml")] == [
+            "main.angry-customer.tape.yaml"
+        ]
 
     def reopened_without_a_kernel(self, summary):
         """Saved, sent to somebody who has no such kernel: what was said can be read, and nothing is red."""
         saved = self.notebook.save()
-        saved["metadata"] = {"kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}}
-        copy = self.notebook.path.with_name("copy.ipynb")  # of no trust: this server did not save it
+        saved["metadata"] = {
+            "kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}
+        }
+        copy = self.notebook.path.with_name(
+            "copy.ipynb"
+        )  # of no trust: this server did not save it
         copy.write_text(json.dumps(saved))
         page = self.notebook.page
         page.evaluate("() => { window.onbeforeunload = null; }")
@@ -121,7 +142,9 @@ class Story:
             expect(copied.cell(number).locator(summary)).to_contain_text("1 call")
         expect(copied.output(5).first).to_contain_text(CHANGED)
         expect(
-            copied.cells.locator(".jp-RenderedText[data-mime-type$=stderr], .jp-RenderedText[data-mime-type$=error]")
+            copied.cells.locator(
+                ".jp-RenderedText[data-mime-type$=stderr], .jp-RenderedText[data-mime-type$=error]"
+            )
         ).to_have_count(0)
 
 
@@ -175,7 +198,9 @@ def test_cancelled_below_the_cell_all_is_as_it_was(story):
     shown(view.get_by_role("button", name="Edit reply"))
     told.notebook.idle()
     now = told.cells()
-    assert {n: cell[2] for n, cell in now.items()} == {n: cell[2] for n, cell in told.before.items()}
+    assert {n: cell[2] for n, cell in now.items()} == {
+        n: cell[2] for n, cell in told.before.items()
+    }
     expect(told.notebook.cell(2).locator(".tape-output")).to_have_count(1)
     assert told.notebook.python("print(runs, mood)").startswith("1 negative")
 

@@ -6,13 +6,26 @@ The page is written here without the policy that `tape show --html` gives it: wh
 import pytest
 from playwright.sync_api import expect
 
-from tape_jupyter.page_blocks import folded, packed, plain
+from tape_jupyter.reports.page import folded, packed, plain
 from tests.browser.payloads import HOSTILE
 from tests.notebook import ROOT
 
 STATIC = ROOT / "tape_jupyter" / "static"
 AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"
-COLUMNS = ["id", "depth", "kind", "mark", "start", "first", "end", "name", "note", "tokens", "cost", "cell"]
+COLUMNS = [
+    "id",
+    "depth",
+    "kind",
+    "mark",
+    "start",
+    "first",
+    "end",
+    "name",
+    "note",
+    "tokens",
+    "cost",
+    "cell",
+]
 CELL, MODEL, TOOL, ERROR = 0, 2, 3, 2
 TABS = ["Conversation", "Request", "Reply", "Raw", "Headers", "Timing", "Kit", "Diff"]
 
@@ -27,7 +40,15 @@ def span(number, name, **over):
         "first": None,
         "end": number + 1,
     }
-    return {**told, "name": name, "note": "claude-sonnet-5", "tokens": 9, "cost": None, "cell": "c1", **over}
+    return {
+        **told,
+        "name": name,
+        "note": "claude-sonnet-5",
+        "tokens": 9,
+        "cost": None,
+        "cell": "c1",
+        **over,
+    }
 
 
 def detail(each, text):
@@ -109,7 +130,10 @@ def test_no_recorded_text_is_ever_run(page, tmp_path):
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: (boxes.append(dialog.message), dialog.dismiss()))
     assert len(HOSTILE) >= 200
-    spans = [span(number, text, note=text, cell=text, mark=number % 6) for number, text in enumerate(HOSTILE)]
+    spans = [
+        span(number, text, note=text, cell=text, mark=number % 6)
+        for number, text in enumerate(HOSTILE)
+    ]
     for title in (HOSTILE[0], HOSTILE[50]):
         address = write(tmp_path / "hostile.html", spans, HOSTILE, title)
         page.goto(address)
@@ -138,14 +162,18 @@ def test_axe_finds_nothing_serious(page, tmp_path, scheme, width):
         if state == "an error opened by itself":
             expect(page.locator(".error")).to_contain_text("429")
         elif state == "the list":
-            page.get_by_role("button", name="Back to the list" if width == 320 else "Close detail").click()
+            page.get_by_role(
+                "button", name="Back to the list" if width == 320 else "Close detail"
+            ).click()
         else:
             page.get_by_role("treeitem").nth(1).click()
             expect(page.get_by_role("tab", name="Conversation")).to_be_visible()
         page.add_script_tag(path=AXE)
         found = page.evaluate("async () => (await axe.run(document)).violations")
         assert [
-            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+            (each["id"], each["nodes"][0]["html"])
+            for each in found
+            if each["impact"] in ("serious", "critical")
         ] == [], state
 
 

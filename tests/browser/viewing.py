@@ -28,7 +28,12 @@ def record(server: Server, page, url: str, folder: str, *more: str) -> Notebook:
 
     `more` cells follow, which are not run.
     """
-    path = write(server.root / re.sub(r"\W+", "-", folder) / "churn.ipynb", SETUP.format(url=url), *CELLS, *more)
+    path = write(
+        server.root / re.sub(r"\W+", "-", folder) / "churn.ipynb",
+        SETUP.format(url=url),
+        *CELLS,
+        *more,
+    )
     notebook = Notebook(page, server, path).open()
     notebook.run(*range(1, 2 + len(CELLS)))
     return notebook

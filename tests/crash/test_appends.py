@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter import drafts, journal, locks
-from tape_jupyter.calls import Reply, Request, Where
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.core import atomic_write, locks
+from tape_jupyter.cassette import journal
+from tape_jupyter.core.call import Reply, Request, Where
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.matching import match_key
-from tape_jupyter.records import Head
-from tape_jupyter.secrets import Secrets
+from tape_jupyter.cassette.match_key import match_key
+from tape_jupyter.cassette.records import Head
+from tape_jupyter.secrets.registry import Secrets
 
 SECRETS = Secrets()
 
@@ -39,16 +40,22 @@ class Recorder:
         call, match, answer = request(n), match_key(request(n), SECRETS), reply(n)
         self.names[match] = count = self.names.get(match, 0) + 1
         name = match[:8] + (f"-{count}" if count > 1 else "")
-        return self.tape.append_call(Head(name, self.run, match, "model", Where(), "now", 0.0), call, answer, SECRETS)
+        return self.tape.append_call(
+            Head(name, self.run, match, "model", Where(), "now", 0.0), call, answer, SECRETS
+        )
 
 
 def request(n):
-    messages = [{"role": "user", "content": f"{k} " + "words of a question " * 5} for k in range(n % 7 + 1)]
+    messages = [
+        {"role": "user", "content": f"{k} " + "words of a question " * 5} for k in range(n % 7 + 1)
+    ]
     return Request("POST", "https://h/", (), json.dumps({"n": n, "messages": messages}).encode())
 
 
 def reply(n):
-    return Reply(200, (), (f"answer {n} ".encode() + b"long " * (20_000 if n % 5 == 4 else n % 90),), (0.1,))
+    return Reply(
+        200, (), (f"answer {n} ".encode() + b"long " * (20_000 if n % 5 == 4 else n % 90),), (0.1,)
+    )
 
 
 def check(path, acknowledged):
@@ -64,7 +71,10 @@ def check(path, acknowledged):
     recorder.tape.end_run(recorder.run, {"outcome": "ok"})
     after = Cassette.open(path, "whole")
     assert after.notes == [] and len(after.calls) == len(before.calls) + 2
-    assert [entry.reply().body for entry in after.calls[-2:]] == [reply(1000).body, reply(1001).body]
+    assert [entry.reply().body for entry in after.calls[-2:]] == [
+        reply(1000).body,
+        reply(1001).body,
+    ]
     assert path.read_bytes().endswith(b"\n...\n")
 
 
@@ -77,7 +87,9 @@ def child(code, *arguments):
         {textwrap.indent(textwrap.dedent(code), " " * 8).strip()}
     """
     started = [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)]
-    with subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        started, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -108,13 +120,19 @@ def test_kill_9_at_fifty_random_moments_loses_no_acknowledged_call(tmp_path):
             pid = int(forking.stdout.readline().split()[1])
             path = tmp_path / f"{trial}.tape.yaml"
             told, wanted = path.with_name(f"{trial}.acknowledged"), moments.randrange(25)
-            while wanted and not (told.exists() and told.read_bytes().count(b"\n") >= wanted) and not ended(pid):
+            while (
+                wanted
+                and not (told.exists() and told.read_bytes().count(b"\n") >= wanted)
+                and not ended(pid)
+            ):
                 time.sleep(0.001)
             time.sleep(moments.uniform(0, 0.01))
             os.kill(pid, signal.SIGKILL)
             while not ended(pid):
                 pass
-            acknowledged = {int(n) for n in told.read_text().splitlines()} if told.exists() else set()
+            acknowledged = (
+                {int(n) for n in told.read_text().splitlines()} if told.exists() else set()
+            )
             check(path, acknowledged)
             kept.append(len(acknowledged))
     assert len(kept) == 50 and max(kept) > 10
@@ -135,7 +153,7 @@ class Faults:
 
     def __init__(self, monkeypatch, nth=0, how=None):
         self.count, self.nth, self.how, self.seen = 0, nth, how, []
-        for module, names in ((journal, CALLS), (drafts, ("open", "fsync", "close"))):
+        for module, names in ((journal, CALLS), (atomic_write, ("open", "fsync", "close"))):
             monkeypatch.setattr(module, "os", self.patched(os, names))
         monkeypatch.setattr(locks, "portalocker", self.patched(locks.portalocker, ("lock",)))
         monkeypatch.setattr(Path, "replace", self.counted("replace", Path.replace))
@@ -204,9 +222,13 @@ def faults_of_one_append(path, monkeypatch, torn):
 
 @pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("how", [no_space, half_then_no_space, interrupt, short_write])
-def test_a_failure_at_every_system_call_of_an_append_leaves_no_half_record(tmp_path, monkeypatch, how, torn):
+def test_a_failure_at_every_system_call_of_an_append_leaves_no_half_record(
+    tmp_path, monkeypatch, how, torn
+):
     seen = faults_of_one_append(tmp_path / "count.tape.yaml", monkeypatch, torn)
-    assert {"open", "write", "lock", "fsync", "replace"} <= set(seen) and ("ftruncate" in seen) == torn
+    assert {"open", "write", "lock", "fsync", "replace"} <= set(seen) and (
+        "ftruncate" in seen
+    ) == torn
     for nth in range(1, len(seen) + 1):
         path = tmp_path / f"{nth}" / "main.tape.yaml"
         recorder = prepared(path, torn)
@@ -221,14 +243,20 @@ def test_a_failure_at_every_system_call_of_an_append_leaves_no_half_record(tmp_p
             except KeyboardInterrupt:
                 assert how is interrupt
         data = path.read_bytes()
-        assert data.endswith(b"\n...\n") or (torn and data.endswith(b"\nreq")), (nth, seen[nth - 1], data[-40:])
+        assert data.endswith(b"\n...\n") or (torn and data.endswith(b"\nreq")), (
+            nth,
+            seen[nth - 1],
+            data[-40:],
+        )
         recorder.tape.refresh()
         recorder.add(2)
         check(path, acknowledged | {2})
 
 
 @pytest.mark.parametrize("torn", [False, True])
-def test_a_crash_at_every_system_call_of_an_append_keeps_what_was_committed(tmp_path, monkeypatch, torn):
+def test_a_crash_at_every_system_call_of_an_append_keeps_what_was_committed(
+    tmp_path, monkeypatch, torn
+):
     """The process ends before, in the midst of, and after each call; a killed write leaves its first half."""
     seen = faults_of_one_append(tmp_path / "count.tape.yaml", monkeypatch, torn)
     for when in ("before", "midst", "after"):
@@ -260,14 +288,18 @@ def crash_in_child(recorder, monkeypatch, nth, when):
 
 
 @pytest.mark.parametrize("what", ["start_run", "end_run", "append_more"])
-def test_a_failure_at_every_system_call_of_the_other_records_leaves_no_half_record(tmp_path, monkeypatch, what):
+def test_a_failure_at_every_system_call_of_the_other_records_leaves_no_half_record(
+    tmp_path, monkeypatch, what
+):
     def act(recorder):
         if what == "start_run":
             recorder.tape.start_run({"mode": "record", "source": "y"}, {})
         elif what == "end_run":
             recorder.tape.end_run(recorder.run, {"outcome": "ok"})
         else:
-            recorder.tape.append_more(recorder.tape.calls[0], Reply(200, (), (), (), "closed"), SECRETS)
+            recorder.tape.append_more(
+                recorder.tape.calls[0], Reply(200, (), (), (), "closed"), SECRETS
+            )
 
     with monkeypatch.context() as patch:
         recorder = prepared(tmp_path / "count.tape.yaml")
@@ -285,14 +317,19 @@ def test_a_failure_at_every_system_call_of_the_other_records_leaves_no_half_reco
         check(path, {0, 1, 2})
 
 
-def test_a_call_that_could_not_be_kept_is_not_found_and_can_be_recorded_again(tmp_path, monkeypatch):
+def test_a_call_that_could_not_be_kept_is_not_found_and_can_be_recorded_again(
+    tmp_path, monkeypatch
+):
     path = tmp_path / "main.tape.yaml"
     recorder = prepared(path)
     with monkeypatch.context() as patch:
         Faults(patch, 3, no_space)
         with pytest.raises(CassetteError):
             recorder.add(2)
-    assert len(recorder.tape.calls) == 2 and recorder.tape.matching(match_key(request(2), SECRETS)) == ()
+    assert (
+        len(recorder.tape.calls) == 2
+        and recorder.tape.matching(match_key(request(2), SECRETS)) == ()
+    )
     recorder.names.clear()
     recorder.add(2)
     check(path, {0, 1, 2})

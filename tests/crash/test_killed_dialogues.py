@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 
-from tape_jupyter.bodies.dialogues import frames_of
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.encoding.http.websocket import frames_of
+from tape_jupyter.cassette.cassette import Cassette
 from tests.sockets import SocketServer
 
 CHILD = """
@@ -59,4 +59,6 @@ def test_every_turn_that_reached_the_program_survives_a_kill(tmp_path, style, af
     frames = [json.loads(frame.data) for frame in frames_of(entry.reply().body) if frame.is_message]
     done = sum(frame["type"] == "response.done" for frame in frames)
     asked = [frame["text"] for frame in frames if frame["type"] == "ask"]
-    assert done >= max(reached) + 1 and asked[:done] == [f"question {number}" for number in range(done)]
+    assert done >= max(reached) + 1 and asked[:done] == [
+        f"question {number}" for number in range(done)
+    ]

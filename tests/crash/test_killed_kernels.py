@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider, Scripted
 
@@ -62,7 +62,10 @@ def reached(side):
 def on_tape(path):
     """Question -> whether the whole reply is there."""
     return {
-        entry.request().body.decode().partition('"content":"')[2].partition('"')[0]: entry.reply().end
+        entry.request()
+        .body.decode()
+        .partition('"content":"')[2]
+        .partition('"')[0]: entry.reply().end
         for entry in Cassette.open(path, check="whole").calls
     }
 
@@ -75,7 +78,11 @@ def until(done, what, seconds=30):
 
 
 def test_a_kill_at_any_moment_loses_no_call_that_reached_the_program(tmp_path):
-    path, side, chance = tmp_path / "nb.tapes" / "main.tape.yaml", tmp_path / "reached.txt", random.Random(KILLS)
+    path, side, chance = (
+        tmp_path / "nb.tapes" / "main.tape.yaml",
+        tmp_path / "reached.txt",
+        random.Random(KILLS),
+    )
     with Provider(vary=True) as provider, kernel_in(tmp_path) as kernel:
         before = 0
         for round in range(KILLS):
@@ -91,7 +98,9 @@ def test_a_kill_at_any_moment_loses_no_call_that_reached_the_program(tmp_path):
             kernel.restart()
             assert kernel.execute(LOAD).ok
             sent = len(provider.requests)
-            replayed = kernel.execute("%%tape replay\n" + REPLAY.format(url=provider.url, texts=new[-40:]))
+            replayed = kernel.execute(
+                "%%tape replay\n" + REPLAY.format(url=provider.url, texts=new[-40:])
+            )
             assert replayed.stdout.strip() == "True", replayed.traceback
             assert len(provider.requests) == sent
         recorded = kernel.execute(
@@ -122,7 +131,12 @@ def calls(kernel, name):
 
 
 def cell(source, provider, path="/v1/messages"):
-    return textwrap.dedent(source).strip().replace("URL", f"{provider.url}{path}").replace("BASE", provider.url)
+    return (
+        textwrap.dedent(source)
+        .strip()
+        .replace("URL", f"{provider.url}{path}")
+        .replace("BASE", provider.url)
+    )
 
 
 RAISES = """
@@ -174,8 +188,12 @@ for chunk in response.iter_raw():
 """
 
 
-@pytest.mark.parametrize("how", [SYNC, ASYNC, THINKING], ids=["waiting", "awaiting", "between chunks"])
-def test_an_interrupt_amid_a_stream_keeps_what_came_and_replays_only_when_asked(kernel, provider, how):
+@pytest.mark.parametrize(
+    "how", [SYNC, ASYNC, THINKING], ids=["waiting", "awaiting", "between chunks"]
+)
+def test_an_interrupt_amid_a_stream_keeps_what_came_and_replays_only_when_asked(
+    kernel, provider, how
+):
     name = {SYNC: "sync", ASYNC: "async", THINKING: "thinking"}[how]
     provider.script(f"/v1/{name}", Scripted(200, STREAM, EARLY, then="hang"))
     source = cell(how, provider, f"/v1/{name}")

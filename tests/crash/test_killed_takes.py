@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tests.tapes import Recorder, answered, asked
 
 N = 12
@@ -56,7 +56,9 @@ def test_a_take_torn_anywhere_plays_what_is_whole_and_goes_on(base, share):
     whole = take.path.read_bytes()
     take.path.write_bytes(whole[: int(len(whole) * share)])
     torn = tape.open(base).take("t")
-    assert [e.id for e in torn.calls] == [e.id for e in main.calls], "the base is there, whatever became of the header"
+    assert [e.id for e in torn.calls] == [e.id for e in main.calls], (
+        "the base is there, whatever became of the header"
+    )
     torn.override(main.calls[5], reply="five")
     again = Cassette.open(torn.path, check="whole")
     assert again.calls[5].reply().body == b"five" and again.notes == []

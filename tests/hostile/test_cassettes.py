@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeRefusal, UnmatchedCall
 from tests.provider import Provider, Scripted
 from tests.timing import at_once, growth, ratio
@@ -27,7 +27,10 @@ ONE, TWO, STORY = [LONG], [LONG, "North", "And the second?"], ["Tell me a story"
 
 
 def ask(url, texts):
-    messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": text} for n, text in enumerate(texts)]
+    messages = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": text}
+        for n, text in enumerate(texts)
+    ]
     body = {"model": "m", "max_tokens": 9, "messages": messages, "stream": texts is STORY}
     return httpx.post(f"{url}/v1/messages", json=body).text
 
@@ -42,7 +45,9 @@ class Recorded:
         return self.path.read_bytes().decode()
 
     def write(self, data):
-        self.path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
+        self.path.write_bytes(
+            data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+        )
 
     def edit(self, old, new, count=1):
         assert old in self.text()
@@ -50,14 +55,20 @@ class Recorded:
 
     def line(self, start, nth=1):
         """The number of the nth line that begins so."""
-        return [n for n, line in enumerate(self.text().splitlines(), 1) if line.lstrip().startswith(start)][nth - 1]
+        return [
+            n
+            for n, line in enumerate(self.text().splitlines(), 1)
+            if line.lstrip().startswith(start)
+        ][nth - 1]
 
     def replay(self, *asked, **options):
         with tape.replaying(self.path, **options) as self.block:
             return [ask(self.url, texts) for texts in asked or (ONE, TWO, STORY)]
 
     def plays(self, *asked, **options):
-        assert self.replay(*asked, **options) == [self.answers[texts[-1]] for texts in asked or (ONE, TWO, STORY)]
+        assert self.replay(*asked, **options) == [
+            self.answers[texts[-1]] for texts in asked or (ONE, TWO, STORY)
+        ]
 
     def refused(self, says=None, line=None):
         """By replaying, recording and opening alike, in no time, with nothing changed."""
@@ -81,7 +92,10 @@ class Recorded:
 
 
 def files(folder):
-    return {p: p.lstat().st_size if not p.is_file() or p.is_symlink() else p.read_bytes() for p in folder.rglob("*")}
+    return {
+        p: p.lstat().st_size if not p.is_file() or p.is_symlink() else p.read_bytes()
+        for p in folder.rglob("*")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +174,9 @@ def test_04_torn_in_the_middle_of_a_character(recorded):
 
 def test_05_invalid_utf_8_inside_a_record(recorded):
     line = recorded.line("stop_reason: end_turn")
-    recorded.write(recorded.path.read_bytes().replace(b"stop_reason: end_turn", b"stop_reason: \xff\xfe", 1))
+    recorded.write(
+        recorded.path.read_bytes().replace(b"stop_reason: end_turn", b"stop_reason: \xff\xfe", 1)
+    )
     recorded.refused("UTF-8", line)
 
 
@@ -186,7 +202,8 @@ def test_08_tab_indentation(recorded):
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 200_000, "[" * 200_000 + "]" * 200_000, "- " * 200_000, "{" * 200_000, '"' * 199_999]
+    "text",
+    ["[" * 200_000, "[" * 200_000 + "]" * 200_000, "- " * 200_000, "{" * 200_000, '"' * 199_999],
 )
 def test_09_two_hundred_thousand_brackets(recorded, text):
     line = recorded.line("stop_reason: end_turn")
@@ -230,18 +247,24 @@ def test_13_merge_keys(recorded):
     recorded.refused("merge keys are not part of a tape", line)
 
 
-@pytest.mark.parametrize("key", ["role: assistant", "kind: model", "status: 200", "response:\n  status: 200"])
+@pytest.mark.parametrize(
+    "key", ["role: assistant", "kind: model", "status: 200", "response:\n  status: 200"]
+)
 def test_14_duplicate_keys(recorded, key):
     start = key.splitlines()[0]
-    indent = next(line for line in recorded.text().splitlines() if line.strip() == start.strip()).split(start)[0]
+    indent = next(
+        line for line in recorded.text().splitlines() if line.strip() == start.strip()
+    ).split(start)[0]
     recorded.edit(
-        f"{indent}{start}\n", f"{indent}{start}\n{indent}{start}\n" if "\n" not in key else f"{key}\n{start}\n"
+        f"{indent}{start}\n",
+        f"{indent}{start}\n{indent}{start}\n" if "\n" not in key else f"{key}\n{start}\n",
     )
     recorded.refused("second time")
 
 
 @pytest.mark.parametrize(
-    "word", ["no", "yes", "on", "Off", "1:20", "2001-01-01", "0x1f", "1_000", "~", ".inf", "010", "+1"]
+    "word",
+    ["no", "yes", "on", "Off", "1:20", "2001-01-01", "0x1f", "1_000", "~", ".inf", "010", "+1"],
 )
 def test_15_words_that_yaml_changes(recorded, word):
     recorded.edit("stop_reason: end_turn", f"stop_reason: {word}")
@@ -299,7 +322,11 @@ def test_20_version_0_is_migrated_in_memory(recorded):
 
 
 def reference(recorded):
-    return next(line for line in recorded.text().splitlines() if "<from>" in line).partition(": ")[2].strip('"')
+    return (
+        next(line for line in recorded.text().splitlines() if "<from>" in line)
+        .partition(": ")[2]
+        .strip('"')
+    )
 
 
 def call_ids(recorded):
@@ -326,7 +353,15 @@ def test_23_reference_out_of_range(recorded, slice_):
 
 
 @pytest.mark.parametrize(
-    "ref", ["messages", "system", "system[0:1]", "messages[-1:1]", "messages[0:1] x", "messages[0:" + "1" * 9999 + "]"]
+    "ref",
+    [
+        "messages",
+        "system",
+        "system[0:1]",
+        "messages[-1:1]",
+        "messages[0:1] x",
+        "messages[0:" + "1" * 9999 + "]",
+    ],
 )
 def test_23_reference_to_what_is_no_list(recorded, ref):
     recorded.edit("messages[0:1]", ref)
@@ -386,7 +421,8 @@ def test_24_references_that_double_are_stopped(recorded):
 
 def test_25_cuts_that_do_not_sum_to_the_text(recorded):
     recorded.edit(
-        "You wrote 4 words, the last of them 'story'.", "The story was told by hand, and it is longer than before."
+        "You wrote 4 words, the last of them 'story'.",
+        "The story was told by hand, and it is longer than before.",
     )
     recorded.edit("cuts: [4, 6,", "cuts: [4, 600,")
     (answer,) = recorded.replay(STORY)
@@ -411,7 +447,10 @@ def test_26_a_reply_that_is_not_its_digest(recorded):
 def test_27_two_calls_with_one_id(recorded):
     one, two, _ = call_ids(recorded)
     line = recorded.line("call:", 2)
-    recorded.edit(f'call: "{two}"' if f'call: "{two}"' in recorded.text() else f"call: {two}", f'call: "{one}"')
+    recorded.edit(
+        f'call: "{two}"' if f'call: "{two}"' in recorded.text() else f"call: {two}",
+        f'call: "{one}"',
+    )
     recorded.refused(f"call {one} stands twice", line)
 
 
@@ -421,13 +460,17 @@ def test_28_base64_that_is_none(recorded, text):
     recorded.refused("base64")
 
 
-@pytest.mark.parametrize("status", ['"200 OK"', "99", "1000", "0", "-200", "200.5", "true", "null", '"200"', "[200]"])
+@pytest.mark.parametrize(
+    "status", ['"200 OK"', "99", "1000", "0", "-200", "200.5", "true", "null", '"200"', "[200]"]
+)
 def test_29_a_status_that_is_none(recorded, status):
     recorded.edit("status: 200", f"status: {status}")
     recorded.refused("status")
 
 
-@pytest.mark.parametrize("value", [r'"a\r\nSet-Cookie: b=c"', r'"a\nb"', r'"a\u0000b"', "|-\n      a\n      b"])
+@pytest.mark.parametrize(
+    "value", [r'"a\r\nSet-Cookie: b=c"', r'"a\nb"', r'"a\u0000b"', "|-\n      a\n      b"]
+)
 def test_30_a_header_with_a_line_break(recorded, value):
     recorded.edit("content-type: application/json", f"content-type: {value}")
     recorded.refused("line break")
@@ -444,7 +487,12 @@ def test_31_content_length_that_lies(recorded, length):
     )
     recorded.plays()
     with tape.replaying(recorded.path):
-        body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": LONG}], "stream": False}
+        body = {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": LONG}],
+            "stream": False,
+        }
         answer = httpx.post(f"{recorded.url}/v1/messages", json=body)
         assert answer.headers["content-length"] == str(len(answer.content))
 
@@ -455,7 +503,9 @@ def test_32_merge_conflict(recorded, between):
         at = recorded.text().rindex("---\ncall")
         line = recorded.text()[:at].count("\n") + 1
         text = recorded.text()
-        recorded.write(text[:at] + "<<<<<<< HEAD\n" + text[at:] + "=======\n" + text[at:] + ">>>>>>> theirs\n")
+        recorded.write(
+            text[:at] + "<<<<<<< HEAD\n" + text[at:] + "=======\n" + text[at:] + ">>>>>>> theirs\n"
+        )
     else:
         line = recorded.line("stop_reason: end_turn")
         recorded.edit(
@@ -496,7 +546,7 @@ def test_33_a_large_file_is_indexed_without_being_loaded(tmp_path):
     assert path.stat().st_size > 300e6
     code = f"""
         from pathlib import Path
-        from tape_jupyter.cassette import Cassette
+        from tape_jupyter.cassette.cassette import Cassette
         def peak():
             return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
         before = peak()
@@ -504,7 +554,9 @@ def test_33_a_large_file_is_indexed_without_being_loaded(tmp_path):
         assert len(tape.calls) == 3000 and tape.calls[2999].reply().body == b"a" * 90
         print(peak() - before)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+    )
     assert float(done.stdout) < 30_000, done.stdout
     assert ratio(lambda: Cassette.open(path), lambda: lines(path, 300), rounds=2) < 20
 
@@ -519,7 +571,11 @@ def test_34_what_is_no_file_of_the_folder(recorded, tmp_path, kind):
     elif kind == "folder":
         recorded.path.mkdir()
     else:
-        target = {"device": "/dev/zero", "link out": elsewhere, "dangling link": tmp_path / "nothing"}[kind]
+        target = {
+            "device": "/dev/zero",
+            "link out": elsewhere,
+            "dangling link": tmp_path / "nothing",
+        }[kind]
         recorded.path.symlink_to(target)
     recorded.refused()
     assert not (tmp_path / "nothing").exists()
@@ -528,10 +584,10 @@ def test_34_what_is_no_file_of_the_folder(recorded, tmp_path, kind):
 def test_35_two_kernels_append_at_once(recorded):
     code = """
         import sys
-        from tape_jupyter.cassette import Cassette
-        from tape_jupyter.calls import Request, Reply, Where
-        from tape_jupyter.records import Head
-        from tape_jupyter.secrets import Secrets
+        from tape_jupyter.cassette.cassette import Cassette
+        from tape_jupyter.core.call import Request, Reply, Where
+        from tape_jupyter.cassette.records import Head
+        from tape_jupyter.secrets.registry import Secrets
         tape, secrets = Cassette.open(sys.argv[1]), Secrets()
         run = tape.start_run({"mode": "record", "source": sys.argv[2]}, {}, secrets)
         print("ready", flush=True); sys.stdin.readline()
@@ -542,7 +598,10 @@ def test_35_two_kernels_append_at_once(recorded):
         tape.end_run(run, {"outcome": "ok"}, secrets)
     """
     start = [sys.executable, "-c", textwrap.dedent(code), str(recorded.path)]
-    both = [subprocess.Popen([*start, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for name in "ab"]
+    both = [
+        subprocess.Popen([*start, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for name in "ab"
+    ]
     for process in both:
         assert process.stdout.readline() == "ready\n"
     for process in both:
@@ -571,7 +630,11 @@ def run_in(folder, code, *, prefix=()):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     source = textwrap.dedent(IN_A_FOLDER.format(root=root)) + textwrap.dedent(code)
     return subprocess.run(
-        [*prefix, sys.executable, "-c", source, str(folder)], capture_output=True, text=True, cwd=root, timeout=60
+        [*prefix, sys.executable, "-c", source, str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        timeout=60,
     )
 
 
@@ -614,7 +677,9 @@ def test_36_disk_full_while_appending(tmp_path):
         ],
     )
     assert done.stdout == "fine\n", done.stderr
-    assert done.stderr.count("NOT on the tape") == 1, "at once, and once: the rest is counted at the end"
+    assert done.stderr.count("NOT on the tape") == 1, (
+        "at once, and once: the rest is counted at the end"
+    )
 
 
 @pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
@@ -626,10 +691,20 @@ def test_36_a_script_that_lost_calls_does_not_end_well(tmp_path):
             for n in range(30):
                 ask(provider.url, n)
         """,
-        prefix=["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=100k none "$4" && exec "$@"', "sh"],
+        prefix=[
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            'mount -t tmpfs -o size=100k none "$4" && exec "$@"',
+            "sh",
+        ],
     )
     assert done.returncode == 1
-    assert "CassetteError: call" in done.stderr and "more like it. The block ran to its end" in done.stderr
+    assert (
+        "CassetteError: call" in done.stderr
+        and "more like it. The block ran to its end" in done.stderr
+    )
 
 
 @pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
@@ -700,7 +775,10 @@ def test_a_bad_record_of_a_large_file_stops_the_cell_and_nothing_goes_out(record
     text = recorded.text()
     at = text.rindex("---\nend:")
     pad = chain(1)[chain(1).index("---\ncall") :].replace("run: r-1", "run: pad")
-    pads = "".join(pad.replace("00000000", f"{n:08x}").replace("text: a", "text: " + "a" * 99) for n in range(5_000))
+    pads = "".join(
+        pad.replace("00000000", f"{n:08x}").replace("text: a", "text: " + "a" * 99)
+        for n in range(5_000)
+    )
     recorded.write(text[:at] + pads + text[at:])
     assert recorded.path.stat().st_size > 2**20
     recorded.plays()

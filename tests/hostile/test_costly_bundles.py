@@ -7,12 +7,13 @@ these took a minute and 6 GB before anybody counted.
 import hashlib
 import json
 import random
+import re
 import subprocess
 import sys
 
 import pytest
 
-from tape_jupyter.assets import MARK
+from tape_jupyter.cassette.external_texts import MARK
 from tests.bundles import CELL, CONTENT, by_hand, made, recording
 from tests.hostile.test_hostile_bundles import canonical
 
@@ -71,8 +72,13 @@ LOCKS = {
     "a table of 40,000 parts": b"[" + b".".join(WORDS) + b"]\n",
     "a quoted key of 40,000 parts": b" . ".join(b'"%s"' % word for word in WORDS) + b" = 1\n",
     "such a key in braces": b"x = {" + b".".join(WORDS) + b" = 1}\n",
-    "many keys of 300 parts": b"".join(b".".join(WORDS[at * 300 :][:300]) + b" = 1\n" for at in range(130)) * 20,
-    "200,000 packages": b"".join(b"[[packages]]\nname='a%d'\nversion='1'\n" % at for at in range(200_000)),
+    "many keys of 300 parts": b"".join(
+        b".".join(WORDS[at * 300 :][:300]) + b" = 1\n" for at in range(130)
+    )
+    * 20,
+    "200,000 packages": b"".join(
+        b"[[packages]]\nname='a%d'\nversion='1'\n" % at for at in range(200_000)
+    ),
     "lists in one another": b"x = " + b"[" * 2_000 + b"]" * 2_000 + b"\n",
     "a number of 5,000 digits": b"x = " + b"9" * 5_000 + b"\n",
     "a date that is none": b"x = 9999-99-99\n",
@@ -108,6 +114,16 @@ def test_a_manifest_of_other_types_is_refused(tmp_path, name, words):
     assert code == (1 if words[0] == "verify" else 2) and "the manifest cannot be used" in said
 
 
+@pytest.mark.parametrize("words", [("verify",), ("open", "--json")], ids=lambda it: it[0])
+def test_a_call_whose_usage_is_a_number_of_5000_digits_is_shown_or_refused(tmp_path, words):
+    session = recording(tmp_path / "work")
+    (cassette,) = [each for each in session if each.endswith(".tape.yaml")]
+    text = session[cassette].decode()
+    other = re.sub(r"(\n    input: )\d+", rf"\g<1>{'9' * 5_000}", text)
+    assert other != text
+    look(tmp_path, by_hand({**session, cassette: other.encode()}).bytes(), *words)
+
+
 NOTEBOOKS = {
     "of another century": {"nbformat": 10**300},
     "of a future format": {"nbformat": 5},
@@ -121,7 +137,9 @@ NOTEBOOKS = {
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-@pytest.mark.parametrize("words", [("verify",), ("replay", "--yes", "--here")], ids=lambda it: it[0])
+@pytest.mark.parametrize(
+    "words", [("verify",), ("replay", "--yes", "--here")], ids=lambda it: it[0]
+)
 def test_a_notebook_that_is_none_is_refused_before_anything_runs(tmp_path, name, words):
     code, said = look(tmp_path, with_notebook(**NOTEBOOKS[name]), *words)
     assert code == (1 if words[0] == "verify" else 2)
@@ -137,7 +155,9 @@ def long_text():
 
 @pytest.mark.parametrize("words", [("verify",), ("open", "--json")], ids=lambda it: it[0])
 @pytest.mark.parametrize(("calls", "times"), [(1, 60), (1_000, 1)])
-def test_a_long_text_that_stands_many_times_is_not_put_together_so_often(tmp_path, long_text, words, calls, times):
+def test_a_long_text_that_stands_many_times_is_not_put_together_so_often(
+    tmp_path, long_text, words, calls, times
+):
     """In one call, and in a thousand of them: 12 MB would become 10 GB."""
     data, name = long_text
     session = recording(tmp_path / "work")
@@ -146,11 +166,15 @@ def test_a_long_text_that_stands_many_times_is_not_put_together_so_often(tmp_pat
     head, _, rest = text.partition("---\ncall: ")
     call, _, others = rest.partition("---\ncall: ")
     block = "      - type: text\n        text: negative\n"
-    call = call.replace(block, f'      - type: text\n        text:\n          "{MARK}": {name}\n' * times)
+    call = call.replace(
+        block, f'      - type: text\n        text:\n          "{MARK}": {name}\n' * times
+    )
     first = call.partition("\n")[0]
     many = "".join(
         "---\ncall: "
-        + call.replace(first, f"{first}-{at}" if at > 1 else first, 1).replace("at:", f"x: {salt()}\nat:", 1)
+        + call.replace(first, f"{first}-{at}" if at > 1 else first, 1).replace(
+            "at:", f"x: {salt()}\nat:", 1
+        )
         for at in range(1, calls + 1)
     )
     session[cassette] = (head + many + "---\nend:" + others.partition("---\nend:")[2]).encode()
@@ -163,7 +187,9 @@ def salt():
     return '"' + bytes(RANDOM.choices(b"abcdefghijklmnop", k=200)).decode() + '"'
 
 
-@pytest.mark.parametrize("module", ["re", "enum", "pathlib", "fnmatch", "asyncio", "json", "portalocker", "ipykernel"])
+@pytest.mark.parametrize(
+    "module", ["re", "enum", "pathlib", "fnmatch", "asyncio", "json", "portalocker", "ipykernel"]
+)
 def test_a_file_with_the_name_of_a_module_does_not_run_before_the_first_cell(tmp_path, module):
     ran = tmp_path / "ran"
     evil = f"open({str(ran)!r}, 'w').write('ran')\nraise SystemExit(1)\n".encode()

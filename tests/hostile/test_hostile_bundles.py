@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from tape_jupyter.bundle import container, manifest, opened
+from tape_jupyter.bundle.archive import containers, manifest
+from tape_jupyter.bundle import opened
 from tape_jupyter.bundle.verify import verify
 from tape_jupyter.errors import BundleError
 from tests.bundles import CONTENT, Raw, by_hand, made, packed
@@ -33,7 +34,9 @@ def with_file(name):
 
     def make():
         told = json.loads(made().to_bytes())
-        told["files"] = sorted([*told["files"], {**told["files"][0], "path": name}], key=lambda each: each["path"])
+        told["files"] = sorted(
+            [*told["files"], {**told["files"][0], "path": name}], key=lambda each: each["path"]
+        )
         raw = Raw().add("manifest.json", canonical(told))
         for each in told["files"]:
             raw.add(each["path"], CONTENT.get(each["path"], CONTENT["README.md"]))
@@ -70,10 +73,22 @@ for what, mode in (
     ("pipe", 0o010644),
     ("socket", 0o140644),
 ):
-    case(f"39 a {what}", "is no plain file", with_entry("session/x", b"/etc/passwd", central={"external": mode << 16}))
+    case(
+        f"39 a {what}",
+        "is no plain file",
+        with_entry("session/x", b"/etc/passwd", central={"external": mode << 16}),
+    )
 case("39 a folder by its name", "is no path inside|is no plain file", with_entry("session/x/"))
-case("39 a folder by its mode", "is no plain file", with_entry("session/x", central={"external": 0o040755 << 16}))
-case("39 a folder by its DOS flag", "is no plain file", with_entry("session/x", central={"external": 0x10}))
+case(
+    "39 a folder by its mode",
+    "is no plain file",
+    with_entry("session/x", central={"external": 0o040755 << 16}),
+)
+case(
+    "39 a folder by its DOS flag",
+    "is no plain file",
+    with_entry("session/x", central={"external": 0x10}),
+)
 case(
     "39 a hard link (unix extra field)",
     "fields that a bundle's files do not have",
@@ -83,15 +98,30 @@ case("40 a name twice", "stands in it twice", with_entry("README.md"))
 case("40 the manifest twice", "stands in it twice", with_entry("manifest.json", b"{}"))
 case("40 a name that differs in case", "the same file", with_entry("readme.MD"))
 case("40 a folder that differs in case", "the same file", with_entry("SESSION/churn.ipynb"))
-case("40 case in other alphabets", "the same file", lambda: by_hand().add("session/ΣΑΣ").add("session/σας").bytes())
+case(
+    "40 case in other alphabets",
+    "the same file",
+    lambda: by_hand().add("session/ΣΑΣ").add("session/σας").bytes(),
+)
 case("40 a name in decomposed form", "composed form", with_entry("session/data/e\u0301.csv"))
 case(
     "40 a name that is a ligature of another",
     "the same file",
     lambda: by_hand().add("session/ﬁle").add("session/file").bytes(),
 )
-case("40 a file that is a folder for another", "is a file, and a folder", with_entry("README.md/evil"))
-for name in ("CON", "session/nul.txt", "session/COM1", "session/lpt¹.csv", "AUX .x/y", "session/conin$"):
+case(
+    "40 a file that is a folder for another",
+    "is a file, and a folder",
+    with_entry("README.md/evil"),
+)
+for name in (
+    "CON",
+    "session/nul.txt",
+    "session/COM1",
+    "session/lpt¹.csv",
+    "AUX .x/y",
+    "session/conin$",
+):
     case(f"41 the device {name}", "is a device", with_entry(name))
 case("41 a trailing dot", "ends in a dot or a space", with_entry("session/x."))
 case("41 a trailing space", "ends in a dot or a space", with_entry("session/x /y"))
@@ -117,26 +147,54 @@ case(
 )
 case("41 a git repository's hook", "git repository", with_entry("session/.git/hooks/post-checkout"))
 case("42 a bomb of 1,000 to 1", "more than 100 times", with_entry("session/x", bytes(10 * MIB)))
-case("42 a manifest that is a bomb", "more than 100 times", lambda: Raw().add("manifest.json", b" " * 10 * MIB).bytes())
+case(
+    "42 a manifest that is a bomb",
+    "more than 100 times",
+    lambda: Raw().add("manifest.json", b" " * 10 * MIB).bytes(),
+)
 case(
     "42 a manifest of 20 MiB",
     "too many",
     lambda: (
         Raw()
-        .add("manifest.json", b"{}", packed=bytes(MIB), local={"size": 20 * MIB}, central={"size": 20 * MIB})
+        .add(
+            "manifest.json",
+            b"{}",
+            packed=bytes(MIB),
+            local={"size": 20 * MIB},
+            central={"size": 20 * MIB},
+        )
         .bytes()
     ),
 )
 case("42 600 MiB together", "bytes, a bundle has at most 536,870,912", lambda: huge(2, 300 * MIB))
-case("42 one byte too many", "536,870,913 bytes", lambda: huge(1, 512 * MIB + 1 - len(made().to_bytes()) - made().size))
+case(
+    "42 one byte too many",
+    "536,870,913 bytes",
+    lambda: huge(1, 512 * MIB + 1 - len(made().to_bytes()) - made().size),
+)
 case("42 10,001 entries", "10,001 files", lambda: many(10_001 - len(CONTENT) - 1))
 case("42 a count of 65,534", "65,534 files", lambda: by_hand().bytes(count=65_534))
-case("42 more than the directory says", "is larger than the directory says", lambda: lying(len(CONTENT["README.md"])))
 case(
-    "42 less than the directory says", "is damaged|is not packed as", lambda: lying(100 * len(CONTENT["README.md"]), 13)
+    "42 more than the directory says",
+    "is larger than the directory says",
+    lambda: lying(len(CONTENT["README.md"])),
 )
-case("43 a file that is not in the manifest", "'session/more.py' is not in the manifest", with_entry("session/more.py"))
-case("43 a file that is missing", "'README.md' is missing", lambda: by_hand(skip=["README.md"]).bytes())
+case(
+    "42 less than the directory says",
+    "is damaged|is not packed as",
+    lambda: lying(100 * len(CONTENT["README.md"]), 13),
+)
+case(
+    "43 a file that is not in the manifest",
+    "'session/more.py' is not in the manifest",
+    with_entry("session/more.py"),
+)
+case(
+    "43 a file that is missing",
+    "'README.md' is missing",
+    lambda: by_hand(skip=["README.md"]).bytes(),
+)
 case("43 no manifest", "has no manifest.json", lambda: Raw().add("README.md", b"x").bytes())
 case("43 nothing at all", "has no manifest.json", lambda: Raw().bytes())
 case(
@@ -154,9 +212,19 @@ case(
     "'README.md' has 14 bytes, the manifest says 13",
     lambda: by_hand({**CONTENT, "README.md": b"how to replay!"}, made()).bytes(),
 )
-case("45 a program before it", "is not where it says", lambda: by_hand().bytes(before=b"#!/bin/sh\nevil\n"))
-case("45 a program before it, offsets mended", "does not begin where", lambda: shifted(b"#!/bin/sh\nevil\n"))
-case("45 bytes behind it", "something stands behind its end", lambda: by_hand().bytes(after=b"evil"))
+case(
+    "45 a program before it",
+    "is not where it says",
+    lambda: by_hand().bytes(before=b"#!/bin/sh\nevil\n"),
+)
+case(
+    "45 a program before it, offsets mended",
+    "does not begin where",
+    lambda: shifted(b"#!/bin/sh\nevil\n"),
+)
+case(
+    "45 bytes behind it", "something stands behind its end", lambda: by_hand().bytes(after=b"evil")
+)
 case("45 a comment", "something stands behind its end", lambda: by_hand().bytes(comment=b"evil"))
 case("45 a second zip behind it", "is not where it says", lambda: by_hand().bytes() + packed())
 case(
@@ -168,7 +236,11 @@ case("46 cut off", "was cut off", lambda: packed()[:-30])
 case("46 half of it", "was cut off", lambda: packed()[: len(packed()) // 2])
 case("46 nothing in the file", "ends too early", lambda: b"")
 case("46 no zip", "is no zip", lambda: b"%PDF-1.7\n" * 100)
-case("46 encrypted", "is encrypted", with_entry("session/x", local={"flags": 1}, central={"flags": 1}))
+case(
+    "46 encrypted",
+    "is encrypted",
+    with_entry("session/x", local={"flags": 1}, central={"flags": 1}),
+)
 case("46 encrypted directory", "is encrypted", with_entry("session/x", central={"flags": 0x2000}))
 case(
     "46 a data descriptor",
@@ -190,31 +262,65 @@ case(
     "do not say the same",
     with_entry("session/x", local={"text": b"session/y"}),
 )
-case("46 other size in the file's own header", "do not say the same", with_entry("session/x", local={"size": 7}))
-case("46 other checksum in the file's own header", "do not say the same", with_entry("session/x", local={"crc": 7}))
-case("46 encrypted in the file's own header only", "do not say the same", with_entry("session/x", local={"flags": 1}))
+case(
+    "46 other size in the file's own header",
+    "do not say the same",
+    with_entry("session/x", local={"size": 7}),
+)
+case(
+    "46 other checksum in the file's own header",
+    "do not say the same",
+    with_entry("session/x", local={"crc": 7}),
+)
+case(
+    "46 encrypted in the file's own header only",
+    "do not say the same",
+    with_entry("session/x", local={"flags": 1}),
+)
 case("46 a wrong checksum", "checksum", with_crc := lambda: wrong_crc())
 case("46 no deflate", "is damaged", lambda: bad_deflate())
-case("46 bytes behind the deflated ones", "not packed as the directory says", lambda: bad_deflate(trailing=True))
+case(
+    "46 bytes behind the deflated ones",
+    "not packed as the directory says",
+    lambda: bad_deflate(trailing=True),
+)
 case(
     "46 stored with two sizes",
     "sizes",
     with_entry("session/x", b"xy", method=0, local={"size": 1}, central={"size": 1}),
 )
 case("46 a directory that is elsewhere", "is not where it says", lambda: by_hand().bytes(start=0))
-case("46 a directory that is too small", "is not where it says|ends too early", lambda: by_hand().bytes(size=10))
+case(
+    "46 a directory that is too small",
+    "is not where it says|ends too early",
+    lambda: by_hand().bytes(size=10),
+)
 case(
     "46 a part of several",
     "a part of several",
     lambda: by_hand().bytes(end=struct.pack("<4s4H2LH", b"PK\x05\x06", 1, 0, 5, 5, 0, 0, 0)),
 )
-case("46 a comment of a file", "fields that a bundle's files do not have", with_entry("session/x", comment=b"evil"))
-case("50 a manifest with hooks", "does not know: 'hooks'", saying(hooks={"open": "os.system('evil')"}))
+case(
+    "46 a comment of a file",
+    "fields that a bundle's files do not have",
+    with_entry("session/x", comment=b"evil"),
+)
+case(
+    "50 a manifest with hooks",
+    "does not know: 'hooks'",
+    saying(hooks={"open": "os.system('evil')"}),
+)
 case("50 a kit with a start-up", "does not know: 'startup'", saying(kit={"startup": "evil.py"}))
-case("50 a kernel with a command", "kernel has other keys", saying(kernel={"argv": ["sh", "-c", "evil"]}))
+case(
+    "50 a kernel with a command",
+    "kernel has other keys",
+    saying(kernel={"argv": ["sh", "-c", "evil"]}),
+)
 case("50 another format", "format is 2", saying(format=2))
 case(
-    "50 a manifest of 200,000 brackets", "no JSON", lambda: Raw().add("manifest.json", b"[" * 200_000, method=0).bytes()
+    "50 a manifest of 200,000 brackets",
+    "no JSON",
+    lambda: Raw().add("manifest.json", b"[" * 200_000, method=0).bytes(),
 )
 case("53 a sitecustomize", "would run by merely lying there", with_file("session/sitecustomize.py"))
 case("53 a .pth", "would run by merely lying there", with_file("session/evil.pth"))
@@ -225,7 +331,12 @@ def huge(count, size):
     """Files that say how large they are, a hundredth of it packed."""
     raw = by_hand()
     for number in range(count):
-        raw.add(f"session/{number}", packed=bytes(size // 100 + 1), local={"size": size}, central={"size": size})
+        raw.add(
+            f"session/{number}",
+            packed=bytes(size // 100 + 1),
+            local={"size": size},
+            central={"size": size},
+        )
     return raw.bytes()
 
 
@@ -240,7 +351,10 @@ def lying(size, real=MIB):
     """A README that unpacks to `real` bytes and says `size`; the manifest agrees."""
     told = json.loads(made().to_bytes())
     told["files"][0]["size"] = size
-    raw, packer = Raw().add("manifest.json", canonical(told)), zlib.compressobj(9, zlib.DEFLATED, -15)
+    raw, packer = (
+        Raw().add("manifest.json", canonical(told)),
+        zlib.compressobj(9, zlib.DEFLATED, -15),
+    )
     raw.add(
         "README.md",
         packed=packer.compress(os.urandom(real)) + packer.flush(),
@@ -308,7 +422,7 @@ def place(tmp_path, monkeypatch):
 def test_it_is_refused_whole_and_writes_nothing(name, place, monkeypatch):
     make, said = CASES[name]
     bundle, unpacked = place / "evil.tape.zip", []
-    monkeypatch.setattr(container, "zlib", Counting(unpacked))
+    monkeypatch.setattr(containers, "zlib", Counting(unpacked))
     bundle.write_bytes(make())
     before = tree(place)
     with pytest.raises(BundleError, match=said) as refused, opened(bundle) as it:
@@ -349,7 +463,10 @@ class Counting:
 
 
 def test_there_are_sixty_and_each_is_another():
-    assert len(CASES) >= 60 and len({make() for name, (make, _) in CASES.items() if not name.startswith("42")}) >= 60
+    assert (
+        len(CASES) >= 60
+        and len({make() for name, (make, _) in CASES.items() if not name.startswith("42")}) >= 60
+    )
 
 
 def test_what_differs_from_them_in_nothing_else_is_taken(place):
@@ -358,7 +475,9 @@ def test_what_differs_from_them_in_nothing_else_is_taken(place):
     with opened(good) as it:
         assert it.digest == made().digest
         it.extract(place / "out")
-    assert (place / "out" / "session" / "data" / "orders.csv").read_bytes() == CONTENT["session/data/orders.csv"]
+    assert (place / "out" / "session" / "data" / "orders.csv").read_bytes() == CONTENT[
+        "session/data/orders.csv"
+    ]
 
 
 def test_a_zip_in_it_is_a_file_like_any_other(place):
@@ -367,7 +486,9 @@ def test_a_zip_in_it_is_a_file_like_any_other(place):
     path.write_bytes(packed(inner))
     with opened(path) as it:
         it.extract(place / "out")
-    assert (place / "out" / "session" / "data" / "inner.zip").read_bytes() == inner["session/data/inner.zip"]
+    assert (place / "out" / "session" / "data" / "inner.zip").read_bytes() == inner[
+        "session/data/inner.zip"
+    ]
     assert verify(path).good
 
 

@@ -11,9 +11,9 @@ import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
 from tests.taped_cells import ask
 from tests.tapes import Recorder
-from tests.test_edits import EVENTS, MESSAGE, QUESTION, STREAMED, asked, message
-from tests.test_edits import path as agent  # noqa: F401  # a fixture
-from tests.test_viewer_edit import View, said
+from tests.unit.cassette.takes.test_edits import EVENTS, MESSAGE, QUESTION, STREAMED, asked, message
+from tests.unit.cassette.takes.test_edits import path as agent  # noqa: F401  # a fixture
+from tests.unit.jupyter.viewer.test_edit import View, said
 
 CAP = 4 * 2**20
 
@@ -45,7 +45,8 @@ def test_67_an_empty_text_is_a_reply(view):
 
 
 @pytest.mark.parametrize(
-    "evil", ["</script><img src=x onerror=alert(1)>", "{{7*7}}${x}", "---\n...\n", "a\u2028b\u0085c\x00"]
+    "evil",
+    ["</script><img src=x onerror=alert(1)>", "{{7*7}}${x}", "---\n...\n", "a\u2028b\u0085c\x00"],
 )
 def test_68_markup_is_a_text_like_any_other(view, evil):
     view.override(0, said(evil), "evil")
@@ -58,7 +59,8 @@ def test_69_what_is_no_json_is_refused_for_a_result_that_is_json(view):
     for number, broken in ((1, "{oops"), (2, '"no JSON"')):
         edit = {"form": "value", "value": broken}
         assert [
-            each["level"] for each in view.ask("check", span=view.spans[number], edit=edit)["answer"]["problems"]
+            each["level"]
+            for each in view.ask("check", span=view.spans[number], edit=edit)["answer"]["problems"]
         ] == ["error"]
         assert "JSON" in view.override(number, edit, accept=True)["error"]
     assert tape.open(view.path).takes() == []
@@ -85,10 +87,14 @@ def test_71_a_call_that_another_kernel_recorded_again_is_refused_but_a_base_that
 
 
 def test_72_a_stream_is_cut_into_chunks_anew_and_its_usage_is_kept_and_marked_stale(view):
-    done = view.override(0, said("A text that is a good deal longer than the one that was recorded."), "long")["answer"]
+    done = view.override(
+        0, said("A text that is a good deal longer than the one that was recorded."), "long"
+    )["answer"]
     assert any(note.startswith("usage stale") for note in done["notes"])
     entry = tape.open(view.path).take("long").calls[0]
-    changed = [chunk for chunk in entry.reply().chunks if chunk not in EVENTS and b"text_delta" in chunk]
+    changed = [
+        chunk for chunk in entry.reply().chunks if chunk not in EVENTS and b"text_delta" in chunk
+    ]
     assert len(changed) > 1 and entry.head()["usage"] == "stale"
     assert stands(view, "long")["usage"] == MESSAGE["usage"]
 
@@ -112,17 +118,24 @@ def test_74_a_second_edit_is_a_take_of_the_first_and_the_chain_is_shown(view):
     view.override(0, said("One."), "angry")
     session = view.override(0, said("Two."))["answer"]["session"]
     assert tape.open(view.path).take("angry-2").chain == ("main", "angry", "angry-2")
-    assert (stands(view, "angry")["content"][1]["text"], stands(view, "angry-2")["content"][1]["text"]) == (
+    assert (
+        stands(view, "angry")["content"][1]["text"],
+        stands(view, "angry-2")["content"][1]["text"],
+    ) == (
         "One.",
         "Two.",
     )
-    assert session["take"] == "angry-2" and {each["name"]: each["of"] for each in session["takes"]} == {
+    assert session["take"] == "angry-2" and {
+        each["name"]: each["of"] for each in session["takes"]
+    } == {
         "angry": "main",
         "angry-2": "angry",
     }
 
 
-def test_75_a_changed_request_stops_with_its_nearest_call_and_is_never_given_that_calls_reply(tmp_path, provider):
+def test_75_a_changed_request_stops_with_its_nearest_call_and_is_never_given_that_calls_reply(
+    tmp_path, provider
+):
     path = tmp_path / "nb.tapes" / "main.tape.yaml"
     with tape.recording(path):
         ask(provider, "Answer somebody who is negative, kindly and at length.")
@@ -136,7 +149,11 @@ def test_75_a_changed_request_stops_with_its_nearest_call_and_is_never_given_tha
 
 
 @pytest.mark.parametrize("about", ["edit", "check", "override"])
-@pytest.mark.parametrize("span", ["r-none/00000000", "../../etc/passwd", 7, None, {"__class__": "str"}])
-def test_76_a_call_that_there_is_not_is_dropped_and_counted_and_nothing_is_written(view, about, span):
+@pytest.mark.parametrize(
+    "span", ["r-none/00000000", "../../etc/passwd", 7, None, {"__class__": "str"}]
+)
+def test_76_a_call_that_there_is_not_is_dropped_and_counted_and_nothing_is_written(
+    view, about, span
+):
     assert view.ask(about, span=span, edit=said("x"), take="t", accept=True) is None
     assert view.viewer.dropped == 1 and tape.open(view.path).takes() == []

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tests.tapes import Recorder, answered, asked, churn
 
@@ -37,21 +37,35 @@ def edit(take, pattern, new):
         ),
         (r'take of: "\.\./main.tape.yaml"', "take of: /etc/passwd", "is no file of this folder"),
         (r'take of: "\.\./main.tape.yaml"', 'take of: ".."', "is no file of this folder"),
-        (r'take of: "\.\./main.tape.yaml"', "take of: main.angry.tape.yaml", "is a take of .*main.angry.tape.yaml"),
+        (
+            r'take of: "\.\./main.tape.yaml"',
+            "take of: main.angry.tape.yaml",
+            "is a take of .*main.angry.tape.yaml",
+        ),
         (r'take of: "\.\./main.tape.yaml"\n', "", "an override stands in a take only"),
         (r"base:\n  bytes: \d+\n  sha256: \S+\n", "", "needs `base:` with `bytes` and `sha256`"),
         (r"bytes: \d+", "bytes: -1", "needs `base:`"),
         (r"bytes: \d+", "bytes: 0", "needs `base:`"),
         (r"bytes: \d+", "bytes: 99999999999", "first 99,999,999,999 bytes"),
         (r"bytes: \d+", "bytes: 100", "were changed since"),
-        (r"override: \S+", 'override: "00000000"', "overrides call 00000000 of run .*, which is neither in main"),
+        (
+            r"override: \S+",
+            'override: "00000000"',
+            "overrides call 00000000 of run .*, which is neither in main",
+        ),
         (r"run: \S+", "run: r-0", "of run r-0, which is neither"),
         (r"response:\n", "reply:\n", "holds a `response:`"),
         (r"status: 200", "status: 99", "not a number from 100"),
-        (r"response:\n.*\.\.\.\n", "response:\n  value: 1\n...\n", "answered by a status, headers and a body"),
+        (
+            r"response:\n.*\.\.\.\n",
+            "response:\n  value: 1\n...\n",
+            "answered by a status, headers and a body",
+        ),
     ],
 )
-def test_a_take_that_was_edited_into_nonsense_is_refused_with_its_line(path, take, pattern, new, said):
+def test_a_take_that_was_edited_into_nonsense_is_refused_with_its_line(
+    path, take, pattern, new, said
+):
     before = path.read_bytes()
     edit(take, pattern, new)
     broken = take.path.read_bytes()
@@ -62,10 +76,14 @@ def test_a_take_that_was_edited_into_nonsense_is_refused_with_its_line(path, tak
 
 
 def test_a_prefix_that_ends_in_the_midst_of_a_record_is_no_base(path, take):
-    from tape_jupyter import takes
+    from tape_jupyter.cassette.takes import files
 
     size = path.stat().st_size - 40
-    edit(take, r"bytes: \d+\n  sha256: \S+", f'bytes: {size}\n  sha256: "{takes.digest(path, size)[1]}"')
+    edit(
+        take,
+        r"bytes: \d+\n  sha256: \S+",
+        f'bytes: {size}\n  sha256: "{files.digest(path, size)[1]}"',
+    )
     with pytest.raises(CassetteError, match="cut in the midst of a record"):
         Cassette.open(take.path)
 
@@ -82,7 +100,9 @@ def test_line_ends_that_git_changed_change_no_take(path, take):
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
     again = Cassette.open(take.path, check="whole")
     assert [entry.reply() for entry in again.calls] == before
-    made = tape.open(path).override(again.calls[2], value="made of the other line ends", take="windows")
+    made = tape.open(path).override(
+        again.calls[2], value="made of the other line ends", take="windows"
+    )
     for file in (path, take.path):
         file.write_bytes(file.read_bytes().replace(b"\r\n", b"\n"))
     assert [entry.reply() for entry in Cassette.open(made.path, check="whole").calls][:2] == [e.reply() for e in tape.open(path).calls][:2]  # fmt: skip
@@ -100,7 +120,9 @@ def test_late_bytes_belong_to_no_call_of_the_base(path, take):
 def test_an_override_in_a_cassette_is_refused(path):
     with path.open("a") as file:
         file.write('---\noverride: "00000000"\nrun: r-1\nresponse:\n  value: 1\n...\n')
-    with pytest.raises(CassetteError, match=r"main.tape.yaml:\d+: an override stands in a take only"):
+    with pytest.raises(
+        CassetteError, match=r"main.tape.yaml:\d+: an override stands in a take only"
+    ):
         tape.open(path)
 
 
@@ -157,7 +179,9 @@ def test_a_call_that_another_kernel_recorded_again_is_refused_naming_the_newer_r
     assert not (path.parent / "takes").exists()
 
 
-@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "A", "a.b", "x" * 65, "a b", "é", "$(x)", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../x", "a/b", "A", "a.b", "x" * 65, "a b", "é", "$(x)", "a\n"]
+)
 def test_names_that_are_paths_or_worse_name_no_take(path, name):
     with pytest.raises(TapeUsageError, match="cannot name a take"):
         tape.open(path).take(name)

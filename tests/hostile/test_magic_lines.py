@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tests.notebook import Kernel, notebook, run_notebook, terminal
 from tests.provider import Provider, Scripted
 
@@ -52,7 +52,9 @@ def test_56_a_misspelt_word_gets_the_nearest_and_the_cell_does_not_run(kernel):
     refused(kernel, "%%tape recrod", "did you mean record?")
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "a/b", "A", "a.b", "x" * 65, "''", "é", "-"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "a/b", "A", "a.b", "x" * 65, "''", "é", "-"]
+)
 def test_57_a_name_is_never_a_path(kernel, name):
     ran = kernel.execute(f"%%tape replay {name}\nprint('it ran')")
     assert (ran.status, ran.ename, ran.stdout) == ("error", "TapeUsageError", "")
@@ -65,7 +67,9 @@ def test_58_a_shell_word_is_taken_literally(kernel):
     assert (kernel.cwd / "keep").exists()
 
 
-def test_59_a_missing_cassette_is_told_before_the_cell_runs_with_those_that_there_are(kernel, provider):
+def test_59_a_missing_cassette_is_told_before_the_cell_runs_with_those_that_there_are(
+    kernel, provider
+):
     assert kernel.execute("%%tape record other\n" + post(provider)).ok
     before = len(provider.requests)
     for wait in ("", "import asyncio; await asyncio.sleep(0)\n"):
@@ -100,7 +104,9 @@ def test_61_a_tape_inside_a_running_cell_is_refused(kernel, cell, lead):
     assert kernel.execute("'ran' in globals()").result == "False"
 
 
-def test_62_a_cell_that_raises_keeps_the_calls_it_made_and_replays_them_and_its_raise(kernel, provider):
+def test_62_a_cell_that_raises_keeps_the_calls_it_made_and_replays_them_and_its_raise(
+    kernel, provider
+):
     source = "\n".join(
         [
             post(provider, "first"),
@@ -121,7 +127,9 @@ def test_62_a_cell_that_raises_keeps_the_calls_it_made_and_replays_them_and_its_
     assert len(provider.requests) == before
 
 
-def test_63_an_interrupted_reply_is_not_replayed_unasked_and_an_early_close_is_replayed_to_the_byte(kernel, provider):
+def test_63_an_interrupted_reply_is_not_replayed_unasked_and_an_early_close_is_replayed_to_the_byte(
+    kernel, provider
+):
     chunks = [b"data: 1\n\n", b"data: 2\n\n"]
     provider.script("/v1/hangs", Scripted(200, STREAM, chunks, then="hang"))
     source = f"""
@@ -132,7 +140,11 @@ with httpx.stream("POST", "{provider.url}/v1/hangs", json={{}}, timeout=60) as r
 """
     kernel.execute("STOP = True")
     closed = kernel.execute("%%tape record closed" + source)
-    assert kernel.execute("%%tape replay closed" + source).stdout == closed.stdout == f"{chunks[0]}\n{chunks[1]}\n"
+    assert (
+        kernel.execute("%%tape replay closed" + source).stdout
+        == closed.stdout
+        == f"{chunks[0]}\n{chunks[1]}\n"
+    )
     kernel.execute("STOP = False")
     assert kernel.execute("%%tape replay closed" + source).ename == "UnmatchedCall"
     asked = kernel.send("%%tape record cut" + source)
@@ -155,7 +167,9 @@ JOIN = {THREAD: "thread.join()", TASK: "await asyncio.wait([task])"}
 
 
 @pytest.mark.parametrize("outlives", [THREAD, TASK], ids=["thread", "task"])
-def test_64_a_call_that_outlives_its_cell_is_kept_while_recording_and_refused_in_replay(kernel, provider, outlives):
+def test_64_a_call_that_outlives_its_cell_is_kept_while_recording_and_refused_in_replay(
+    kernel, provider, outlives
+):
     name = "thread" if outlives is THREAD else "task"
     source = f"""
 def late():
@@ -174,7 +188,9 @@ def late():
     cassette = on_tape(kernel, name)
     assert len(cassette.calls) == 2
     assert {entry.run for entry in cassette.calls} == {cassette.runs[0]["run"]}
-    assert "type" in said.stdout or said.stdout == ""  # under the cell that made it, or under this one
+    assert (
+        "type" in said.stdout or said.stdout == ""
+    )  # under the cell that made it, or under this one
     before = len(provider.requests)
     assert kernel.execute(fresh).ok
     assert kernel.execute(f"%%tape replay {name}" + source).ok
@@ -209,7 +225,14 @@ def test_66_braces_and_dollars_are_not_expanded(kernel):
 
 def test_80_replay_of_the_session_wins_over_a_cells_record_and_says_so_once(tmp_path, provider):
     first_cell = "%%tape record\nimport httpx\n" + post(provider)
-    cells = [LOAD, first_cell, "%%tape record\n2", "%tape off", "%tape live\n3", f"import httpx\n{post(provider)}"]
+    cells = [
+        LOAD,
+        first_cell,
+        "%%tape record\n2",
+        "%tape off",
+        "%tape live\n3",
+        f"import httpx\n{post(provider)}",
+    ]
     nb = notebook(tmp_path / "nb.ipynb", *cells[:-1])
     live = run_notebook(nb, tmp_path)
     before = len(provider.requests)
@@ -225,7 +248,9 @@ def test_80_replay_of_the_session_wins_over_a_cells_record_and_says_so_once(tmp_
     assert len(provider.requests) == before
 
 
-def test_81_an_unknown_mode_of_the_session_is_an_error_at_load_and_nothing_runs_after(tmp_path, provider):
+def test_81_an_unknown_mode_of_the_session_is_an_error_at_load_and_nothing_runs_after(
+    tmp_path, provider
+):
     before = len(provider.requests)
     with Kernel(tmp_path, {"TAPE_MODE": "replya"}) as kernel:
         ran = kernel.execute(LOAD)

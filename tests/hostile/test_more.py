@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 import tape_jupyter as tape
-from tape_jupyter import bodies
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.encoding.http import body
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tests.provider import Provider, Scripted
 
@@ -38,9 +38,9 @@ response:
 
 
 def write(path, response, call=None):
-    from tape_jupyter.calls import FunctionCall
-    from tape_jupyter.matching import match_key
-    from tape_jupyter.secrets import Secrets
+    from tape_jupyter.core.call import FunctionCall
+    from tape_jupyter.cassette.match_key import match_key
+    from tape_jupyter.secrets.registry import Secrets
 
     match = match_key(FunctionCall("look_up", {}), Secrets())
     path.write_text(CALL.format(id=match[:8], match=match, response=response))
@@ -123,7 +123,7 @@ def test_78_an_asset_that_is_not_what_its_name_says(tmp_path, how):
         pass
 
 
-BOMB = bytes(bodies.CAP + 2**20)
+BOMB = bytes(body.CAP + 2**20)
 PACKED = {
     "gzip": lambda data: gzip.compress(data, 6),
     "deflate": lambda data: zlib.compress(data, 6),
@@ -136,8 +136,8 @@ PACKED = {
 def test_79_a_body_that_expands_past_the_cap(tmp_path, coding):
     wire = PACKED[coding](BOMB)
     assert len(wire) < 2**20
-    section = bodies.fold(wire, "application/json", coding)
-    assert section["too large to open"] is True and bodies.restore(section) == (wire, False)
+    section = body.fold(wire, "application/json", coding)
+    assert section["too large to open"] is True and body.restore(section) == (wire, False)
     path = tmp_path / "main.tape.yaml"
     with Provider() as provider:
         provider.script("/bomb", Scripted(200, {"content-encoding": coding}, [wire]))

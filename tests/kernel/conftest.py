@@ -8,7 +8,11 @@ from tests.support import CELLS, LOAD, Page, record
 
 @pytest.fixture
 def page(tmp_path, provider):
-    notebook(tmp_path / "support.ipynb", LOAD, *(source.replace("URL", provider.url) for source in CELLS.values()))
+    notebook(
+        tmp_path / "support.ipynb",
+        LOAD,
+        *(source.replace("URL", provider.url) for source in CELLS.values()),
+    )
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
         page = Page(kernel, provider)
         assert page.execute(LOAD, "load").ok

@@ -29,9 +29,13 @@ ALL = os.environ.get("TAPE_NIGHTLY") == "1"
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", list(NOTEBOOKS) if ALL else SPREAD)
-def test_a_replay_has_the_outputs_variables_and_files_of_the_recording_or_says_what_it_has_not(name, tmp_path):
+def test_a_replay_has_the_outputs_variables_and_files_of_the_recording_or_says_what_it_has_not(
+    name, tmp_path
+):
     result = agent_runs.measure(NOTEBOOKS[name], tmp_path)
-    assert result.good, "\n".join([result.broken, result.verdict, *map(str, result.unsaid), result.said])
+    assert result.good, "\n".join(
+        [result.broken, result.verdict, *map(str, result.unsaid), result.said]
+    )
 
 
 @pytest.mark.timeout(900)
@@ -45,9 +49,12 @@ def test_what_is_lost_in_silence_is_found(tmp_path):
     """The measure itself: with what tools do left out of the recording, the same notebook does not pass."""
     written = NOTEBOOKS["todo_list"]
     left_out = [
-        source.replace("%%tape MODE", "%%tape MODE --no-effects memory,output,files") for source in written.cells
+        source.replace("%%tape MODE", "%%tape MODE --no-effects memory,output,files")
+        for source in written.cells
     ]
-    result = agent_runs.measure(agent_runs.replace(written, cells=tuple(left_out)), tmp_path, headless=False)
+    result = agent_runs.measure(
+        agent_runs.replace(written, cells=tuple(left_out)), tmp_path, headless=False
+    )
     assert result.verdict == "silent" and not result.good
     told = [str(each) for each in result.unsaid]
     assert "cell 3, variable alias: list of 2 != list of 0" in told, told

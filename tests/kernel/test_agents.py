@@ -50,7 +50,12 @@ def test_an_agent_with_mcp_tools_is_replayed_with_its_server_gone(kernel, tmp_pa
     server, log = tmp_path / "station.py", tmp_path / "server.log"
     shutil.copy(mcp_server.__file__, server)
     with Provider(vary=True) as provider:
-        places = {"BASE": provider.url, "SERVER": server, "LOG": log, "ROOT": Path(__file__).parent.parent.parent}
+        places = {
+            "BASE": provider.url,
+            "SERVER": server,
+            "LOG": log,
+            "ROOT": Path(__file__).parent.parent.parent,
+        }
         named = "\n".join(f"{name} = {str(value)!r}" for name, value in places.items())
         defined = kernel.execute(f"{named}\n{AGENT}")
         assert defined.ok, defined.traceback

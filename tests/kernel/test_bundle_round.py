@@ -18,13 +18,18 @@ from tests.provider import Provider
 from tests.replayed import LIGHT
 from tests.notebook import notebook
 
-CONNECT = re.compile(r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)")
+CONNECT = re.compile(
+    r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)"
+)
 STRACE = shutil.which("strace")
 
 
 def tape(*words, env, before=()):
     done = subprocess.run(
-        [*before, sys.executable, "-m", "tape_jupyter", *map(str, words)], env=env, capture_output=True, text=True
+        [*before, sys.executable, "-m", "tape_jupyter", *map(str, words)],
+        env=env,
+        capture_output=True,
+        text=True,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -45,7 +50,9 @@ def bundle(tmp_path_factory):
         "'after'",
     )
     with Provider(vary=True) as provider:
-        path = notebook(folder / "work" / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells))
+        path = notebook(
+            folder / "work" / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells)
+        )
         code, said, error = tape("record", path, "--json", env=env)
     assert json.loads(said)["cells"][1]["status"] == "ok", error
     saved = json.loads(path.read_text())
@@ -60,7 +67,12 @@ def somebody(folder):
     """Of another person, whose home cannot be written."""
     home = folder / "nobody"
     home.mkdir()
-    env = {**clean_env(home), "HOME": str(home / "none"), "XDG_CACHE_HOME": "/dev/null", "XDG_CONFIG_HOME": "/dev/null"}
+    env = {
+        **clean_env(home),
+        "HOME": str(home / "none"),
+        "XDG_CACHE_HOME": "/dev/null",
+        "XDG_CONFIG_HOME": "/dev/null",
+    }
     return {**env, "TMPDIR": str(folder / "tmp")}
 
 
@@ -85,7 +97,9 @@ def test_it_verifies_and_replays_for_somebody_else_with_no_connection(bundle, tm
         assert [port for _, port in made if int(port) not in told["kernel_ports"]] == []
 
 
-@pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="installs the lock's packages from the index")
+@pytest.mark.skipif(
+    "TAPE_NIGHTLY" not in os.environ, reason="installs the lock's packages from the index"
+)
 def test_it_replays_with_the_packages_of_its_lock(bundle, tmp_path):
     (tmp_path / "tmp").mkdir()
     code, said, error = tape("replay", bundle["path"], "--yes", "--json", env=somebody(tmp_path))

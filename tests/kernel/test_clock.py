@@ -32,7 +32,9 @@ EARLY = "import time\nreal_time, real_sleep = time.time, time.sleep"  # before t
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
     where = tmp_path_factory.mktemp("clock")
-    with Kernel(where, {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")), "TZ": "Europe/Paris"}) as kernel:
+    with Kernel(
+        where, {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")), "TZ": "Europe/Paris"}
+    ) as kernel:
         assert kernel.execute(EARLY).ok
         assert kernel.execute(f"{LOAD}\n{SET_UP}").ok
         yield kernel
@@ -92,13 +94,20 @@ def test_what_a_cell_prints_of_the_clock_is_printed_again(both, read):
 
 
 def test_a_cell_without_a_call_is_replayed_at_its_recorded_date_by_another_kernel(kernel, both):
-    recorded, _, path = both("print(moment.now(), date.today(), work('a', 0.01)); print(moment.utcnow())")
+    recorded, _, path = both(
+        "print(moment.now(), date.today(), work('a', 0.01)); print(moment.utcnow())"
+    )
     calls_none, _, quiet = both("print(time.time())")
     assert quiet.exists(), "nothing was asked, and yet it is on the tape"
-    with Kernel(kernel.cwd, {"TAPE_NOTEBOOK": str(kernel.cwd / "nb.ipynb"), "TZ": "Asia/Tokyo"}) as other:
+    with Kernel(
+        kernel.cwd, {"TAPE_NOTEBOOK": str(kernel.cwd / "nb.ipynb"), "TZ": "Asia/Tokyo"}
+    ) as other:
         assert other.execute(f"{EARLY}\n{LOAD}\n{SET_UP}").ok
         source = "print(moment.now(), date.today(), work('a', 0.01)); print(moment.utcnow())"
-        assert other.execute(f"%%tape replay {path.name.partition('.')[0]}\n{source}").stdout == recorded.stdout
+        assert (
+            other.execute(f"%%tape replay {path.name.partition('.')[0]}\n{source}").stdout
+            == recorded.stdout
+        )
         again = other.execute(f"%%tape replay {quiet.name.partition('.')[0]}\nprint(time.time())")
         assert again.stdout == calls_none.stdout
 
@@ -107,7 +116,9 @@ def test_a_recording_of_before_utc_midnight_replays_over_it(kernel, both):
     """The clocks of a run stand on the tape: moved by hand to last year's end, the cell is replayed then."""
     source = "print(moment.now(datetime.UTC).isoformat()); sleep(0.2); print(date.today(), moment.now(datetime.UTC).isoformat())"
     _, _, path = both(source)
-    edge = int(datetime(2025, 12, 31, 22, 59, 59, 900_000, UTC).timestamp() * 10) * 10**8  # 23:59:59.9 in Paris
+    edge = (
+        int(datetime(2025, 12, 31, 22, 59, 59, 900_000, UTC).timestamp() * 10) * 10**8
+    )  # 23:59:59.9 in Paris
     path.write_text(re.sub(r"wall: \d+", f"wall: {edge}", path.read_text()))
     told = kernel.execute(f"%%tape replay {path.name.partition('.')[0]}\n{source}").stdout.split()
     assert told[0].startswith("2025-12-31T22:59:59.9")
@@ -162,7 +173,9 @@ def known(kernel):
 @pytest.mark.parametrize("sleep", SLEEPS)
 def test_sleeps_and_timeouts_do_not_wait_in_replay(kernel, known, sleep):
     assert seconds(kernel, f"{known}\n{SLEEPS[sleep]}") < 40 / 8
-    assert seconds(kernel, "time.sleep(0.05); await asyncio.sleep(0.05)") >= 0.1, "in an untaped cell they do"
+    assert seconds(kernel, "time.sleep(0.05); await asyncio.sleep(0.05)") >= 0.1, (
+        "in an untaped cell they do"
+    )
 
 
 def test_sleeps_wait_while_recording_and_where_they_are_asked_to(kernel, known):
@@ -231,7 +244,9 @@ def test_at_pace_recorded_replies_take_as_long_as_they_did(kernel, both):
     recorded, _, path = both(source)
     name = path.name.partition(".")[0]
     assert seconds(kernel, f"%%tape replay {name} --pace recorded\n{source}") >= 0.45
-    assert kernel.execute(f"%%tape replay {name} --pace recorded\n{source}").stdout == recorded.stdout
+    assert (
+        kernel.execute(f"%%tape replay {name} --pace recorded\n{source}").stdout == recorded.stdout
+    )
 
 
 # ---------------------------------------------------------------- SDKs
@@ -288,7 +303,9 @@ def dates(kernel: Kernel, source: str) -> list[datetime]:
             found.append(message["header"]["date"])
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
-    while (reply := kernel._client.get_shell_msg(timeout=20))["parent_header"].get("msg_id") != asked:
+    while (reply := kernel._client.get_shell_msg(timeout=20))["parent_header"].get(
+        "msg_id"
+    ) != asked:
         pass
     assert reply["content"]["status"] == "ok", reply["content"]
     return [*found, reply["header"]["date"]]
@@ -312,7 +329,10 @@ moment.now()"""
     name, before = path.name.partition(".")[0], datetime.now(UTC)
     found = dates(kernel, f"%%tape replay {name}\n{source}")
     assert len(found) > 15
-    assert all(before.timestamp() - 1 <= date.timestamp() <= datetime.now(UTC).timestamp() + 1 for date in found)
+    assert all(
+        before.timestamp() - 1 <= date.timestamp() <= datetime.now(UTC).timestamp() + 1
+        for date in found
+    )
     shown = kernel.execute(f"%%tape replay {name}\n{source}")
     assert "2001, 1, 1" in shown.result
 
@@ -343,7 +363,10 @@ def test_a_taped_cell_does_what_an_untaped_one_does(kernel, known, what, mode):
     ran = kernel.execute(f"%%tape {mode}\n{HEALTHY[what]}")
     assert ran.ok, ran.traceback
     assert "done" in ran.stdout
-    assert kernel.execute("abs(time.time() - real_time()) < 5 and time.monotonic() > 0").result == "True"
+    assert (
+        kernel.execute("abs(time.time() - real_time()) < 5 and time.monotonic() > 0").result
+        == "True"
+    )
 
 
 def test_a_subshell_beside_a_taped_cell_has_real_time(kernel, known):
@@ -354,7 +377,9 @@ def test_a_subshell_beside_a_taped_cell_has_real_time(kernel, known):
     client = kernel._client
     created = client.session.msg("create_subshell_request", {})
     client.control_channel.send(created)
-    while (reply := client.get_control_msg(timeout=20))["parent_header"].get("msg_id") != created["header"]["msg_id"]:
+    while (reply := client.get_control_msg(timeout=20))["parent_header"].get("msg_id") != created[
+        "header"
+    ]["msg_id"]:
         pass
     message = client.session.msg(
         "execute_request",
@@ -372,7 +397,10 @@ def test_a_subshell_beside_a_taped_cell_has_real_time(kernel, known):
     told = ""
     while "sub" not in told:
         seen = client.get_iopub_msg(timeout=20)
-        if seen["msg_type"] == "stream" and seen["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+        if (
+            seen["msg_type"] == "stream"
+            and seen["parent_header"].get("msg_id") == message["header"]["msg_id"]
+        ):
             told += seen["content"]["text"]
     assert float(told.split()[1]) >= 0.2
     kernel.collect(asked)
@@ -388,5 +416,6 @@ thread = threading.Thread(target=later); thread.start()"""
     assert kernel.execute(f"{known}\n{source}").ok
     assert kernel.execute("print(woken)").stdout == "[]\n"
     assert (
-        kernel.execute("await task; await asyncio.to_thread(thread.join); sorted(woken)").result == "['task', 'thread']"
+        kernel.execute("await task; await asyncio.to_thread(thread.join); sorted(woken)").result
+        == "['task', 'thread']"
     )

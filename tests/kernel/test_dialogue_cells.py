@@ -61,7 +61,11 @@ def test_a_conversation_over_cells_replays_in_a_fresh_kernel_without_the_server(
             assert kernel.execute(start).ok
             ran = [kernel.execute(f"%%tape {mode}\n{cell}") for cell in CELLS]
             assert all(each.ok for each in ran), [each.traceback for each in ran]
-            return [each.result for each in ran], kernel.execute("ran").result, [each.summary for each in ran]
+            return (
+                [each.result for each in ran],
+                kernel.execute("ran").result,
+                [each.summary for each in ran],
+            )
 
         live, asked, summary = run("record")
         assert asked == "['Oslo']" and "gpt-realtime" in summary[0] and "cold" not in str(summary)

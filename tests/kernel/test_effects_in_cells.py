@@ -81,7 +81,9 @@ def session(folder, mode, provider):
     with Kernel(folder, {"TAPE_NOTEBOOK": str(notebook(folder / "nb.ipynb", "x"))}) as kernel:
         ran = [kernel.execute(source) for source in (set_up, AGENT.replace("MODE", mode), STATE)]
         assert all(each.ok for each in ran), [each.traceback for each in ran]
-        return [[_plain(output) for output in each.outputs if not _is_summary(output)] for each in ran], ran[1].summary
+        return [
+            [_plain(output) for output in each.outputs if not _is_summary(output)] for each in ran
+        ], ran[1].summary
 
 
 def _is_summary(output):
@@ -89,7 +91,11 @@ def _is_summary(output):
 
 
 def _plain(output):
-    return output.get("text") or output.get("data", {}).get("text/markdown") or output.get("data", {}).get("text/plain")
+    return (
+        output.get("text")
+        or output.get("data", {}).get("text/markdown")
+        or output.get("data", {}).get("text/plain")
+    )
 
 
 def test_a_notebook_in_another_folder_has_the_same_outputs_variables_and_files(tmp_path, provider):
@@ -100,7 +106,9 @@ def test_a_notebook_in_another_folder_has_the_same_outputs_variables_and_files(t
     sent = len(provider.requests)
     replayed, summary = session(other, "replay", provider)
     assert replayed == live
-    assert "added milk" in str(live[1]) and "*milk*" in str(live[1]) and "milk is dear" in str(live[2])
+    assert (
+        "added milk" in str(live[1]) and "*milk*" in str(live[1]) and "milk is dear" in str(live[2])
+    )
     assert (other / "todo.txt").read_text() == "milk\neggs\n"
     assert len(provider.requests) == sent
     assert "did not happen" not in summary
@@ -123,7 +131,11 @@ def test_tape_replay_ends_1_where_a_tool_did_what_is_not_held(tmp_path):
 
     def tape(*words):
         return subprocess.run(
-            [sys.executable, "-m", "tape_jupyter", *words], env=env, cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, "-m", "tape_jupyter", *words],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
         )
 
     assert tape("record", str(path)).returncode == 0

@@ -15,7 +15,7 @@ def provider():
         yield provider
 
 
-JOIN = "from tape_jupyter.notebook import magics, rerun\nrerun.of(magics.loaded(get_ipython())).{}.join()"
+JOIN = "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.of(magics.loaded(get_ipython())).{}.join()"
 
 
 def wait(page, what="freshening"):
@@ -30,15 +30,26 @@ def fresh(page, line="%tape rerun angry --fresh"):
     return page.text("asks")
 
 
-def test_outputs_land_in_their_cells_and_the_kernel_keeps_its_variables(page, recorded, base, provider):
+def test_outputs_land_in_their_cells_and_the_kernel_keeps_its_variables(
+    page, recorded, base, provider
+):
     before = {cell: page.text(cell) for cell in CELLS}
     said = fresh(page, "%tape rerun angry --fresh --on-divergence stale")
     assert page.text("classify") == "mood: positive\n", said
-    assert "the last of them 'negative'" in page.text("answer") and page.text("report").startswith("report: positive/")
+    assert "the last of them 'negative'" in page.text("answer") and page.text("report").startswith(
+        "report: positive/"
+    )
     assert page.text("unrelated") == before["unrelated"] and page.text("setup") == before["setup"]
-    assert "2 came out otherwise" in said and "-mood: negative" in said and "+mood: positive" in said, said
-    assert '("negative" -> "positive")' in said and "mood: 'negative' -> another value there" in said, said
-    assert "This kernel's own variables are as they were" in said and "%tape takes default angry" in said
+    assert (
+        "2 came out otherwise" in said and "-mood: negative" in said and "+mood: positive" in said
+    ), said
+    assert (
+        '("negative" -> "positive")' in said and "mood: 'negative' -> another value there" in said
+    ), said
+    assert (
+        "This kernel's own variables are as they were" in said
+        and "%tape takes default angry" in said
+    )
     assert "not written to the take" in said and "all cells ran in a fresh process" in said
     assert page.execute("print(mood)").stdout == "negative\n"
     assert provider.requests == [] and digest(base) == recorded
@@ -47,10 +58,17 @@ def test_outputs_land_in_their_cells_and_the_kernel_keeps_its_variables(page, re
 def test_at_a_divergence_it_ends_with_the_diff_and_changes_nothing(page, recorded, base, provider):
     before = {cell: page.text(cell) for cell in CELLS}
     said = fresh(page)
-    assert "[4]: a call of it is not on the tape, and a fresh process cannot wait for an answer" in said, said
+    assert (
+        "[4]: a call of it is not on the tape, and a fresh process cannot wait for an answer"
+        in said
+    ), said
     assert "choose stale" in said and "negative" in said and "positive" in said
     assert "Nothing was put into the notebook" in said
-    assert {cell: page.text(cell) for cell in CELLS} == before and provider.requests == [] and digest(base) == recorded
+    assert (
+        {cell: page.text(cell) for cell in CELLS} == before
+        and provider.requests == []
+        and digest(base) == recorded
+    )
 
 
 def test_nothing_can_go_live_there(page, recorded, provider):
@@ -64,7 +82,9 @@ def test_a_cell_that_fails_ends_it_and_what_follows_keeps_its_outputs(page, base
     page.cells["answer"] = 'answer = {"negative": "sorry"}[mood]\nprint("answer:", answer)'
     record(page, base, provider)
     said = fresh(page)
-    assert page.text("classify") == "mood: positive\n" and "KeyError" in page.shown["answer"].traceback
+    assert (
+        page.text("classify") == "mood: positive\n" and "KeyError" in page.shown["answer"].traceback
+    )
     assert page.text("report") == "report: negative/sorry\n"
     assert "stopped: [4] raised an error" in said, said
 
@@ -91,7 +111,11 @@ def test_what_a_cell_shows_comes_in_its_order(page, base, provider):
     )
     record(page, base, provider)
     fresh(page)
-    assert [each["output_type"] for each in page.shown["answer"].outputs] == ["stream", "display_data", "stream"]
+    assert [each["output_type"] for each in page.shown["answer"].outputs] == [
+        "stream",
+        "display_data",
+        "stream",
+    ]
     assert page.shown["answer"].outputs[1]["data"]["text/plain"] == "{'positive'}"
 
 
@@ -111,7 +135,10 @@ def test_a_page_that_was_loaded_again_gets_them_below_the_asking_cell(page, base
     page.kernel._client.session.session = "another-page"
     said = fresh(page)
     assert page.text("classify") == "mood: negative\n", "nobody listens there any more"
-    assert "[3]\nmood: positive\n" in said and "Not shown in place, since the page was loaded again: [3]" in said, said
+    assert (
+        "[3]\nmood: positive\n" in said
+        and "Not shown in place, since the page was loaded again: [3]" in said
+    ), said
 
 
 def test_where_the_kernel_may_come_out_wrong_it_runs_fresh_by_itself(page, base, provider):
@@ -125,7 +152,11 @@ def test_where_the_kernel_may_come_out_wrong_it_runs_fresh_by_itself(page, base,
 
 def test_what_was_made_before_the_tape_is_not_there(tmp_path, base, provider):
     cells = {**CELLS, "answer": "answer = mood + next(lines)\nprint(answer)"}
-    notebook(tmp_path / "support.ipynb", LOAD, *(source.replace("URL", provider.url) for source in cells.values()))
+    notebook(
+        tmp_path / "support.ipynb",
+        LOAD,
+        *(source.replace("URL", provider.url) for source in cells.values()),
+    )
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
         page = Page(kernel, provider, cells)
         assert page.execute("lines = (line for line in 'ab')", "early").ok
@@ -157,7 +188,10 @@ def test_the_story_with_an_sdk_in_the_set_up_cell_is_proved(tmp_path, provider, 
     """Its set-up cell loads the tape, imports the SDK and makes the client, as most notebooks do."""
     import tape_jupyter as tape
 
-    notebook(tmp_path / "support.ipynb", *(source.replace("URL", provider.url) for source in STORY.values()))
+    notebook(
+        tmp_path / "support.ipynb",
+        *(source.replace("URL", provider.url) for source in STORY.values()),
+    )
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
         page = Page(kernel, provider, STORY)
         for cell in STORY:

@@ -16,7 +16,8 @@ LOAD = "%load_ext tape_jupyter"
 def provider():
     with Provider(vary=True) as provider:
         provider.script(
-            "/v1/hangs", Scripted(200, {"content-type": "text/event-stream"}, [b"data: 1\n\n"], then="hang")
+            "/v1/hangs",
+            Scripted(200, {"content-type": "text/event-stream"}, [b"data: 1\n\n"], then="hang"),
         )
         yield provider
 
@@ -60,8 +61,8 @@ answers = []
 thread = threading.Thread(target=lambda: answers.append(ask("thread")))
 thread.start(); thread.join()
 assert len(answers) == 1
-from tape_jupyter.notebook import deck
-from tape_jupyter.origin import ORIGIN, SENDING
+from tape_jupyter.session import session as deck
+from tape_jupyter.core.context import ORIGIN, SENDING
 assert deck.get().active is None and ORIGIN.get() is None and not SENDING.get()
 assert not [name for name in os.environ if "tape-jupyter" in os.environ[name]] and "ANTHROPIC_API_KEY" not in os.environ
 began
@@ -69,21 +70,37 @@ began
 
 FAILURES = {
     "miss": ("replay known", "ask('never recorded')", "UnmatchedCall"),
-    "swallowed miss": ("replay known", "try: ask('never recorded')\nexcept BaseException: pass", "UnmatchedCall"),
+    "swallowed miss": (
+        "replay known",
+        "try: ask('never recorded')\nexcept BaseException: pass",
+        "UnmatchedCall",
+    ),
     "miss in a task": (
         "replay known",
         "await asyncio.gather(*(asyncio.to_thread(ask, f'never {i}') for i in range(3)))",
         "UnmatchedCall",
     ),
-    "refused socket": ("replay known", "socket.create_connection(('127.0.0.1', port))", "BlockedConnection"),
-    "refused name": ("replay known", "socket.getaddrinfo('nowhere.example', 80)", "BlockedConnection"),
+    "refused socket": (
+        "replay known",
+        "socket.create_connection(('127.0.0.1', port))",
+        "BlockedConnection",
+    ),
+    "refused name": (
+        "replay known",
+        "socket.getaddrinfo('nowhere.example', 80)",
+        "BlockedConnection",
+    ),
     "missing cassette": ("replay missing", "ask('x')", "TapeUsageError"),
     "broken cassette": ("replay broken", "ask('x')", "CassetteError"),
     "exception": ("record", "ask('a'); 1 / 0", "ZeroDivisionError"),
     "exception in replay": ("replay known", "ask('known'); 1 / 0", "ZeroDivisionError"),
     "exception in a tool": ("record", "broken()", "ValueError"),
     "interrupt in a tool": ("record", "struck()", "KeyboardInterrupt"),
-    "cancelled": ("record", "asyncio.current_task().cancel(); await asyncio.sleep(1)", "CancelledError"),
+    "cancelled": (
+        "record",
+        "asyncio.current_task().cancel(); await asyncio.sleep(1)",
+        "CancelledError",
+    ),
     "exit": ("record", "ask('b'); sys.exit('out')", "SystemExit"),
     "exit in replay": ("replay known", "ask('known'); sys.exit(3)", "SystemExit"),
     "syntax error": ("record", "x = (", None),
@@ -115,7 +132,8 @@ def test_after_a_failure_the_next_cell_is_live_with_real_time(kernel, failure):
 
 @pytest.mark.parametrize("mode", ["record", "replay known"])
 @pytest.mark.parametrize(
-    "wait", ["time.sleep(30)", "await asyncio.sleep(30)", "httpx.get(f'http://127.0.0.1:{port}/v1/hangs')"]
+    "wait",
+    ["time.sleep(30)", "await asyncio.sleep(30)", "httpx.get(f'http://127.0.0.1:{port}/v1/hangs')"],
 )
 def test_after_an_interrupt_the_next_cell_is_live_with_real_time(kernel, mode, wait):
     if mode != "record":  # sleeps do not wait there
@@ -195,25 +213,30 @@ def test_many_taped_cells_leak_nothing_and_off_puts_everything_back(tmp_path, pr
         figures, last = {}, 0
         for number in range(CELLS):
             kind = CELL_KINDS[number % len(CELL_KINDS)]
-            last = number % 12 if "{n}" in kind and "record" in kind and "raise" not in kind else last
+            last = (
+                number % 12 if "{n}" in kind and "record" in kind and "raise" not in kind else last
+            )
             kernel.execute(kind.format(n=last if "raise" not in kind else "raise", last=last))
             if number == CELLS * 2 // 5 or number == CELLS - 1:
                 asked = kernel.execute(MEASURE)
                 figures[number] = eval(asked.result)
         (uss, *counts), (uss_later, *counts_later) = figures.values()
         growth = (uss_later - uss) / 2**20
-        print(f"{CELLS} cells: {growth:+.1f} MB over the last {CELLS * 3 // 5}, {counts} -> {counts_later}")
+        print(
+            f"{CELLS} cells: {growth:+.1f} MB over the last {CELLS * 3 // 5}, {counts} -> {counts_later}"
+        )
         assert counts_later == counts
         assert growth < 10
         assert kernel.execute("attributes() == before").result == "False"
         assert kernel.execute("%tape off").ok
-        same = (
-            "[key for key, value in attributes().items() if before.get(key) is not value], sys.meta_path == meta_path"
-        )
+        same = "[key for key, value in attributes().items() if before.get(key) is not value], sys.meta_path == meta_path"
         listening = "_ = before.update({(threading, '_profile_hook'): threading._profile_hook})"  # to the cell that asks: history
         assert kernel.execute(f"{listening}\n{same}").result == "([], True)"
         assert kernel.execute("%tape record").ok
         assert kernel.execute("%unload_ext tape_jupyter").ok
         assert kernel.execute("threading._profile_hook is None").result == "True"
         assert kernel.execute(same).result == "([], True)"
-        assert kernel.execute("[type(t).__name__ for t in get_ipython().ast_transformers]").result == "[]"
+        assert (
+            kernel.execute("[type(t).__name__ for t in get_ipython().ast_transformers]").result
+            == "[]"
+        )

@@ -108,7 +108,7 @@ def test_other_magics_below_the_tape_line_work(kernel):
 
 def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
     ran = kernel.execute(
-        "%%tape record\n%%capture c\nfrom tape_jupyter.notebook import deck\nseen = deck.get().active is not None"
+        "%%tape record\n%%capture c\nfrom tape_jupyter.session import session as deck\nseen = deck.get().active is not None"
     )
     assert ran.summary.count("● recorded") == 1
     assert kernel.execute("seen").result == "True"
@@ -118,7 +118,10 @@ def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
 def test_tracebacks_show_the_lines_of_the_cell_as_it_is_seen(kernel, lead):
     lines = ["{}", "a = 1", "b = 1 / 0"]
     body = lead.strip(" ") + "\n".join(lead.strip("\n") + line for line in lines)
-    plain, ran = kernel.execute(body.format("# a comment")), kernel.execute(body.format("%%tape record"))
+    plain, ran = (
+        kernel.execute(body.format("# a comment")),
+        kernel.execute(body.format("%%tape record")),
+    )
     assert ran.ename == "ZeroDivisionError"
     arrow = [line for line in ran.traceback.splitlines() if line.startswith("---->")]
     assert arrow == [line for line in plain.traceback.splitlines() if line.startswith("---->")]
@@ -166,7 +169,7 @@ def test_a_bad_tape_line_is_explained_and_the_cell_does_not_run(kernel, line, sa
 def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
     ran = kernel.execute(
         taped("""
-        from tape_jupyter.notebook import deck
+        from tape_jupyter.session import session as deck
         get_ipython().run_cell("y = 1")
         get_ipython().run_cell("")
         deck.get().active is not None""")
@@ -228,13 +231,18 @@ def test_a_cell_that_swallows_a_refusal_fails_at_its_end(kernel, site, wait):
 
 def test_nbclient_stops_at_a_swallowed_refusal(tmp_path, site):
     call = visit(site, "/other").replace("\n", "; ")
-    cells = [LOAD, "%%tape once\n" + visit(site), "%%tape replay" + SWALLOW.format(wait="", call=call), "1"]
+    cells = [
+        LOAD,
+        "%%tape once\n" + visit(site),
+        "%%tape replay" + SWALLOW.format(wait="", call=call),
+        "1",
+    ]
     assert [each.status for each in run_notebook(cells, tmp_path)] == ["ok", "ok", "error", ""]
 
 
 def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
     assert "recorded" in kernel.execute("%tape record").stdout
-    active = "from tape_jupyter.notebook import deck\ndeck.get().active is not None"
+    active = "from tape_jupyter.session import session as deck\ndeck.get().active is not None"
     assert kernel.execute(active).result == "True"
     assert kernel.execute("%tape status").stdout.startswith("mode:         record")
     assert "untaped" in kernel.execute("%tape off").stdout
@@ -242,7 +250,9 @@ def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
 
 
 def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
-    ran = kernel.execute("from tape_jupyter.notebook import deck\n%tape record\ndeck.get().active is not None")
+    ran = kernel.execute(
+        "from tape_jupyter.session import session as deck\n%tape record\ndeck.get().active is not None"
+    )
     assert ran.result == "True"
     assert kernel.execute("%tape off").ok
 
@@ -280,7 +290,9 @@ def test_unloading_takes_everything_out(tmp_path):
         assert kernel.execute("%%tape record\n1").status == "error"
 
 
-@pytest.mark.parametrize("line", ["%tape off", "%reload_ext tape_jupyter", "%unload_ext tape_jupyter"])
+@pytest.mark.parametrize(
+    "line", ["%tape off", "%reload_ext tape_jupyter", "%unload_ext tape_jupyter"]
+)
 def test_the_rest_of_a_replayed_cell_does_not_go_live_after(kernel, site, line):
     assert kernel.execute("%%tape record rest\n" + visit(site)).ok
     ran = kernel.execute(f"%%tape replay rest\n{line}\n{visit(site, '/other')}")
@@ -297,7 +309,10 @@ def test_a_cell_that_takes_the_tape_off_says_that_it_stays_taped_itself(kernel, 
 
 
 def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
-    source = LOAD + "\nfrom tape_jupyter.notebook import deck\ncell = deck.get().active\ncell.ask"
+    source = (
+        LOAD
+        + "\nfrom tape_jupyter.session import session as deck\ncell = deck.get().active\ncell.ask"
+    )
     ran = run_notebook([source], tmp_path, {"TAPE_MODE": "record"})[0]
     assert ran.ok
     assert "nb.ipynb" in ran.result
@@ -305,26 +320,38 @@ def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
 
 def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
     notebook(tmp_path / "nb.ipynb")
-    ask = "\nfrom tape_jupyter.notebook import deck\ndeck.get().active.ask.cell_id, deck.get().active.ask.count"
-    with Kernel(tmp_path, {"TAPE_MODE": "record", "JPY_SESSION_NAME": str(tmp_path / "nb.ipynb")}) as kernel:
+    ask = "\nfrom tape_jupyter.session import session as deck\ndeck.get().active.ask.cell_id, deck.get().active.ask.count"
+    with Kernel(
+        tmp_path, {"TAPE_MODE": "record", "JPY_SESSION_NAME": str(tmp_path / "nb.ipynb")}
+    ) as kernel:
         assert kernel.execute(LOAD + ask, cell_id="first").result == "('first', 1)"
         assert kernel.execute("%%tape record" + ask, cell_id="second").result == "('second', 2)"
 
 
-ASK = taped("from tape_jupyter.notebook import deck\nprint('cassette', deck.get().active.path)")
+ASK = taped(
+    "from tape_jupyter.session import session as deck\nprint('cassette', deck.get().active.path)"
+)
 
 
 @pytest.mark.parametrize("app", [run_notebook, jupyter_execute, papermill])
 def test_the_notebook_is_found_in_headless_front_ends(tmp_path, app):
     churn = notebook(tmp_path / "churn.ipynb", LOAD, ASK)
-    args = {run_notebook: (churn, tmp_path), papermill: (churn, tmp_path / "out.ipynb"), jupyter_execute: (churn,)}
+    args = {
+        run_notebook: (churn, tmp_path),
+        papermill: (churn, tmp_path / "out.ipynb"),
+        jupyter_execute: (churn,),
+    }
     ran = app(*args[app])[1]
-    assert ran.stdout.strip() == f"cassette {churn.resolve().with_suffix('.tapes')}/main.tape.yaml", ran.traceback
+    assert (
+        ran.stdout.strip() == f"cassette {churn.resolve().with_suffix('.tapes')}/main.tape.yaml"
+    ), ran.traceback
 
 
 def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
     churn = notebook(tmp_path / "deep" / "churn.ipynb", LOAD, ASK)
-    assert str(churn.resolve().with_suffix(".tapes")) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
+    assert (
+        str(churn.resolve().with_suffix(".tapes")) in jupyter_execute(churn, cwd=tmp_path)[1].stdout
+    )
 
 
 def test_the_notebook_is_found_in_jupyterlab_also_with_unsaved_cells(tmp_path):
@@ -345,7 +372,10 @@ def test_where_no_notebook_is_known_a_change_of_directory_moves_no_cassette(tmp_
         assert "1 calls" in kernel.execute("%tape show demo").stdout
         assert "cassettes:    demo" in kernel.execute("%tape status").stdout
         assert kernel.execute("%%tape record new\n" + visit(site)).ok
-    assert sorted(path.parent.name for path in tmp_path.rglob("*.tape.yaml")) == ["demo.tapes", "new.tapes"]
+    assert sorted(path.parent.name for path in tmp_path.rglob("*.tape.yaml")) == [
+        "demo.tapes",
+        "new.tapes",
+    ]
     assert not [*(tmp_path / "data").iterdir()]
 
 
@@ -359,11 +389,15 @@ def test_a_typed_console_waits_for_the_whole_cell(tmp_path):
         child.expect("recorded  ")
 
 
-def test_a_shell_line_that_may_reach_the_network_fails_the_replayed_cell_in_the_kernel_itself(kernel, site):
+def test_a_shell_line_that_may_reach_the_network_fails_the_replayed_cell_in_the_kernel_itself(
+    kernel, site
+):
     assert kernel.execute(f"%%tape record shell\nimport httpx\nhttpx.get('{site}/shell').text").ok
     pid = kernel.execute("import os\nos.getpid()").result
     reply = kernel.execute(f"%%tape replay shell\n!curl -s {site}/shell\nos.getpid()")
-    assert reply.ename == "UnmatchedCall" and reply.result is None  # at once, and not in a copy of the kernel
+    assert (
+        reply.ename == "UnmatchedCall" and reply.result is None
+    )  # at once, and not in a copy of the kernel
     assert "curl -s" in reply.evalue
     assert kernel.execute("os.getpid()").result == pid
     assert kernel.execute("%%tape replay shell\n!echo from a child").ok

@@ -46,8 +46,16 @@ CALLS = {
     "mistral": f"mistral.chat.complete(model='mistral-small', messages={ASKED}).choices[0].message.content",
     "gemini": "gemini.models.generate_content(model='gemini-2.5-flash', contents='hi').text",
 }
-AZURE = {"message": {"role": "assistant", "content": "from azure"}, "index": 0, "finish_reason": "stop"}
-GEMINI = {"candidates": [{"content": {"role": "model", "parts": [{"text": "from gemini"}]}, "finishReason": "STOP"}]}
+AZURE = {
+    "message": {"role": "assistant", "content": "from azure"},
+    "index": 0,
+    "finish_reason": "stop",
+}
+GEMINI = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "from gemini"}]}, "finishReason": "STOP"}
+    ]
+}
 
 
 def answers(provider, path, body):
@@ -58,22 +66,36 @@ def answers(provider, path, body):
 @pytest.fixture
 def recorded(tmp_path, provider):
     """Each client's call, recorded with every key set; what it gave."""
-    chat = {"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-5", "choices": [AZURE]}
+    chat = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-5",
+        "choices": [AZURE],
+    }
     answers(provider, "/openai/deployments/gpt-5/chat/completions", chat)
     answers(provider, "/v1/models/gemini-2.5-flash:generateContent", GEMINI)
     answers(provider, "/token", {"access_token": "a-real-token-0123456789", "token_type": "Bearer"})
     notebook(tmp_path / "nb.ipynb", LOAD)
-    with Kernel(tmp_path, {**here(tmp_path), **KEYS, "AZURE_OPENAI_ENDPOINT": provider.url}) as kernel:
+    with Kernel(
+        tmp_path, {**here(tmp_path), **KEYS, "AZURE_OPENAI_ENDPOINT": provider.url}
+    ) as kernel:
         kernel.execute(LOAD)
         assert kernel.execute(SETUP.replace("URL", provider.url)).ok
         ran = {name: kernel.execute(f"%%tape record\n{call}") for name, call in CALLS.items()}
-    assert all(each.ok for each in ran.values()), [each.traceback[-300:] for each in ran.values() if not each.ok]
+    assert all(each.ok for each in ran.values()), [
+        each.traceback[-300:] for each in ran.values() if not each.ok
+    ]
     provider.requests.clear()
     return {name: each.result for name, each in ran.items()}
 
 
 def here(tmp_path):
-    return {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb"), "AWS_EC2_METADATA_DISABLED": "true", "NO_GCE_CHECK": "true"}
+    return {
+        "TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb"),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_GCE_CHECK": "true",
+    }
 
 
 @pytest.fixture
@@ -88,11 +110,15 @@ def kernel(tmp_path, recorded):
 def test_clients_of_an_untaped_cell_replay_and_never_go_live(kernel, provider, recorded):
     setup = kernel.execute(SETUP.replace("URL", provider.url))
     assert setup.ok and not setup.stdout and not setup.stream("stderr"), setup.traceback
-    assert {name: kernel.execute(f"%%tape replay\n{call}").result for name, call in CALLS.items()} == recorded
+    assert {
+        name: kernel.execute(f"%%tape replay\n{call}").result for name, call in CALLS.items()
+    } == recorded
     for mode in ("", "%%tape record\n", "%%tape new_episodes fresh\n", "%tape live\n"):
         ran = kernel.execute(mode + CALLS["claude"])
         assert ran.ename == "BlockedConnection", mode
-        assert "ANTHROPIC_API_KEY is not set" in ran.evalue and "build the client again" in ran.evalue
+        assert (
+            "ANTHROPIC_API_KEY is not set" in ran.evalue and "build the client again" in ran.evalue
+        )
         assert "\n" not in ran.evalue
     kernel.execute("%tape off\n%reload_ext tape_jupyter")
     for name in ("gpt", "deepseek", "azure", "bedrock", "gemini"):
@@ -121,7 +147,9 @@ def test_clients_of_an_untaped_cell_replay_and_never_go_live(kernel, provider, r
 def test_no_way_out_takes_a_placeholder(shared, provider_of_all, send):
     told = "key = os.environ['MY_CLIENT_SECRET']; told = {'x-api-key': key}\n"
     ran = shared.execute(f"url = '{provider_of_all.url}/v1/messages'\n{told}{send}")
-    assert ran.ename == "BlockedConnection" and "MY_CLIENT_SECRET is not set" in ran.evalue, ran.traceback
+    assert ran.ename == "BlockedConnection" and "MY_CLIENT_SECRET is not set" in ran.evalue, (
+        ran.traceback
+    )
     assert provider_of_all.requests == []
 
 
@@ -140,14 +168,19 @@ def shared(tmp_path_factory):
     notebook(where / "nb.ipynb", LOAD)
     with Kernel(where, {**here(where), **KEYS}) as kernel:
         kernel.execute(LOAD)
-        assert kernel.execute("%%tape record\nimport tape_jupyter as tape\ntape.tool(len)('three')").ok
+        assert kernel.execute(
+            "%%tape record\nimport tape_jupyter as tape\ntape.tool(len)('three')"
+        ).ok
     with Kernel(where, here(where)) as kernel:
         kernel.execute(f"{LOAD}\nimport getpass, os, httpx, requests")
         yield kernel
 
 
 def test_a_shell_command_does_not_run_with_a_placeholder(shared):
-    assert "MY_CLIENT_SECRET is not set" in shared.execute("!echo {os.environ['MY_CLIENT_SECRET']}").stdout
+    assert (
+        "MY_CLIENT_SECRET is not set"
+        in shared.execute("!echo {os.environ['MY_CLIENT_SECRET']}").stdout
+    )
     assert shared.execute("!echo [$MY_CLIENT_SECRET]").stdout.strip() == "[]"
 
 
@@ -175,7 +208,9 @@ def test_other_traffic_of_untaped_cells_goes_on(shared, provider_of_all):
         ("print(os.environ.get('NEVER_RECORDED_API_KEY'))", "None"),
     ],
 )  # fmt: skip
-def test_code_that_uses_a_key_has_a_placeholder_and_code_that_sets_it_is_told_the_truth(shared, cell, shown):
+def test_code_that_uses_a_key_has_a_placeholder_and_code_that_sets_it_is_told_the_truth(
+    shared, cell, shown
+):
     ran = shared.execute(cell)
     assert (ran.ok, ran.stdout.strip()) == (True, shown), ran.traceback
 
@@ -208,7 +243,9 @@ def test_a_key_that_is_set_later_wins_once_the_client_is_built_again(kernel, tmp
     assert provider.requests == []
     assert kernel.execute(build + CALLS["claude"]).ok
     assert kernel.execute(f"%%tape record\n{CALLS['claude']}").ok
-    assert [seen.headers["authorization"] for seen in provider.requests] == ["Bearer sk-ant-from-dotenv-0123"] * 2
+    assert [seen.headers["authorization"] for seen in provider.requests] == [
+        "Bearer sk-ant-from-dotenv-0123"
+    ] * 2
 
 
 def test_an_oauth_token_of_an_untaped_cell_stands_in_and_is_not_fetched(kernel, provider):
@@ -229,7 +266,11 @@ def test_a_profile_that_is_not_here_replays(kernel, provider, recorded):
     assert kernel.execute(build).ok
     assert kernel.execute(f"%%tape replay\n{CALLS['bedrock']}").result == recorded["bedrock"]
     ran = kernel.execute(CALLS["bedrock"])
-    assert ran.ename == "BlockedConnection" and "AWS_ACCESS_KEY_ID" in ran.evalue and "profile" in ran.evalue
+    assert (
+        ran.ename == "BlockedConnection"
+        and "AWS_ACCESS_KEY_ID" in ran.evalue
+        and "profile" in ran.evalue
+    )
     assert provider.requests == []
 
 
@@ -243,11 +284,17 @@ def test_googles_default_credentials_that_are_not_here_replay(tmp_path, provider
     notebook(tmp_path / "nb.ipynb", LOAD)
     with Kernel(tmp_path, here(tmp_path)) as kernel:
         kernel.execute(LOAD)
-        kernel.execute(client.replace("CREDENTIALS", "google.oauth2.credentials.Credentials('a-token-0123456789')"))
+        kernel.execute(
+            client.replace(
+                "CREDENTIALS", "google.oauth2.credentials.Credentials('a-token-0123456789')"
+            )
+        )
         recorded = kernel.execute(f"%%tape record\n{CALLS['gemini']}")
         assert recorded.ok, recorded.traceback
     provider.requests.clear()
-    with Kernel(tmp_path, {**here(tmp_path), "GOOGLE_APPLICATION_CREDENTIALS": "not/here.json"}) as kernel:
+    with Kernel(
+        tmp_path, {**here(tmp_path), "GOOGLE_APPLICATION_CREDENTIALS": "not/here.json"}
+    ) as kernel:
         kernel.execute(LOAD)
         assert kernel.execute(client.replace("CREDENTIALS", "None")).ok
         assert kernel.execute(f"%%tape replay\n{CALLS['gemini']}").result == recorded.result
@@ -274,7 +321,9 @@ def test_real_credentials_are_used_before_placeholders(kernel, tmp_path, provide
 
 def test_the_whole_notebook_runs_headless_without_a_key_or_a_stdin(tmp_path, provider, recorded):
     cells = [LOAD, f"import getpass, os\n{ASKS}", SETUP.replace("URL", provider.url)]
-    ran = run_notebook([*cells, *(f"%%tape replay\n{call}" for call in CALLS.values())], tmp_path, here(tmp_path))
+    ran = run_notebook(
+        [*cells, *(f"%%tape replay\n{call}" for call in CALLS.values())], tmp_path, here(tmp_path)
+    )
     assert [each.status for each in ran] == ["ok"] * len(ran), [each.traceback for each in ran]
     assert [each.result for each in ran[len(cells) :]] == list(recorded.values())
     assert provider.requests == []
@@ -296,11 +345,19 @@ def test_a_notebook_without_a_cassette_is_as_without_us(tmp_path):
 def test_off_takes_the_placeholders_away(kernel):
     assert kernel.execute("bool(os.environ.get('OPENAI_API_KEY'))").result == "True"
     kernel.execute("%tape off")
-    assert kernel.execute("os.environ.get('OPENAI_API_KEY'), type(os.environ._data)").result == "(None, dict)"
+    assert (
+        kernel.execute("os.environ.get('OPENAI_API_KEY'), type(os.environ._data)").result
+        == "(None, dict)"
+    )
 
 
 def test_a_cell_that_records_sees_the_environment_as_it_is(kernel):
-    assert kernel.execute("%%tape record other\nprint(os.environ.get('OPENAI_API_KEY'))").stdout.strip() == "None"
+    assert (
+        kernel.execute(
+            "%%tape record other\nprint(os.environ.get('OPENAI_API_KEY'))"
+        ).stdout.strip()
+        == "None"
+    )
 
 
 SCRIPT = """
@@ -315,7 +372,11 @@ with getattr(tape, sys.argv[1])("run.tape.yaml"):
 def test_a_block_replays_around_clients_that_were_built_without_a_key(tmp_path, provider):
     from tests.notebook import process
 
-    text = SCRIPT.replace("URL", provider.url).replace("CLAUDE", CALLS["claude"]).replace("BEDROCK", CALLS["bedrock"])
+    text = (
+        SCRIPT.replace("URL", provider.url)
+        .replace("CLAUDE", CALLS["claude"])
+        .replace("BEDROCK", CALLS["bedrock"])
+    )
     (tmp_path / "script.py").write_text(text)
     recorded = process(["script.py", "recording"], tmp_path, KEYS)
     sent = len(provider.requests)

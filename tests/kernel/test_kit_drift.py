@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tape_jupyter import gap_report
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.reports import gaps
+from tape_jupyter.cassette.cassette import Cassette
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 
@@ -32,10 +32,17 @@ CELL = "print(price(), mine.__name__, tape.__name__)"
 
 
 def git(folder, *words):
-    who = {"GIT_AUTHOR_NAME": "me", "GIT_AUTHOR_EMAIL": "m@h", "GIT_COMMITTER_NAME": "me", "GIT_COMMITTER_EMAIL": "m@h"}
+    who = {
+        "GIT_AUTHOR_NAME": "me",
+        "GIT_AUTHOR_EMAIL": "m@h",
+        "GIT_COMMITTER_NAME": "me",
+        "GIT_COMMITTER_EMAIL": "m@h",
+    }
     import os
 
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **who})
+    subprocess.run(
+        ["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **who}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +52,10 @@ def kernel(tmp_path_factory):
     (folder / "mine.py").write_text("PRICE = 1\n")
     for words in (["init", "-q"], ["add", "mine.py", "kit.ipynb"], ["commit", "-q", "-m", "first"]):
         git(folder, *words)
-    with Provider() as provider, Kernel(folder, {"TAPE_NOTEBOOK": str(path), "LC_ALL": "C.UTF-8"}) as kernel:
+    with (
+        Provider() as provider,
+        Kernel(folder, {"TAPE_NOTEBOOK": str(path), "LC_ALL": "C.UTF-8"}) as kernel,
+    ):
         done = kernel.execute(SETUP.format(url=provider.url))
         assert done.ok, done.traceback
         yield kernel
@@ -64,7 +74,9 @@ CHANGES = {  # what is done in the kernel or its folder after the recording: wha
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_changed_around_a_cell_does_not_touch_its_replay_and_is_told_when_it_runs_again(kernel, what):
+def test_what_changed_around_a_cell_does_not_touch_its_replay_and_is_told_when_it_runs_again(
+    kernel, what
+):
     change, drift = CHANGES[what]
     name = what.split()[-1].replace("'s", "")
     recorded = kernel.execute(f"%%tape record {name}\n{CELL}", name)
@@ -91,7 +103,7 @@ def test_another_tool_schema_is_a_miss_in_replay_and_drift_when_it_runs_again(ke
 
 def test_every_field_of_the_kit_of_a_real_run_is_there_or_named(kernel):
     assert kernel.execute("%%tape record whole\nprint(ask('hi'), price())", "whole").ok
-    made = gap_report.report([Cassette.open(kernel.cwd / "kit.tapes" / "whole.tape.yaml")])
+    made = gaps.report([Cassette.open(kernel.cwd / "kit.tapes" / "whole.tape.yaml")])
     (run,) = made.runs
     told = {each.name: each for each in run.kit}
     for name in ("python", "platform", "library versions", "local modules", "source hash", "execution count", "notebook", "cell id", "environment"):  # fmt: skip
@@ -101,5 +113,9 @@ def test_every_field_of_the_kit_of_a_real_run_is_there_or_named(kernel):
     assert told["local modules"].what == "mine" and told["cell id"].what == "whole"
     model, _ = run.calls
     fields = {each.name: each.what for each in model[2]}
-    assert fields["tool schemas"].startswith("lookup ") and fields["answered model"] and fields["start"]
+    assert (
+        fields["tool schemas"].startswith("lookup ")
+        and fields["answered model"]
+        and fields["start"]
+    )
     assert {"first byte", "end", "attempt", "lineage", "host"} <= set(fields)

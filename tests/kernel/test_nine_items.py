@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tape_jupyter import gap_report
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.reports import gaps
+from tape_jupyter.cassette.cassette import Cassette
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider, Scripted
 
@@ -38,8 +38,14 @@ DATED = "gpt-4o-2024-08-06"
 
 
 def answer(model=DATED, status=200, fingerprint="fp_1", headers=()):
-    body = {"model": model, "system_fingerprint": fingerprint, "choices": [{"message": {"content": "yes"}}]}
-    return Scripted(status, (("content-type", "application/json"), *headers), [json.dumps(body).encode()])
+    body = {
+        "model": model,
+        "system_fingerprint": fingerprint,
+        "choices": [{"message": {"content": "yes"}}],
+    }
+    return Scripted(
+        status, (("content-type", "application/json"), *headers), [json.dumps(body).encode()]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +75,7 @@ def run(kernel, how, name, source):
 
 def finding(kernel, name, number):
     path = kernel.cwd / "nine.tapes" / f"{name}.tape.yaml"
-    return gap_report.report([Cassette.open(path)]).budget[number - 1]
+    return gaps.report([Cassette.open(path)]).budget[number - 1]
 
 
 CASES = {  # item: cell, what changes in the notebook, what the provider does afterwards, status, what drifts
@@ -98,7 +104,10 @@ def test_a_perturbed_item_replays_the_same_and_its_drift_is_told(kernel, provide
         assert replayed.stdout == recorded.stdout
     else:
         missed = kernel.execute(f"%%tape replay {name}\n{cell}", name)
-        assert missed.ename == "UnmatchedCall" and ("temperature" if number == 1 else "seed") in missed.traceback
+        assert (
+            missed.ename == "UnmatchedCall"
+            and ("temperature" if number == 1 else "seed") in missed.traceback
+        )
 
     served(provider, **afterwards)
     again = run(kernel, "record", name, cell)
@@ -112,7 +121,9 @@ RACE = """with concurrent.futures.ThreadPoolExecutor(2) as pool:
     print([doing[done] for done in concurrent.futures.as_completed(doing)])"""
 
 
-def test_another_order_of_completion_replays_as_recorded_and_is_told_when_it_runs_again(kernel, provider):
+def test_another_order_of_completion_replays_as_recorded_and_is_told_when_it_runs_again(
+    kernel, provider
+):
     import threading
 
     def slow(name, other):

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.drift import drift
-from tape_jupyter.seen import seen
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.audit.drift import drift
+from tape_jupyter.audit.run_view import seen
 from tests.notebook import ROOT, Kernel, Ran, is_summary, notebook
 from tests.provider import Provider, Scripted, Seen
 
@@ -144,7 +144,9 @@ class World(Provider):
         limited = {"content-type": "application/json", "retry-after-ms": "1"}
         if "busy" in prompt and (self.later or first):
             return Scripted(
-                429, limited, [b'{"error": {"message": "%d busy", "type": "rate_limit"' % len(self.requests)]
+                429,
+                limited,
+                [b'{"error": {"message": "%d busy", "type": "rate_limit"' % len(self.requests)],
             )
         return self._of_build(answer)
 
@@ -154,7 +156,9 @@ class World(Provider):
         )  # fmt: skip
         chunks = [re.sub(rb'"model": ?"gpt-4o"', build.encode(), chunk) for chunk in answer.chunks]
         region = "West Europe" if self.later else "East US"
-        return replace(answer, chunks=chunks, headers={**dict(answer.headers), "x-ms-region": region})
+        return replace(
+            answer, chunks=chunks, headers={**dict(answer.headers), "x-ms-region": region}
+        )
 
 
 TOMORROW = """
@@ -192,7 +196,11 @@ def a_day_on(where: Path) -> dict[str, str]:
         return {}
     source, library = where / "tomorrow.c", where / "tomorrow.so"
     source.write_text(TOMORROW)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True, timeout=60)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"],
+        check=True,
+        timeout=60,
+    )
     return {"LD_PRELOAD": str(library)}
 
 
@@ -202,7 +210,17 @@ def project(where: Path, libraries: Path, greeting: str, version: str) -> None:
     shutil.rmtree(libraries, ignore_errors=True)
     (libraries / f"shop-{version}.dist-info").mkdir(parents=True)
     (libraries / "shop.py").write_text(f"VERSION = {version!r}\n")
-    git = ["git", "-C", str(where), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    git = [
+        "git",
+        "-C",
+        str(where),
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@t",
+        "-c",
+        "commit.gpgsign=false",
+    ]
     for words in (["init", "-q"], ["add", "prompts.py"], ["commit", "-q", "-m", greeting]):
         subprocess.run([*git, *words], check=True, timeout=30)
 
@@ -228,12 +246,17 @@ class Told:
 def told(tmp_path_factory):
     where = tmp_path_factory.mktemp("nine")
     libraries = tmp_path_factory.mktemp("installed") / "site-packages"
-    env = {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")), "PYTHONPATH": f"{ROOT}{os.pathsep}{libraries}"}
+    env = {
+        "TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{libraries}",
+    }
     told = Told(where, a_day_on(where))
     with World(vary=True) as world:
         setup = SET_UP.replace("BASE", world.url)
         project(where, libraries, "first", "1.0")
-        with Kernel(where, {**env, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "1", "LANG": "C.UTF-8"}) as kernel:
+        with Kernel(
+            where, {**env, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "1", "LANG": "C.UTF-8"}
+        ) as kernel:
             assert kernel.execute(f"{LOAD}\n{setup}").ok
             assert kernel.execute("%tape set user_id=ada").ok
             told.recorded = run(kernel, "%%tape record {}{}")
@@ -249,7 +272,9 @@ def told(tmp_path_factory):
             told.replayed = run(kernel, "%%tape replay {}{}")
             told.schemas.append(kernel.execute(f"%%tape replay schema{SCHEMA}"))
             told.asked, told.ran = len(world.requests) - asked, kernel.execute("ran").result
-            told.partly = kernel.execute(f"%%tape replay model-drift --live llm --take later{CELLS['model drift']}")
+            told.partly = kernel.execute(
+                f"%%tape replay model-drift --live llm --take later{CELLS['model drift']}"
+            )
             told.again = run(kernel, "%%tape record {}{}")
             told.schemas.append(kernel.execute(f"%%tape record schema{SCHEMA}"))
     return told
@@ -336,5 +361,9 @@ def test_a_tool_that_is_described_otherwise_is_a_miss_and_a_drift(told):
 
 @pytest.mark.parametrize("name", [name for name in CELLS if name != "kit"])
 def test_gaps_says_of_each_source_how_it_was_held(told, name):
-    line = next(line for line in told.gaps[name].displays[0].splitlines() if f" {NUMBERS[name]} {name} " in line)
+    line = next(
+        line
+        for line in told.gaps[name].displays[0].splitlines()
+        if f" {NUMBERS[name]} {name} " in line
+    )
     assert HELD[name] in line

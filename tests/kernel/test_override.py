@@ -23,12 +23,17 @@ def test_a_streamed_reply_is_overridden_replayed_chosen_and_undone(tmp_path):
         (cassette,) = tmp_path.glob("*.tapes/main.tape.yaml")
         before = hashlib.sha256(cassette.read_bytes()).hexdigest()
         call = re.search(r'^call: "?([0-9a-f]{8})', cassette.read_text(), re.MULTILINE)[1]
-        said = kernel.execute(f"%tape override {call} --text 'very angry {{x}} $HOME' --take angry").stdout
+        said = kernel.execute(
+            f"%tape override {call} --text 'very angry {{x}} $HOME' --take angry"
+        ).stdout
         assert "take angry: call" in said and "usage stale" in said
         again = "%%tape replay\nask('classify: where is my order?')"
         angry = kernel.execute(again.replace("replay", "replay --take angry")).result
         assert angry == "'very angry {x} $HOME'" and kernel.execute(again).result == recorded
-        assert "take angry replays where no take is named" in kernel.execute("%tape takes default angry").stdout
+        assert (
+            "take angry replays where no take is named"
+            in kernel.execute("%tape takes default angry").stdout
+        )
         assert kernel.execute(again).result == angry
         assert kernel.execute(again.replace("replay", "replay --take main")).result == recorded
         assert "answers as recorded again" in kernel.execute("%tape takes undo angry").stdout
@@ -56,7 +61,10 @@ def test_calls_and_takes_are_found_in_whatever_cassette_of_the_notebook_they_are
         rerun = kernel.execute("%tape rerun fix").stdout
         assert "take fix is of main.tape.yaml" in rerun and "+East" in rerun
         kernel.execute("%%tape replay other\ntwo = ask('two')\nprint(two)", "c2")
-        assert "main.tape.yaml: take fix is called calm now" in kernel.execute("%tape takes rename fix calm").stdout
+        assert (
+            "main.tape.yaml: take fix is called calm now"
+            in kernel.execute("%tape takes rename fix calm").stdout
+        )
         missing = kernel.execute("%tape override nobody --text x")
         assert "in any cassette of the notebook: " in missing.traceback
 
@@ -70,11 +78,15 @@ def test_the_body_of_a_cell_is_the_new_text_and_is_not_run(tmp_path):
         (text,) = (path.read_text() for path in tmp_path.glob("*.tapes/main.tape.yaml"))
         call = re.search(r'^call: "?([0-9a-f]{8})', text, re.MULTILINE)[1]
         said = kernel.execute(
-            f"%%tape override {call} --take letter\nDear {{x}} of $HOME,\n\nwe're sorry:\n  1/0\n", "o"
+            f"%%tape override {call} --take letter\nDear {{x}} of $HOME,\n\nwe're sorry:\n  1/0\n",
+            "o",
         )
         assert said.ok and "take letter: call" in said.stdout, said.traceback
         rerun = kernel.execute("%tape rerun letter").stdout
-        assert "+Dear {x} of $HOME," in rerun and "override" not in kernel.execute("%tape plan letter").stdout
+        assert (
+            "+Dear {x} of $HOME," in rerun
+            and "override" not in kernel.execute("%tape plan letter").stdout
+        )
         letter = kernel.execute("one").result
         assert letter == repr("Dear {x} of $HOME,\n\nwe're sorry:\n  1/0")
         kernel.execute("%tape record")

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from tape_jupyter import testing
 from tape_jupyter.cli import tape
-from tape_jupyter.cli_words import pace
-from tape_jupyter.notebook.words import PACES
+from tape_jupyter.cli.common import pace
+from tape_jupyter.session.options import PACES
 from tests.notebook import notebook
 
 SOURCE = """%load_ext tape_jupyter

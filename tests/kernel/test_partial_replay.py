@@ -36,7 +36,12 @@ def provider():
 @pytest.fixture
 def kernel(tmp_path, provider):
     notebook(
-        tmp_path / "orders.ipynb", LOAD, ASK.replace("URL", provider.url), ORDERS, "%%tape record\n" + AGENT, FIXED
+        tmp_path / "orders.ipynb",
+        LOAD,
+        ASK.replace("URL", provider.url),
+        ORDERS,
+        "%%tape record\n" + AGENT,
+        FIXED,
     )
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "orders.ipynb")}) as kernel:
         for setup in (LOAD, ASK.replace("URL", provider.url), ORDERS):
@@ -58,7 +63,9 @@ def test_r_8821_the_live_tool_proves_the_fix(kernel, provider, base):
     assert recorded.ok and "found: 9 desks, unpaid" in recorded.stdout
     before = digest(base)
 
-    assert kernel.execute("orders = dict(reversed(orders.items()))").ok, "somebody touched the table meanwhile"
+    assert kernel.execute("orders = dict(reversed(orders.items()))").ok, (
+        "somebody touched the table meanwhile"
+    )
     naive = kernel.execute(AGENT)
     assert "found: 3 lamps, paid" in naive.stdout, "asked again it looks fine"
     assert kernel.execute("ran.pop()").result == "'r_8821'"
@@ -74,13 +81,23 @@ def test_r_8821_the_live_tool_proves_the_fix(kernel, provider, base):
     assert kernel.execute(FIXED).ok
     missed = kernel.execute("%%tape replay\n" + AGENT, "agent")
     assert missed.ename == "UnmatchedCall"
-    assert "lookup_order" in missed.evalue and "tenant" in missed.evalue and "now:      'acme'" in missed.evalue
+    assert (
+        "lookup_order" in missed.evalue
+        and "tenant" in missed.evalue
+        and "now:      'acme'" in missed.evalue
+    )
 
     proven = kernel.execute("%%tape replay --live tool:lookup_order --take fix\n" + AGENT, "agent")
     assert "found: 3 lamps, paid" in proven.stdout, "the right one, from the tool as it is now"
-    assert proven.ename == "UnmatchedCall" and "3 lamps" in proven.evalue and len(provider.requests) == asked
+    assert (
+        proven.ename == "UnmatchedCall"
+        and "3 lamps" in proven.evalue
+        and len(provider.requests) == asked
+    )
 
-    whole = kernel.execute("%%tape replay --live tool:lookup_order --live llm --take fix\n" + AGENT, "agent")
+    whole = kernel.execute(
+        "%%tape replay --live tool:lookup_order --live llm --take fix\n" + AGENT, "agent"
+    )
     assert whole.ok and "found: 3 lamps, paid" in whole.stdout
     assert "take: fix" in whole.summary and "what ran live is in the take fix" in whole.summary
     assert digest(base) == before, "the base was written"
@@ -107,17 +124,24 @@ def test_a_regression_test_is_the_take_in_a_fresh_kernel(kernel, tmp_path, provi
 
 def test_a_mail_that_was_sent_once_is_never_sent_again_while_recording(kernel, provider, base):
     mail = "%%tape record{}\nask('shall we?')\nsend('ada')"
-    assert kernel.execute("@tape.tool\ndef send(to):\n    ran.append(to)\n    return {'sent': to}").ok
+    assert kernel.execute(
+        "@tape.tool\ndef send(to):\n    ran.append(to)\n    return {'sent': to}"
+    ).ok
     assert kernel.execute(mail.format(""), "mail").ok
     frozen = kernel.execute(mail.format(" --freeze tool:send"), "mail")
     assert frozen.ok and frozen.result == "{'sent': 'ada'}"
     assert kernel.execute("ran").result == "['ada']"
     refused = kernel.execute(mail.format(" --freeze tool:send").replace("ada", "eve"), "mail")
     assert refused.ename == "UnmatchedCall" and "It did not run" in refused.evalue
-    stubbed = kernel.execute(mail.format(" --stub 'tool:send={\"sent\": 0}'").replace("ada", "eve"), "mail")
+    stubbed = kernel.execute(
+        mail.format(" --stub 'tool:send={\"sent\": 0}'").replace("ada", "eve"), "mail"
+    )
     assert stubbed.ok and stubbed.result == "{'sent': 0}"
     assert kernel.execute("ran").result == "['ada']"
-    assert kernel.execute("%%tape replay\nask('shall we?')\nsend('eve')", "mail").result == "{'sent': 0}"
+    assert (
+        kernel.execute("%%tape replay\nask('shall we?')\nsend('eve')", "mail").result
+        == "{'sent': 0}"
+    )
 
 
 def test_takes_are_listed_compared_renamed_and_put_aside_by_magic(kernel, provider, base):
@@ -153,7 +177,9 @@ def test_a_session_that_replays_with_one_boundary_live_writes_one_take(kernel, p
 def test_replay_wins_over_a_cells_own_live_word(kernel, tmp_path, provider):
     kernel.execute("%%tape record\nask('one')", "a")
     asked = len(provider.requests)
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "orders.ipynb"), "TAPE_MODE": "replay"}) as fresh:
+    with Kernel(
+        tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "orders.ipynb"), "TAPE_MODE": "replay"}
+    ) as fresh:
         for setup in (LOAD, ASK.replace("URL", provider.url)):
             assert fresh.execute(setup).ok
         assert fresh.execute("%%tape replay --live llm\nask('one')").ok

@@ -72,9 +72,9 @@ class Watched:
     def subshell(self) -> str:
         asked = self.client.session.msg("create_subshell_request", {})
         self.client.control_channel.send(asked)
-        while (reply := self.client.get_control_msg(timeout=TIMEOUT))["parent_header"].get("msg_id") != asked["header"][
+        while (reply := self.client.get_control_msg(timeout=TIMEOUT))["parent_header"].get(
             "msg_id"
-        ]:
+        ) != asked["header"]["msg_id"]:
             pass
         self.dates.append(reply["header"]["date"])
         return reply["content"]["subshell_id"]
@@ -113,7 +113,11 @@ class Watched:
 def recorded(tmp_path_factory):
     """The cell recorded in one kernel; then its clock on the tape is put to a midnight of 2001."""
     where = tmp_path_factory.mktemp("together")
-    env = {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")), "TZ": "Asia/Tokyo", "MPLCONFIGDIR": str(where)}
+    env = {
+        "TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")),
+        "TZ": "Asia/Tokyo",
+        "MPLCONFIGDIR": str(where),
+    }
     with Kernel(where, env) as kernel:
         assert kernel.execute(f"{EARLY}\n{LOAD}").ok and kernel.execute(SET_UP).ok
         ran = kernel.execute(f"%%tape record{EVERYTHING}")
@@ -136,13 +140,19 @@ def long_ago(recorded):
     """The same recording under another name, with its clock at a midnight of 2001."""
     where, *_ = recorded
     text = (where / "nb.tapes" / "main.tape.yaml").read_text()
-    (where / "nb.tapes" / "old.tape.yaml").write_text(re.sub(r"wall: \d+", f"wall: {LONG_AGO}", text))
+    (where / "nb.tapes" / "old.tape.yaml").write_text(
+        re.sub(r"wall: \d+", f"wall: {LONG_AGO}", text)
+    )
     return "%%tape replay old"
 
 
 def outputs(ran):
     """All that was shown, with the ids that the kernel gives out and %%time's and tqdm's own measures taken out."""
-    kept = [{**out, "execution_count": None, "transient": None} for out in ran.outputs if not is_summary(out)]
+    kept = [
+        {**out, "execution_count": None, "transient": None}
+        for out in ran.outputs
+        if not is_summary(out)
+    ]
     return re.sub(r"CPU times: .*?\\n|Wall time: .*?\\n", "", IDS.sub("id", repr(kept)))
 
 
@@ -157,7 +167,9 @@ def test_a_cell_that_does_everything_shows_the_same_again(recorded, kernel):
 def test_a_timed_cell_shows_the_same_again_but_for_its_own_time(recorded, kernel):
     before, after = recorded[3], kernel.execute(f"%%tape replay timed\n{TIMED}")
     assert after.ok, after.traceback
-    assert "Wall time: " in before.stdout and "Wall time: " in after.stdout and "3/3" in after.stdout
+    assert (
+        "Wall time: " in before.stdout and "Wall time: " in after.stdout and "3/3" in after.stdout
+    )
     assert outputs(after) == outputs(before)
 
 
@@ -165,7 +177,9 @@ def test_every_message_meanwhile_has_its_real_date_in_all_shells(kernel, long_ag
     """The cell lives in 2001; beside it another shell of the same kernel sleeps, draws and asks the time."""
     watched, before = Watched(kernel), datetime.now(UTC)
     beside = watched.subshell()
-    taped = kernel.send(f"{long_ago}{EVERYTHING}\nthreading.Event().wait(1)\nprint('still in', datetime.now().year)")
+    taped = kernel.send(
+        f"{long_ago}{EVERYTHING}\nthreading.Event().wait(1)\nprint('still in', datetime.now().year)"
+    )
     other = watched.send(
         "import time as t\nbegan = t.time()\nfor _ in range(3):\n    t.sleep(0.1); print('beside', t.time() - real_time(), flush=True)\n"
         "print('slept', t.time() - began)",
@@ -181,14 +195,20 @@ def test_every_message_meanwhile_has_its_real_date_in_all_shells(kernel, long_ag
     assert [float(line[1]) >= 0.3 for line in lines if line[0] == "slept"] == [True]
     assert len(watched.dates) > 30
     assert all(
-        before.timestamp() - 1 <= date.timestamp() <= datetime.now(UTC).timestamp() + 1 for date in watched.dates
+        before.timestamp() - 1 <= date.timestamp() <= datetime.now(UTC).timestamp() + 1
+        for date in watched.dates
     )
 
 
 def test_afterwards_the_kernel_is_as_it_was(kernel, long_ago):
     assert kernel.execute(f"{long_ago}{EVERYTHING}").ok
     threads = set(kernel.execute("sorted(t.name for t in threading.enumerate())").result)
-    assert kernel.execute("abs(time.time() - real_time()) < 60 and datetime.now(UTC).year > 2001").result == "True"
+    assert (
+        kernel.execute(
+            "abs(time.time() - real_time()) < 60 and datetime.now(UTC).year > 2001"
+        ).result
+        == "True"
+    )
     assert (
         kernel.execute(
             "began = real_time(); time.sleep(0.1); await asyncio.sleep(0.1); real_time() - began >= 0.2"
@@ -211,7 +231,9 @@ def test_a_taped_cell_that_sleeps_in_many_ways_can_be_interrupted(kernel, long_a
         ran = kernel.collect(asked)
         assert ran.ename in ("KeyboardInterrupt", "CancelledError")
         assert (
-            kernel.execute("began = real_time(); await asyncio.sleep(0.05); real_time() - began >= 0.05").result
+            kernel.execute(
+                "began = real_time(); await asyncio.sleep(0.05); real_time() - began >= 0.05"
+            ).result
             == "True"
         )
 
@@ -222,7 +244,9 @@ def test_a_click_in_the_page_between_taped_cells_reaches_python_in_real_time(ker
     told = kernel.execute(f"{long_ago}\n{made}")
     assert told.ok, told.traceback
     change = {"method": "update", "state": {"value": 5}, "buffer_paths": []}
-    message = kernel._client.session.msg("comm_msg", {"comm_id": told.stdout.strip(), "data": change})
+    message = kernel._client.session.msg(
+        "comm_msg", {"comm_id": told.stdout.strip(), "data": change}
+    )
     kernel._client.shell_channel.send(message)
     found = kernel.execute("clicked[0][0], abs(clicked[0][1]) < 60")
     assert found.result == "(5, True)", found.traceback

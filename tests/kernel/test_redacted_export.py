@@ -13,10 +13,11 @@ import zipfile
 import pytest
 from click.testing import CliRunner
 
-from tape_jupyter import headless, testing
+from tape_jupyter.headless import run as headless_run
+from tape_jupyter import testing
 from tape_jupyter.bundle import archive
 from tape_jupyter.bundle.staging import ELSEWHERE
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape
 from tests.exported import newcomer, quiet
 from tests.notebook import notebook
@@ -64,7 +65,10 @@ Card()""",
 def streamed(text):
     """A reply that says it in pieces of three letters."""
     pieces = [text[at : at + 3] for at in range(0, len(text), 3)]
-    events = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}} for p in pieces]
+    events = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}}
+        for p in pieces
+    ]
     told = [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events]
     return Scripted(200, {"content-type": "text/event-stream"}, told)
 
@@ -82,19 +86,29 @@ def session(tmp_path_factory):
         (work / "settings.py").write_text(f'TOKEN = "{TOKEN}"\n')
         echo = json.dumps({"echo": f"I know {TOKEN}"}).encode()
         provider.script(
-            f"/v1/{TOKEN}/me", Scripted(200, {"x-trace": TOKEN, "content-type": "application/json"}, [echo])
+            f"/v1/{TOKEN}/me",
+            Scripted(200, {"x-trace": TOKEN, "content-type": "application/json"}, [echo]),
         )
         provider.script("/v1/stream", streamed(f"The token is {TOKEN}, is it not?"))
-        path = notebook(work / "churn.ipynb", *(c.replace("URL", provider.url).replace("PLANT", TOKEN) for c in CELLS))
-        ran, _ = headless.record(path, quiet, quiet)
+        path = notebook(
+            work / "churn.ipynb",
+            *(c.replace("URL", provider.url).replace("PLANT", TOKEN) for c in CELLS),
+        )
+        ran, _ = headless_run.record(path, quiet, quiet)
         assert [each.status for each in ran] == ["ok"] * 6 + ["failed"]
         cassette = Cassette.open(work / "churn.tapes" / "main.tape.yaml")
-        cassette.override(cassette.calls[1], reply=json.dumps({"echo": f"no, {TOKEN}"}), take="other")
+        cassette.override(
+            cassette.calls[1], reply=json.dumps({"echo": f"no, {TOKEN}"}), take="other"
+        )
         yield path
 
 
 def tree(folder):
-    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def run(*words):
@@ -108,7 +122,14 @@ def bundle(session):
     refused = run("export", session, "--no-index", "--json")
     assert refused.exit_code == 1 and "github-token" in json.loads(refused.stdout)["why"]
     assert not session.with_name("churn.tape.zip").exists() and TOKEN not in refused.output
-    done = run("export", session, session.parent.parent / "out.tape.zip", "--no-index", "--redact", "--json")
+    done = run(
+        "export",
+        session,
+        session.parent.parent / "out.tape.zip",
+        "--no-index",
+        "--redact",
+        "--json",
+    )
     assert done.exit_code == 0, done.output
     assert tree(session.parent) == before  # the person's own files are as they were
     return session.parent.parent / "out.tape.zip", json.loads(done.stdout)
@@ -136,13 +157,22 @@ def test_no_beginning_of_it_is_left_where_a_title_or_an_address_was_cut(bundle):
 def test_the_same_secret_is_the_same_mark_everywhere(bundle):
     with archive.opened(bundle[0]) as it:
         told = {
-            name: it.read(name).decode() for name in it.names() if name.startswith("session/") or name == "page.html"
+            name: it.read(name).decode()
+            for name in it.names()
+            if name.startswith("session/") or name == "page.html"
         }
-    for name in ("session/churn.ipynb", "session/settings.py", "session/data/notes.txt", "page.html"):
+    for name in (
+        "session/churn.ipynb",
+        "session/settings.py",
+        "session/data/notes.txt",
+        "page.html",
+    ):
         assert MARK in told[name], name
     tapes = told["session/churn.tapes/main.tape.yaml"]
     assert f"/v1/{MARK}/me" in tapes and f"use {MARK}" in tapes and MARK.encode().hex() in tapes
-    shown = [output["data"] for output in json.loads(told["session/churn.ipynb"])["cells"][4]["outputs"]]
+    shown = [
+        output["data"] for output in json.loads(told["session/churn.ipynb"])["cells"][4]["outputs"]
+    ]
     assert f"The token is {MARK}, is it not?" in json.dumps(shown)
     assert not any("github-token-002" in text for text in told.values())
     assert MARK in told["session/churn.tapes/takes/main.other.tape.yaml"]

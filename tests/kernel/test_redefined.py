@@ -35,7 +35,10 @@ def test_the_newest_definition_is_taped_and_the_old_one_runs_its_own_code_again(
     second = kernel.execute(f"%%tape record second\n{ASK}")
     assert second.ok and "not taped" not in second.summary, second.traceback
     assert kernel.execute("ran").result == "['old', 'new']"
-    assert kernel.execute("(old('x'), weather('x'), ran)").result == "('old x', 'new x', ['old', 'new', 'old', 'new'])"
+    assert (
+        kernel.execute("(old('x'), weather('x'), ran)").result
+        == "('old x', 'new x', ['old', 'new', 'old', 'new'])"
+    )
     assert kernel.execute("[f.__dict__ for f in (old, weather)]").result == "[{}, {}]"
     kernel.execute("ran.clear()")
     again = kernel.execute(f"%%tape replay second\n{ASK}")
@@ -59,7 +62,10 @@ TOOL = "class Tool:\n    def __init__(self, name, fn): self.name, self.fn = name
 
 OWN = {
     "a dict of handlers": (IMPL + "HANDLERS = {'measure': _impl}", "HANDLERS['measure']"),
-    "a lambda": ("HANDLERS = {'measure': lambda city: (ran.append(city), len(ran))}", "HANDLERS['measure']"),
+    "a lambda": (
+        "HANDLERS = {'measure': lambda city: (ran.append(city), len(ran))}",
+        "HANDLERS['measure']",
+    ),
     "a bound method": (STATION + "HANDLERS = {'measure': station.measure}", "HANDLERS['measure']"),
     "a method called by its name": (STATION, "station.measure"),
     "a list of tool objects": (TOOL + IMPL + "TOOLS = [Tool('measure', _impl)]", "TOOLS[0].fn"),
@@ -71,7 +77,9 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_replay(kernel, name):
+def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_replay(
+    kernel, name
+):
     define, handler = OWN[name]
     cell = f"{define}\nagent('measure', lambda name, given: {handler}(**given))"
     live = kernel.execute(f"%%tape record own\n{cell}")
@@ -86,16 +94,19 @@ def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_
 
 
 def test_a_replayed_cell_that_ran_a_tool_it_defined_too_late_fails_and_says_so(kernel):
-    reply = (
-        "reply = client.messages.create(model='m', max_tokens=9, tools=[{'name': 'weather', 'input_schema': schema}], "
-    )
+    reply = "reply = client.messages.create(model='m', max_tokens=9, tools=[{'name': 'weather', 'input_schema': schema}], "
     reply += "messages=[{'role': 'user', 'content': 'in Oslo'}])\n"
     assert kernel.execute(version("old")).ok
     assert kernel.execute(f"%%tape record late\n{reply}weather('Oslo')", cell_id="c1").ok
-    late = kernel.execute(f"%%tape replay late\n{reply}{version('new')}\nweather('Oslo')", cell_id="c1")
+    late = kernel.execute(
+        f"%%tape replay late\n{reply}{version('new')}\nweather('Oslo')", cell_id="c1"
+    )
     assert (late.status, late.ename) == ("error", "UnmatchedCall")
     assert "This was seen at the cell's end; the cell fails here" in late.traceback
-    assert "tool weather: a played reply asks for it, and a recorded call of it was not played" in late.summary
+    assert (
+        "tool weather: a played reply asks for it, and a recorded call of it was not played"
+        in late.summary
+    )
 
 
 def test_a_tool_whose_module_is_edited_and_reloaded_is_taped_as_it_is_then(kernel):
@@ -108,16 +119,22 @@ def test_a_tool_whose_module_is_edited_and_reloaded_is_taped_as_it_is_then(kerne
         module.write_text(body.replace("VERSION", version))
         kernel.execute("os.utime('weather_tools.py', (when := when + 10, when))")
 
-    assert kernel.execute("import os, time\nwhen = time.time()\n%load_ext autoreload\n%autoreload 2").ok
+    assert kernel.execute(
+        "import os, time\nwhen = time.time()\n%load_ext autoreload\n%autoreload 2"
+    ).ok
     edit("old")
     assert kernel.execute("from weather_tools import weather").ok
     live = kernel.execute(f"%%tape record reloaded\n{ASK}")
     assert live.stdout == "ran old\n"
     edit("new")
     again = kernel.execute(f"%%tape replay reloaded\n{ASK}")
-    assert (again.stdout, again.result) == (live.stdout, live.result), "what the recorded one printed"
+    assert (again.stdout, again.result) == (live.stdout, live.result), (
+        "what the recorded one printed"
+    )
     edit("newest")
-    before = kernel.execute("%%tape replay reloaded\nagent('weather', lambda name, given: weather(city='Oslo'))")
+    before = kernel.execute(
+        "%%tape replay reloaded\nagent('weather', lambda name, given: weather(city='Oslo'))"
+    )
     assert (before.stdout, before.result) == ("ran old\n", live.result), before.traceback
     anew = kernel.execute(f"%%tape record reloaded\n{ASK}")
     assert anew.stdout == "ran newest\n" and "not taped" not in anew.summary
@@ -126,7 +143,10 @@ def test_a_tool_whose_module_is_edited_and_reloaded_is_taped_as_it_is_then(kerne
 
 def test_a_tool_that_is_held_while_it_is_recorded_does_not_run_in_the_next_replay(kernel):
     assert kernel.execute("def charge(n):\n    ran.append(n)\n    return {'ok': False}").ok
-    for line in ("record held --stub 'tool:charge={\"ok\": true}'", "record held --freeze tool:charge"):
+    for line in (
+        "record held --stub 'tool:charge={\"ok\": true}'",
+        "record held --freeze tool:charge",
+    ):
         assert kernel.execute(f"%%tape {line}\ncharge(5)").result == "{'ok': True}"
         again = kernel.execute("%%tape replay held\ncharge(5)")
         assert (again.result, kernel.execute("ran").result) == ("{'ok': True}", "[]")
@@ -136,7 +156,9 @@ def test_a_tool_that_is_held_while_it_is_recorded_does_not_run_in_the_next_repla
 
 
 def test_a_decorated_tool_may_be_defined_anew_as_another_sort_of_function(kernel):
-    assert kernel.execute("import tape_jupyter as tape\n@tape.tool\ndef rows(n):\n    return list(range(n))").ok
+    assert kernel.execute(
+        "import tape_jupyter as tape\n@tape.tool\ndef rows(n):\n    return list(range(n))"
+    ).ok
     first = kernel.execute("%%tape record sorts\nrows(2)")
     assert kernel.execute("@tape.tool\ndef rows(n):\n    ran.append(n)\n    yield from range(n)").ok
     assert kernel.execute("%%tape record sorts-too\nlist(rows(3))").result == "[0, 1, 2]"
@@ -154,9 +176,9 @@ def test_a_generator_function_that_a_model_may_call_is_taped_where_it_stands(ker
     again = kernel.execute(f"%%tape replay generator\n{program}")
     assert (again.ok, again.result) == (True, live.result), again.traceback
     assert kernel.execute("ran").result == "['sun', 'rain']"
-    assert kernel.execute("import inspect\n(inspect.isgeneratorfunction(weather), list(weather('x')))").result == (
-        "(True, ['sun in x', 'rain in x'])"
-    )
+    assert kernel.execute(
+        "import inspect\n(inspect.isgeneratorfunction(weather), list(weather('x')))"
+    ).result == ("(True, ['sun in x', 'rain in x'])")
 
 
 def test_a_generator_that_is_read_over_several_cells_replays_over_them(kernel):

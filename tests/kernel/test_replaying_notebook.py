@@ -5,16 +5,20 @@ import os
 
 import pytest
 
-from tape_jupyter.calls import Reply
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.core.call import Reply
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeError
 from tape_jupyter.importers import replaying_notebook
 from tape_jupyter.importers.assemble import import_trace
 from tests import imported
-from tests.test_importers_otlp import llm, request, span
+from tests.unit.importers.test_otlp import llm, request, span
 
 SAMPLES = imported.samples()
-ALL = sorted(p for p in SAMPLES.rglob("*") if p.is_file() and "_truth" not in p.parts) if SAMPLES else []
+ALL = (
+    sorted(p for p in SAMPLES.rglob("*") if p.is_file() and "_truth" not in p.parts)
+    if SAMPLES
+    else []
+)
 FIRST = {file.parent: file for file in reversed(ALL)}
 FILES = ALL if os.environ.get("TAPE_NIGHTLY") else sorted(FIRST.values())
 """One of each system; all of them at night: each takes a kernel."""
@@ -35,7 +39,9 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
         pytest.skip(str(error))
     if path is None:
         pytest.skip("nothing in it is a call")
-    calls = [each for each in Cassette.open(path).calls if each.head()["kit"]["grade"] in ("W", "J")]
+    calls = [
+        each for each in Cassette.open(path).calls if each.head()["kit"]["grade"] in ("W", "J")
+    ]
     if not calls:
         pytest.skip("no call of grade W or J")
     left = replaying_notebook.write(out, path)
@@ -45,7 +51,11 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
     found = imported.printed(text)
     for call in calls:
         reply = call.reply()
-        if call.name in " ".join(left) or not isinstance(reply, Reply) or (reply.status or 999) >= 400:
+        if (
+            call.name in " ".join(left)
+            or not isinstance(reply, Reply)
+            or (reply.status or 999) >= 400
+        ):
             continue
         told = imported.said(reply)
         if found_in(told) - found:  # not sent by an SDK as it came: read as the SDK reads it
@@ -54,7 +64,9 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
         lacking = {each: count for each, count in wanted.items() if found[each] < count}
         assert not lacking, (call.name, lacking, text[:3000])
         if not told and reply.body:
-            assert reply.body.decode("utf-8", "replace").strip()[:200] in text or reply.header("content-encoding")
+            assert reply.body.decode("utf-8", "replace").strip()[:200] in text or reply.header(
+                "content-encoding"
+            )
 
 
 @pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")

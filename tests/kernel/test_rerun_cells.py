@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import tape_jupyter as tape
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.spans.heads import CELL, MODEL
-from tape_jupyter.spans.pages import Spans
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.spans.headers import CELL, MODEL
+from tape_jupyter.spans.rows import Spans
 from tests.notebook import Kernel, Ran, notebook
 from tests.provider import Provider
 from tests.support import CELLS, LOAD, Page, digest, record
@@ -37,31 +37,47 @@ def test_a_divergence_goes_live_and_all_lands_in_place(page, recorded, base, pro
     assert "You wrote" in page.text("answer") and page.text("answer") != before["answer"]
     assert page.text("report").startswith("report: positive/You wrote")
     assert page.text("unrelated") == before["unrelated"] and len(provider.requests) == 1
-    assert "went live" in said.stdout and "mood: 'negative' -> 'positive'" in said.stdout, said.stdout
+    assert "went live" in said.stdout and "mood: 'negative' -> 'positive'" in said.stdout, (
+        said.stdout
+    )
     assert digest(base) == recorded
     assert page.execute("print(mood, other)").stdout == "positive 25\n"
 
 
-def test_it_stops_at_a_divergence_with_its_diff_and_goes_on_as_it_is_told(page, recorded, base, provider):
+def test_it_stops_at_a_divergence_with_its_diff_and_goes_on_as_it_is_told(
+    page, recorded, base, provider
+):
     said = page.execute("%tape rerun angry")
     assert "is not on the tape; the re-run waits here" in said.stdout and provider.requests == []
-    assert "negative" in said.stdout and "now:" in said.stdout and "--on-divergence stale" in said.stdout
+    assert (
+        "negative" in said.stdout
+        and "now:" in said.stdout
+        and "--on-divergence stale" in said.stdout
+    )
     shown = page.shown["answer"]
-    assert shown.traceback == "" and "UnmatchedCall" in str(shown.outputs), "a question, and what it is about"
+    assert shown.traceback == "" and "UnmatchedCall" in str(shown.outputs), (
+        "a question, and what it is about"
+    )
     assert page.text("report").startswith("report: negative"), "what comes after has not run"
 
     said = page.execute("%tape rerun --on-divergence stale")
-    assert "the last of them 'negative'" in page.text("answer") and page.text("report").startswith("report: positive/")
+    assert "the last of them 'negative'" in page.text("answer") and page.text("report").startswith(
+        "report: positive/"
+    )
     assert "stale" in said.stdout and provider.requests == [] and digest(base) == recorded
 
 
-def test_a_reply_written_by_hand_is_on_the_take_and_replays_without_asking(page, recorded, base, provider):
+def test_a_reply_written_by_hand_is_on_the_take_and_replays_without_asking(
+    page, recorded, base, provider
+):
     page.execute("%tape rerun angry")
     said = page.execute("%tape rerun --write 'How lovely, dear customer.'")
     assert page.text("answer") == "answer: How lovely, dear customer.\n", said.stdout
     assert "written by hand" in said.stdout and provider.requests == []
     assert page.execute("%tape rerun angry").stdout.count("changed") >= 0
-    assert page.text("answer") == "answer: How lovely, dear customer.\n" and digest(base) == recorded
+    assert (
+        page.text("answer") == "answer: How lovely, dear customer.\n" and digest(base) == recorded
+    )
 
 
 def test_a_skipped_cell_keeps_what_it_made_and_showed(page, recorded, base):
@@ -73,21 +89,31 @@ def test_a_skipped_cell_keeps_what_it_made_and_showed(page, recorded, base):
     assert "not run: [4] skipped at a divergence" in said.stdout
 
 
-def test_a_cell_that_was_left_out_stays_out_until_it_is_ticked_in_again(page, recorded, base, provider):
+def test_a_cell_that_was_left_out_stays_out_until_it_is_ticked_in_again(
+    page, recorded, base, provider
+):
     page.execute("%tape rerun angry")
     page.execute("%tape rerun --on-divergence skip")
     again = page.execute("%tape rerun angry")
     assert "the re-run waits here" not in again.stdout and "[4] left out by you" in again.stdout
     row = next(line for line in again.stdout.splitlines() if "[4]" in line)
-    assert row.split()[0] == "[4]" and "left out by you before, in this take" in row, "it is not ticked"
+    assert row.split()[0] == "[4]" and "left out by you before, in this take" in row, (
+        "it is not ticked"
+    )
 
     assert "the re-run waits here" in page.execute("%tape rerun angry --cells 3,4,6").stdout
     page.execute("%tape rerun --on-divergence live")
     assert "left out" not in page.execute("%tape plan angry").stdout and len(provider.requests) == 1
 
     page.execute("%tape rerun angry --cells 3,4")
-    rows = [line.split() for line in page.execute("%tape plan angry").stdout.splitlines() if line.startswith("  ")]
-    assert [row[0] for row in rows if row] == ["x", "x", "[6]"], "who is not ticked is not, the next time"
+    rows = [
+        line.split()
+        for line in page.execute("%tape plan angry").stdout.splitlines()
+        if line.startswith("  ")
+    ]
+    assert [row[0] for row in rows if row] == ["x", "x", "[6]"], (
+        "who is not ticked is not, the next time"
+    )
     assert digest(base) == recorded
 
 
@@ -95,7 +121,9 @@ def test_what_was_left_out_counts_for_nobody_who_reads_the_take(page, recorded, 
     page.execute("%tape rerun angry")
     page.execute("%tape rerun --on-divergence skip")
     take = Cassette.open(base).take("angry")
-    assert [end["outcome"] for run, end in take.ended.items() if run not in take.base.ended] == ["skipped"]
+    assert [end["outcome"] for run, end in take.ended.items() if run not in take.base.ended] == [
+        "skipped"
+    ]
     spans = Spans(take)
     spans.refresh()
     assert [row.kind for row in spans.rows()] == [CELL, MODEL, CELL, MODEL]
@@ -115,7 +143,9 @@ def test_an_error_stops_the_re_run_and_what_follows_keeps_its_outputs(page, base
     page.cells["answer"] = 'answer = {"negative": "sorry"}[mood]\nprint("answer:", answer)'
     before = record(page, base, provider)
     said = page.execute("%tape rerun angry")
-    assert page.text("classify") == "mood: positive\n" and "KeyError" in page.shown["answer"].traceback
+    assert (
+        page.text("classify") == "mood: positive\n" and "KeyError" in page.shown["answer"].traceback
+    )
     assert page.text("report") == "report: negative/sorry\n"
     assert "stopped: [4] raised an error" in said.stdout and digest(base) == before
 
@@ -141,7 +171,10 @@ def test_cells_that_await_are_run_again_too_one_at_a_time(page, base, provider):
     page.execute("%tape rerun angry", "asks")
     assert page.execute("print(mood)").stdout == "positive\n", "the next cell waits for the re-run"
     assert "+answer: so positive" in page.text("asks"), page.text("asks")
-    assert page.text("answer") == "answer: so positive\n" and page.text("report") == "report: positive/so positive\n"
+    assert (
+        page.text("answer") == "answer: so positive\n"
+        and page.text("report") == "report: positive/so positive\n"
+    )
 
 
 def test_again_and_again(page, recorded, base, provider):
@@ -153,8 +186,12 @@ def test_again_and_again(page, recorded, base, provider):
     assert {cell: page.text(cell) for cell in CELLS} == first and len(provider.requests) == 1
 
     taken = tape.open(base).take("angry")
-    chunks = tuple(chunk.replace(b"positive", b"neutral") for chunk in taken.calls[0].reply().chunks)
-    taken.override(taken.calls[0], reply=replace(taken.calls[0].reply(), chunks=chunks), take="calm")
+    chunks = tuple(
+        chunk.replace(b"positive", b"neutral") for chunk in taken.calls[0].reply().chunks
+    )
+    taken.override(
+        taken.calls[0], reply=replace(taken.calls[0].reply(), chunks=chunks), take="calm"
+    )
     said = page.execute("%tape rerun calm --on-divergence stale")
     assert page.text("classify") == "mood: neutral\n", said.stdout
     assert page.text("report").startswith("report: neutral/") and digest(base) == recorded
@@ -173,7 +210,7 @@ def test_the_take_replays_afterwards_offline(page, recorded, base, provider):
 def test_a_fresh_kernel_proves_it_in_the_background(page, recorded):
     page.execute("%tape rerun angry --on-divergence live", "asks")
     page.execute(
-        "from tape_jupyter.notebook import magics, rerun\nrerun.of(magics.loaded(get_ipython())).proving.join()"
+        "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.of(magics.loaded(get_ipython())).proving.join()"
     )
     assert "proved in a fresh kernel" in page.text("asks"), page.text("asks")
 
@@ -197,16 +234,21 @@ def test_a_notebook_that_loads_the_tape_in_its_set_up_cell(tmp_path, provider, b
         "hours": 'hours = 3\nprint("hours", hours)',
         "report": 'print(f"{mood}: {answer}")',
     }
-    notebook(tmp_path / "support.ipynb", *(source.replace("URL", provider.url) for source in cells.values()))
+    notebook(
+        tmp_path / "support.ipynb",
+        *(source.replace("URL", provider.url) for source in cells.values()),
+    )
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "support.ipynb")}) as kernel:
         page = Page(kernel, provider, cells)
         for cell in cells:
             assert page.run(cell).ok, page.shown[cell].traceback
         tape.open(base).override(tape.open(base).calls[0], text="positive", take="angry")
         plan = page.execute("%tape plan angry").stdout
-        assert [line.split()[1] for line in plan.splitlines() if line.startswith("  x [")] == ["[2]", "[3]", "[5]"], (
-            plan
-        )
+        assert [line.split()[1] for line in plan.splitlines() if line.startswith("  x [")] == [
+            "[2]",
+            "[3]",
+            "[5]",
+        ], plan
         said = page.execute("%tape rerun angry").stdout
     assert page.text("classify") == "positive\n", said + page.shown["classify"].traceback
     assert page.text("answer").endswith("positive\n")

@@ -16,7 +16,7 @@ import numpy as np
 import ipywidgets
 from datetime import datetime
 import tape_jupyter as tape
-from tape_jupyter.notebook import deck
+from tape_jupyter.session import session as deck
 rng, dice, pool = np.random.default_rng(), random.Random(), concurrent.futures.ThreadPoolExecutor(2)
 def draws():
     return [
@@ -58,10 +58,17 @@ CELLS = {
 def recorded(tmp_path_factory):
     """The cells run taped in one kernel; where, and what each gave."""
     where = tmp_path_factory.mktemp("chance")
-    env = {"TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")), "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "1"}
+    env = {
+        "TAPE_NOTEBOOK": str(notebook(where / "nb.ipynb", "x")),
+        "TZ": "Asia/Tokyo",
+        "PYTHONHASHSEED": "1",
+    }
     with Kernel(where, env) as kernel:
         assert kernel.execute(f"{LOAD}\n{SET_UP}").ok
-        ran = {name: kernel.execute(f"%%tape record {slug(name)}\n{code}") for name, code in CELLS.items()}
+        ran = {
+            name: kernel.execute(f"%%tape record {slug(name)}\n{code}")
+            for name, code in CELLS.items()
+        }
     return where, ran
 
 
@@ -71,8 +78,13 @@ def replayed(recorded):
     env = {"TAPE_NOTEBOOK": str(where / "nb.ipynb"), "TZ": "America/Lima", "PYTHONHASHSEED": "2"}
     with Kernel(where, env) as kernel:
         assert kernel.execute(f"{LOAD}\n{SET_UP}\nrandom.seed(99); np.random.seed(99)").ok
-        ran = {name: kernel.execute(f"%%tape replay {slug(name)}\n{code}") for name, code in CELLS.items()}
-        ran["after"] = kernel.execute("print(uuid.uuid4(), secrets.token_hex(), time.localtime(0).tm_hour)")
+        ran = {
+            name: kernel.execute(f"%%tape replay {slug(name)}\n{code}")
+            for name, code in CELLS.items()
+        }
+        ran["after"] = kernel.execute(
+            "print(uuid.uuid4(), secrets.token_hex(), time.localtime(0).tm_hour)"
+        )
     return ran
 
 
@@ -165,7 +177,9 @@ def ask():
 """
 
 
-@pytest.mark.parametrize(("sdk", "path"), [(ANTHROPIC, "/v1/messages"), (OPENAI, "/v1/chat/completions")])
+@pytest.mark.parametrize(
+    ("sdk", "path"), [(ANTHROPIC, "/v1/messages"), (OPENAI, "/v1/chat/completions")]
+)
 def test_retries_of_an_sdk_leave_the_persons_numbers_as_recorded(tmp_path, sdk, path):
     """The jitter of a retry is drawn from the person's own `random`: the 429s are played below the retry loop."""
     env = {"TAPE_NOTEBOOK": str(notebook(tmp_path / "nb.ipynb", "x"))}
@@ -197,19 +211,29 @@ def test_retries_of_an_sdk_leave_the_persons_numbers_as_recorded(tmp_path, sdk, 
 def test_what_is_not_pinned_is_left_to_chance(tmp_path):
     env = {"TAPE_NOTEBOOK": str(notebook(tmp_path / "nb.ipynb", "x"))}
     with Kernel(tmp_path, env) as kernel:
-        assert kernel.execute(f"{LOAD}\nimport uuid, tape_jupyter as tape\n@tape.tool\ndef t(): return 1").ok
+        assert kernel.execute(
+            f"{LOAD}\nimport uuid, tape_jupyter as tape\n@tape.tool\ndef t(): return 1"
+        ).ok
         cell = "t()\nprint(uuid.uuid4())"
         one = kernel.execute(f"%%tape record\n{cell}")
         assert kernel.execute(f"%%tape replay\n{cell}").stdout == one.stdout
-        assert kernel.execute(f"%%tape replay --no-pin random,timezone\n{cell}").stdout != one.stdout
+        assert (
+            kernel.execute(f"%%tape replay --no-pin random,timezone\n{cell}").stdout != one.stdout
+        )
         wrong = kernel.execute(f"%%tape replay --no-pin randon\n{cell}")
-        assert wrong.ename == "TapeUsageError" and "did you mean random?" in wrong.evalue and not wrong.stdout
+        assert (
+            wrong.ename == "TapeUsageError"
+            and "did you mean random?" in wrong.evalue
+            and not wrong.stdout
+        )
 
 
 def test_a_kernel_whose_pin_is_broken_still_runs_cells(tmp_path):
     env = {"TAPE_NOTEBOOK": str(notebook(tmp_path / "nb.ipynb", "x"))}
     with Kernel(tmp_path, env) as kernel:
-        assert kernel.execute(f"{LOAD}\nimport uuid, random, tape_jupyter as tape\n@tape.tool\ndef t(): return 1").ok
+        assert kernel.execute(
+            f"{LOAD}\nimport uuid, random, tape_jupyter as tape\n@tape.tool\ndef t(): return 1"
+        ).ok
         assert kernel.execute("%%tape record\nt(); print(uuid.uuid4())").ok
         path = next((tmp_path / "nb.tapes").glob("*.yaml"))
         path.write_text(re.sub(r"seed: \S+", "seed: nothing", path.read_text()))

@@ -56,7 +56,11 @@ def test_a_cell_stops_before_each_call_and_goes_on(page, provider, base):
     assert (state["state"], state["mode"], call["place"], call["kind"], call["name"]) == (
         "stopped", "replay", ":1", "model", "claude-sonnet-4-5",
     )  # fmt: skip
-    assert '"one"' in call["request"]["text"] and call["would"] == "play" and "text" in call["reply"]["text"]
+    assert (
+        '"one"' in call["request"]["text"]
+        and call["would"] == "play"
+        and "text" in call["reply"]["text"]
+    )
     state = page.moved("over")
     assert titles(state) == [":2"] and [done["place"] for done in state["passed"]] == [":1"]
     assert not page.over
@@ -111,7 +115,9 @@ def test_an_edited_reply_is_served_and_is_in_a_take_that_replays(page, kernel, b
     assert page.ask("edit", span=span)["form"] == "message"
     seen = state["revision"]
     state = page.moved(
-        "edit", edit={"form": "fields", "fields": [{"path": "content[0].text", "value": "something else"}]}, accept=True
+        "edit",
+        edit={"form": "fields", "fields": [{"path": "content[0].text", "value": "something else"}]},
+        accept=True,
     )
     with pytest.raises(Refused, match="moved on"):
         page.do("over", revision=seen)
@@ -205,7 +211,9 @@ def test_threads_wait_side_by_side_also_while_the_cell_waits_for_them(page, kern
 
 
 @pytest.mark.parametrize("source", [THREE, SHOWN_THREADS, ASYNC], ids=["plain", "threads", "async"])
-def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(page, kernel, provider, source, base):
+def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(
+    page, kernel, provider, source, base
+):
     assert kernel.execute(AASK.replace("URL", provider.url)).ok
     assert kernel.execute(f"%%tape record\n{source}").ok
     assert kernel.execute("a = x = found = 'before'").ok
@@ -220,7 +228,9 @@ def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(pag
     assert kernel.execute(f"%%tape replay\n{source}").ok
 
 
-def test_an_interrupt_that_the_system_hands_to_another_thread_ends_the_cell_too(page, kernel, tmp_path):
+def test_an_interrupt_that_the_system_hands_to_another_thread_ends_the_cell_too(
+    page, kernel, tmp_path
+):
     os.mkfifo(tmp_path / "go")
     hears = "import signal, threading\ndef hears():\n    open('go').read()\n    signal.pthread_kill(threading.get_ident(), 2)"
     assert kernel.execute(f"{hears}\nthreading.Thread(target=hears, daemon=True).start()").ok
@@ -239,9 +249,9 @@ def test_what_a_cell_has_shown_is_there_for_a_page_that_comes_late(page, kernel)
     later.hello()
     shown = later.ask("step.outputs")
     assert (shown["cell"], shown["asked"]) == ("cell-9", page._asked)
-    assert [(each["name"], each["text"][:5], each["text"].count("\n")) for each in shown["outputs"]] == [
-        ("stdout", "a You", 1)
-    ]
+    assert [
+        (each["name"], each["text"][:5], each["text"].count("\n")) for each in shown["outputs"]
+    ] == [("stdout", "a You", 1)]
     page.moved("back")
     assert later.ask("step.outputs")["outputs"] == []
     page.do("stop")
@@ -295,7 +305,10 @@ def test_a_recording_is_stepped_a_request_changed_and_one_refused(page, kernel, 
     assert len(provider.requests) == asked + 1
     page.moved("over")
     page.moved("back")  # what was recorded is played
-    assert titles(page.states[-1]) == [":2"] and page.states[-1]["strands"][0]["call"]["would"] == "play"
+    assert (
+        titles(page.states[-1]) == [":2"]
+        and page.states[-1]["strands"][0]["call"]["would"] == "play"
+    )
     page.moved("over")
     assert len(provider.requests) == asked + 2
     page.do("refuse")
@@ -306,7 +319,11 @@ def test_a_recording_is_stepped_a_request_changed_and_one_refused(page, kernel, 
 
 def test_where_nobody_answers_the_cell_is_refused_in_one_line(kernel):
     ran = kernel.execute(f"%%tape step\n{THREE}")
-    assert ran.ename == "TapeUsageError" and "needs somebody who answers" in ran.evalue and "\n" not in ran.evalue
+    assert (
+        ran.ename == "TapeUsageError"
+        and "needs somebody who answers" in ran.evalue
+        and "\n" not in ran.evalue
+    )
     page = Stepper(kernel, answers=False)
     page.hello()
     ran = kernel.execute(f"%%tape step\n{THREE}")
@@ -332,7 +349,9 @@ def tool(city):
     return "sunny in " + city"""
 
 
-def test_a_request_is_changed_before_money_is_spent_and_replays_as_the_program_asks(page, kernel, provider):
+def test_a_request_is_changed_before_money_is_spent_and_replays_as_the_program_asks(
+    page, kernel, provider
+):
     assert kernel.execute(POST.replace("URL", provider.url)).ok
     source = "print(post('a long question'))\nprint(tool('Rome'))"
     page.run(f"%%tape step two --record --tools tool\n{source}")
@@ -398,7 +417,9 @@ def test_under_a_session_that_replays_the_cell_is_replayed_without_stopping(tmp_
         assert "TAPE_MODE=replay wins" in ran.summary
 
 
-RECORDED = 'a = ask("new")\nb = ask("newer " + a[:3])\nc = ask("newest " + b)\nprint(b, "|", c[:40])'
+RECORDED = (
+    'a = ask("new")\nb = ask("newer " + a[:3])\nc = ask("newest " + b)\nprint(b, "|", c[:40])'
+)
 
 
 def test_an_answer_by_hand_while_recording_is_in_a_take_and_the_recording_holds_what_happened(
@@ -422,7 +443,9 @@ def test_an_answer_by_hand_while_recording_is_in_a_take_and_the_recording_holds_
     assert missed.ename == "UnmatchedCall"  # the second call never went out
 
 
-def test_a_fault_while_recording_and_an_edit_of_what_was_just_recorded(page, kernel, provider, base):
+def test_a_fault_while_recording_and_an_edit_of_what_was_just_recorded(
+    page, kernel, provider, base
+):
     source = 'try:\n    ask("new")\nexcept Exception as error:\n    print(type(error).__name__)\nd = ask("later")\nprint(d[:9])'
     page.run(f"%%tape step --record\n{source}")
     page.stop_at()
@@ -435,7 +458,9 @@ def test_a_fault_while_recording_and_an_edit_of_what_was_just_recorded(page, ker
     assert again.stdout == ran.stdout, again.traceback
     was = digest(base)
     page.states.clear()
-    page.run('%%tape step --record\nfirst = ask("once")\nsecond = ask("twice " + first[:4])\nprint(first, second[:6])')
+    page.run(
+        '%%tape step --record\nfirst = ask("once")\nsecond = ask("twice " + first[:4])\nprint(first, second[:6])'
+    )
     page.stop_at()
     page.moved("over")
     page.moved("back")

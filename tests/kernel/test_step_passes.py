@@ -21,7 +21,10 @@ len(rows)"""
 @pytest.fixture
 def page(tmp_path):
     notebook(tmp_path / "nb.ipynb", LOAD)
-    with Provider() as provider, Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}) as kernel:
+    with (
+        Provider() as provider,
+        Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}) as kernel,
+    ):
         setup = "rows, table = [], {}\nrows_before = rows\nimport random\nrandom.seed(3)"
         for code in (LOAD, ASK.replace("URL", provider.url), setup, f"%%tape record\n{CELL}"):
             assert kernel.execute(code).ok
@@ -57,16 +60,21 @@ def test_stop_leaves_nothing_of_the_cell_and_one_line_says_so(page, tmp_path):
     page.do("stop")
     ran = page.end()
     assert (
-        ran.status == "error" and ran.traceback.count("\n") == 0 and "tape step: stepping was stopped" in ran.traceback
+        ran.status == "error"
+        and ran.traceback.count("\n") == 0
+        and "tape step: stepping was stopped" in ran.traceback
     )
     assert (
-        value(page, "rows, table, 'first' in globals(), 'STEPPED' in os.environ") == "([0], {'total': 1}, False, False)"
+        value(page, "rows, table, 'first' in globals(), 'STEPPED' in os.environ")
+        == "([0], {'total': 1}, False, False)"
     )
     assert (tmp_path / "log.txt").read_text() == "line\n"
 
 
 def test_what_cannot_be_put_back_is_named_below_the_cell(page):
-    page.kernel.execute("lines = iter(open('log.txt'))\ndef numbers():\n    yield from range(9)\ngenerator = numbers()")
+    page.kernel.execute(
+        "lines = iter(open('log.txt'))\ndef numbers():\n    yield from range(9)\ngenerator = numbers()"
+    )
     source = "next(generator)\na = ask('one')\nb = ask('two')"
     assert page.kernel.execute(f"%%tape record more\n{source}").ok
     page.run(f"%%tape step more\n{source}")

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from tape_jupyter.notebook.step_prompt import HELP, PROMPT, can_ask
+from tape_jupyter.jupyter.step.terminal import HELP, PROMPT, can_ask
 from tests.notebook import Kernel, notebook, typed_terminal
 from tests.provider import Provider
 from tests.stepped import ASK, LOAD
@@ -48,7 +48,10 @@ def test_in_a_terminal_a_person_steps_looks_goes_back_edits_and_stops(tmp_path, 
         person.type("%run -i code.py", until="In [3]:")
         assert "both You You" in person.cell(f"%%tape record\n{TWO}", until="In [4]:")
         shown = person.cell(f"%%tape step\n{TWO}", until=PROMPT)
-        assert "stopped before call 1, model claude-sonnet-4-5 (from the tape)" in shown and "reply" in shown
+        assert (
+            "stopped before call 1, model claude-sonnet-4-5 (from the tape)" in shown
+            and "reply" in shown
+        )
         assert "stopped before call 2" in person.type("n")
         assert "text = " in person.type("v 0")
         assert "code.py" in person.type("w")
@@ -94,4 +97,7 @@ def test_who_can_be_asked(monkeypatch):
 
 
 def test_the_help_names_every_command():
-    assert all(f"  {word}" in HELP for word in ("n, Enter", "m, t", "j PLACE", "e TEXT", "live", "r, q", "d A B"))
+    assert all(
+        f"  {word}" in HELP
+        for word in ("n, Enter", "m, t", "j PLACE", "e TEXT", "live", "r, q", "d A B")
+    )

@@ -36,13 +36,22 @@ async def both(name):
 found = await asyncio.gather(both("m"), both("n"))
 done = len(found)"""
 PROGRAMS = (PLAIN, THREADS, POOL, ASYNC)
-WORDS = ("over",) * 5 + ("back",) * 3 + ("answer",) * 2 + ("jump", "continue", "interrupt", "stop", "model", "reload")
+WORDS = (
+    ("over",) * 5
+    + ("back",) * 3
+    + ("answer",) * 2
+    + ("jump", "continue", "interrupt", "stop", "model", "reload")
+)
 
 
 @pytest.fixture(scope="module", params=["newest", "ipykernel-6"])
 def version(request, tmp_path_factory):
     """What the kernel's environment needs to be of that version."""
-    return old_kernel.installed(tmp_path_factory.mktemp("old")) if request.param == "ipykernel-6" else {}
+    return (
+        old_kernel.installed(tmp_path_factory.mktemp("old"))
+        if request.param == "ipykernel-6"
+        else {}
+    )
 
 
 @pytest.fixture
@@ -82,9 +91,13 @@ class Person:
             self.page.until(lambda: self.page.over or (standing_too and standing(self.page)))
         except queue.Empty:
             last = (
-                {key: self.page.states[-1][key] for key in ("revision", "state", "note")} if self.page.states else None
+                {key: self.page.states[-1][key] for key in ("revision", "state", "note")}
+                if self.page.states
+                else None
             )
-            raise AssertionError(f"nothing more is heard of the cell after {self.said}; the last was {last}") from None
+            raise AssertionError(
+                f"nothing more is heard of the cell after {self.said}; the last was {last}"
+            ) from None
 
     def once(self, word):
         page, state = self.page, self.page.states[-1]
@@ -103,7 +116,11 @@ class Person:
         if word == "answer":
             fields |= {"text": self.draw.choice(["yes", "no, thanks"]), "accept": True}
         if word == "jump":
-            fields = {"place": self.draw.choice([p["place"] for p in state["passed"]] or [at["call"]["place"]])}
+            fields = {
+                "place": self.draw.choice(
+                    [p["place"] for p in state["passed"]] or [at["call"]["place"]]
+                )
+            }
         try:
             page.do(word, **fields)
         except Refused as refused:
@@ -114,7 +131,9 @@ def standing(page):
     return bool(page.states) and page.states[-1]["state"] == "stopped"
 
 
-def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(tmp_path, provider, version):
+def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(
+    tmp_path, provider, version
+):
     notebook(tmp_path / "nb.ipynb", LOAD)
     base = tmp_path / "nb.tapes" / "main.tape.yaml"
     draw = random.Random(20)
@@ -136,7 +155,9 @@ def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(
             ran = page.end()
             told = (number, person.said, ran.evalue, ran.traceback[-2000:])
             assert page.states and page.states[-1]["state"] == "over", told
-            after = kernel.execute("print(done if done == 'untouched' and seen == held else 'ran')\n1 + 1")
+            after = kernel.execute(
+                "print(done if done == 'untouched' and seen == held else 'ran')\n1 + 1"
+            )
             assert after.ok and after.result == "2", told
             assert ran.ok or after.stdout == "untouched\n", told
             assert digest(base) == was and len(provider.requests) == asked, told

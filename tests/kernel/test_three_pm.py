@@ -10,7 +10,9 @@ from tests.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 EARLY = "import time\nreal_time = time.time"  # before there is a tape
-HALF = b'{"error": {"type": "rate_limit", "message": "3 PM, every t\xc3\xbcr is closed", "left": [0, '
+HALF = (
+    b'{"error": {"type": "rate_limit", "message": "3 PM, every t\xc3\xbcr is closed", "left": [0, '
+)
 DIGEST = "hashlib.sha256(body).hexdigest()[:12]"
 
 SET_UP = f"""
@@ -94,8 +96,15 @@ def outputs(ran):
 
 def shown(ran):
     """The same; of a traceback what was raised and the cell's line: frames of transports and tools are not there again."""
-    lines = [line.split(maxsplit=2)[2] for line in ran.traceback.splitlines() if line.startswith("---->")]
-    return [out for out in outputs(ran) if out["output_type"] != "error"], ran.ename, ran.evalue, lines[:1]
+    lines = [
+        line.split(maxsplit=2)[2] for line in ran.traceback.splitlines() if line.startswith("---->")
+    ]
+    return (
+        [out for out in outputs(ran) if out["output_type"] != "error"],
+        ran.ename,
+        ran.evalue,
+        lines[:1],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -107,19 +116,33 @@ def told(tmp_path_factory):
     busy = {"content-type": "application/json", "retry-after": "20"}
     with Provider() as provider:
         setup = SET_UP.replace("BASE", provider.url)
-        provider.script("/orders", Scripted(429, busy, [HALF[:40], HALF[40:]], reason="Too Many Requests"))
+        provider.script(
+            "/orders", Scripted(429, busy, [HALF[:40], HALF[40:]], reason="Too Many Requests")
+        )
         with Kernel(where, env) as kernel:
             assert kernel.execute(f"{EARLY}\n{LOAD}\n{setup}").ok
-            recorded = {name: kernel.execute(f"%%tape record {slug(name)}\n{code}") for name, code in CELLS.items()}
-            provider.script("/orders", Scripted(429, {**busy, "content-length": "400"}, [HALF], then="close"))
+            recorded = {
+                name: kernel.execute(f"%%tape record {slug(name)}\n{code}")
+                for name, code in CELLS.items()
+            }
+            provider.script(
+                "/orders", Scripted(429, {**busy, "content-length": "400"}, [HALF], then="close")
+            )
             for name, code in TORN.items():
-                recorded[f"torn {name}"] = kernel.execute(f"%%tape record {slug('torn ' + name)}\n{code}")
+                recorded[f"torn {name}"] = kernel.execute(
+                    f"%%tape record {slug('torn ' + name)}\n{code}"
+                )
             ran = kernel.execute("ran").result
     with Kernel(where, env) as kernel:
         assert kernel.execute(f"{EARLY}\n{LOAD}\n{setup}").ok
-        replayed = {name: kernel.execute(f"%%tape replay {slug(name)}\n{code}") for name, code in cells.items()}
+        replayed = {
+            name: kernel.execute(f"%%tape replay {slug(name)}\n{code}")
+            for name, code in cells.items()
+        }
         again = kernel.execute("ran").result
-        live = kernel.execute("%%tape replay a-tool --live tool:lookup_order\nlookup_order('r_8821')")
+        live = kernel.execute(
+            "%%tape replay a-tool --live tool:lookup_order\nlookup_order('r_8821')"
+        )
     return recorded, replayed, live, (ran, again)
 
 
@@ -195,7 +218,9 @@ class Busy(Provider):
         if sum(each.path == seen.path for each in self.requests) % 3 == 0:
             return answer
         body = b'{"type": "error", "error": {"type": "rate_limit_error", "message": "3 PM"}}'
-        return Scripted(429, {"content-type": "application/json", "retry-after": str(SECONDS)}, [body])
+        return Scripted(
+            429, {"content-type": "application/json", "retry-after": str(SECONDS)}, [body]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +245,9 @@ def retried(tmp_path_factory):
             found[name].append(timed(kernel, f"%%tape replay {slug(name)}{RETRIED}"))
             path = where / "nb.tapes" / f"{slug(name)}.tape.yaml"
             assert path.read_text().count(f'retry-after: "{SECONDS}"') == 2
-            path.write_text(path.read_text().replace(f'retry-after: "{SECONDS}"', f'retry-after: "{LONG}"'))
+            path.write_text(
+                path.read_text().replace(f'retry-after: "{SECONDS}"', f'retry-after: "{LONG}"')
+            )
             found[name].append(timed(kernel, f"%%tape replay {slug(name)}{RETRIED}"))
     return found
 

@@ -20,8 +20,14 @@ def kv(key): return urllib3.PoolManager().request("GET", "URL/kv", fields={"key"
 ADA, BOB = "8f3kd92Qx71Wm4Tz9aPq", "1b7zz04Lm55Ry2Gh6cVn"
 """
 CELLS = {
-    "objects": ("who = {n: balance(User(n, 'pro')) for n in NAMES}\nwho", ("['ada', 'bob']", "['bob', 'ada']")),
-    "methods": ("who = {n: Wallet(n).worth() for n in NAMES}\nwho", ("['ada', 'bob']", "['bob', 'ada']")),
+    "objects": (
+        "who = {n: balance(User(n, 'pro')) for n in NAMES}\nwho",
+        ("['ada', 'bob']", "['bob', 'ada']"),
+    ),
+    "methods": (
+        "who = {n: Wallet(n).worth() for n in NAMES}\nwho",
+        ("['ada', 'bob']", "['bob', 'ada']"),
+    ),
     "keys": ("who = {n: kv(n) for n in NAMES}\nwho", ("[ADA, BOB]", "[BOB, ADA]")),
 }
 """By cassette: the cell, and what NAMES is when it is recorded and when it is replayed."""
@@ -39,7 +45,10 @@ def recorded(folder):
     """What each cell showed while it was recorded; the provider is gone."""
     with Provider() as provider:
         for n in range(2):
-            provider.script("/kv", Scripted(headers={"content-type": "application/json"}, chunks=[b'{"nth": %d}' % n]))
+            provider.script(
+                "/kv",
+                Scripted(headers={"content-type": "application/json"}, chunks=[b'{"nth": %d}' % n]),
+            )
         define = DEFINE.replace("URL", provider.url)
         with Kernel(folder, _env(folder, "1")) as kernel:
             assert kernel.execute(define).ok
@@ -56,7 +65,9 @@ def _env(folder, seed):
     return {"TAPE_NOTEBOOK": str(folder / "nb.ipynb"), "PYTHONHASHSEED": seed}
 
 
-def test_a_fresh_kernel_gives_each_its_own_answer_in_another_order_even_under_strict(folder, recorded):
+def test_a_fresh_kernel_gives_each_its_own_answer_in_another_order_even_under_strict(
+    folder, recorded
+):
     define, live = recorded
     with Kernel(folder, _env(folder, "2")) as kernel:
         assert kernel.execute(define).ok

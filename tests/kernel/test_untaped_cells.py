@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from tape_jupyter import headless
+from tape_jupyter.headless import run as headless_run
 from tests.notebook import clean_env, notebook
 from tests.provider import Provider
 from tests.tapes import ASK
@@ -37,7 +37,9 @@ def recorded(tmp_path, monkeypatch):
 
     def record(*cells):
         with Provider(vary=True) as provider:
-            path = notebook(tmp_path / "nb.ipynb", LOAD, SET_UP, ASK.replace("URL", provider.url), *cells)
+            path = notebook(
+                tmp_path / "nb.ipynb", LOAD, SET_UP, ASK.replace("URL", provider.url), *cells
+            )
             made = nbformat.read(path, as_version=4)
             NotebookClient(made, resources={"metadata": {"path": str(tmp_path)}}).execute()
         nbformat.write(made, path)
@@ -48,7 +50,7 @@ def recorded(tmp_path, monkeypatch):
 
 def replayed(path):
     """How each cell of the replay compares with what was saved, and what is said of it."""
-    return [(run.status, run.said) for run in headless.replaying(path)]
+    return [(run.status, run.said) for run in headless_run.replaying(path)]
 
 
 def test_an_untaped_cell_runs_the_real_tool_and_draws_on_from_where_it_stood(recorded):
@@ -90,7 +92,14 @@ def test_a_whole_session_that_was_recorded_replays_each_cell_from_the_tape(tmp_p
     path = recorded("pass")
     book = nbformat.read(path, as_version=4)
     with Provider(vary=True) as provider:
-        cells = [LOAD, "%tape record", SET_UP, ASK.replace("URL", provider.url), TAPED.partition("\n")[2], AFTER]
+        cells = [
+            LOAD,
+            "%tape record",
+            SET_UP,
+            ASK.replace("URL", provider.url),
+            TAPED.partition("\n")[2],
+            AFTER,
+        ]
         book.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
         nbformat.write(book, path)
         NotebookClient(book, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -9,8 +9,8 @@ from tests.provider import Provider
 from tests.support import CELLS, LOAD, Page, digest, record
 
 OPEN = """from IPython import get_ipython
-from tape_jupyter.notebook import magics
-from tape_jupyter.notebook.viewer import Viewer
+from tape_jupyter.jupyter import magics
+from tape_jupyter.jupyter.viewer.server import Viewer
 import asyncio, json
 heard, told = {}, []
 view = Viewer(magics.loaded(get_ipython()), told.append)
@@ -42,7 +42,9 @@ class View:
 
     def ask(self, about, **said):
         self._aside(f"told.clear(); heard.clear(); page_asks({about!r}, **{said!r})")
-        ran = self._aside("print(json.dumps([heard, [t for t in told if t['about'] != 'changed']]))")
+        ran = self._aside(
+            "print(json.dumps([heard, [t for t in told if t['about'] != 'changed']]))"
+        )
         heard, told = json.loads(ran.stdout)
         return heard.get(about, {}), told
 
@@ -70,11 +72,17 @@ def test_the_plan_is_shown_before_anything_runs(view, provider):
     assert [(cell["role"], cell["cell"]) for cell in plan["cells"]] == [
         ("changed", "classify"), ("downstream", "answer"), ("downstream", "report"),
     ]  # fmt: skip
-    assert plan["cells"][0]["reasons"] == ["holds the changed reply"] and told == [] and provider.requests == []
+    assert (
+        plan["cells"][0]["reasons"] == ["holds the changed reply"]
+        and told == []
+        and provider.requests == []
+    )
 
 
 def test_a_re_run_tells_its_progress_and_what_changed(view, provider):
-    answer, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="live")
+    answer, told = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=False, on_divergence="live"
+    )
     assert answer["answer"] == {"started": True}
     assert {each["title"].partition(" ")[0] for each in told if each["about"] == "progress"} >= {
         "mood",
@@ -82,26 +90,38 @@ def test_a_re_run_tells_its_progress_and_what_changed(view, provider):
         "report",
     }
     done = next(each for each in told if each["about"] == "done")
-    assert done["take"] == "angry" and [cell["cell"] for cell in done["cells"] if not cell["same"]][0] == "classify"
-    assert {"kind": "text", "before": "mood: negative\n", "after": "mood: positive\n"} in done["cells"][0]["outputs"]
+    assert (
+        done["take"] == "angry"
+        and [cell["cell"] for cell in done["cells"] if not cell["same"]][0] == "classify"
+    )
+    assert {"kind": "text", "before": "mood: negative\n", "after": "mood: positive\n"} in done[
+        "cells"
+    ][0]["outputs"]
     assert view.page.text("answer").endswith("'positive'.\n") and len(provider.requests) == 1
 
 
 def test_a_person_decides_at_a_divergence(view, provider):
-    _, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    _, told = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop"
+    )
     card = told[-1]
     assert (
         card["about"] == "diverged"
         and card["cell"] == "answer"
         and card["choices"] == ["live", "write", "stale", "skip"]
     )
-    assert card["fields"][0]["path"] == "messages[0].content" and "negative" in card["fields"][0]["recorded"]
+    assert (
+        card["fields"][0]["path"] == "messages[0].content"
+        and "negative" in card["fields"][0]["recorded"]
+    )
     assert "positive" in card["asked"]["text"] and card["cost"] > 0 and card["reply"]["json"]
 
     message = json.loads(card["reply"]["text"])
     message["content"][0]["text"] = "</script><img src=x onerror=alert(1)>"
     assert "error" in view.ask("resolve", divergence="12345678", choice="live")[0]
-    answer, told = view.ask("resolve", divergence=card["id"], choice="write", reply=json.dumps(message))
+    answer, told = view.ask(
+        "resolve", divergence=card["id"], choice="write", reply=json.dumps(message)
+    )
     assert answer == {"type": "answer", "id": "resolve", "answer": {}}
     assert view.page.text("answer") == "answer: </script><img src=x onerror=alert(1)>\n"
     assert told[-1]["about"] == "done" or any(each["about"] == "done" for each in told)
@@ -112,7 +132,9 @@ AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
 
 
 def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, provider):
-    _, told = view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
+    _, told = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop"
+    )
     assert view.ask("resume")[0]["answer"] == {}, "the view that asked has heard it"
     view._aside(f"view.close()\n{AGAIN}")
     resumed = view.ask("resume")[0]["answer"]
@@ -127,7 +149,9 @@ def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, pro
 def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
     view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
     view._aside(f"view.close()\nother = {AGAIN.removeprefix('view = ')}")
-    view._aside("runner = __import__('tape_jupyter.notebook.rerun', fromlist=['of']).of(view.cells)")
+    view._aside(
+        "runner = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['of']).of(view.cells)"
+    )
     view._aside("asyncio.get_running_loop().call_soon(lambda: runner.resolve_all('stale'))")
     view._aside("view = other")
     resumed = view.ask("resume")[0]["answer"]
@@ -169,19 +193,29 @@ def test_a_forged_message_is_dropped_and_counted(view, said):
 
 
 def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, provider):
-    answer, _ = view.ask("rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale")
+    answer, _ = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale"
+    )
     assert answer["answer"] == {"started": True}
-    view._aside("rerun = __import__('tape_jupyter.notebook.rerun', fromlist=['of']).of(view.cells)")
+    view._aside(
+        "rerun = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['of']).of(view.cells)"
+    )
     view._aside("rerun.freshening.join()")
     view._aside("pass")
     told = json.loads(view._aside("print(json.dumps(told))").stdout)
     assert [each["done"] for each in told if each["about"] == "progress"] == [0, 1, 2, 3, 4]
     done = next(each for each in told if each["about"] == "done")
-    assert done["ran"] == 5 and "own variables are as they were" in done["note"] and done["stopped"] is None
+    assert (
+        done["ran"] == 5
+        and "own variables are as they were" in done["note"]
+        and done["stopped"] is None
+    )
     assert view.page.text("classify") == "mood: positive\n" and provider.requests == []
     assert view.page.execute("print(mood)").stdout == "negative\n"
 
 
 def test_everything_fresh_and_live_is_refused_before_it_begins(view):
-    answer, _ = view.ask("rerun", take="angry", entries=planned(view), fresh=True, on_divergence="live")
+    answer, _ = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="live"
+    )
     assert "a fresh run has no network" in str(answer)

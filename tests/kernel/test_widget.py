@@ -16,7 +16,7 @@ def kernel(tmp_path_factory):
         (kernel.cwd / "n.ipynb").write_text("{}")
         kernel.execute("%load_ext tape_jupyter\nimport os; os.environ['TAPE_NOTEBOOK'] = 'n.ipynb'")
         kernel.execute(
-            "from tape_jupyter.notebook import widget, viewer_reads; widget.script = lambda name: 'export default {}'"
+            "from tape_jupyter.jupyter import widget; from tape_jupyter.reports import static_assets; widget.script = lambda name: 'export default {}'"
         )
         with Provider() as provider:
             kernel.url = provider.url
@@ -32,7 +32,9 @@ class Page:
         self.kernel = kernel
         ran = kernel.execute("w = get_ipython().run_line_magic('tape', 'view')\nw")
         assert ran.ok, ran.traceback
-        self.output = next(out for out in ran.outputs if out["output_type"] == "execute_result")["data"]
+        self.output = next(out for out in ran.outputs if out["output_type"] == "execute_result")[
+            "data"
+        ]
         self.comm = self.output["application/vnd.jupyter.widget-view+json"]["model_id"]
 
     def ask(self, about, beside=None, **body):
@@ -68,7 +70,10 @@ def test_the_widget_answers_and_a_saved_notebook_shows_what_it_was(page):
     page.ask("spans", **{"from": 0, "limit": 100})
     answered = page.heard(lambda told: told.get("type") == "answer")
     assert answered["answer"]["name"][0].startswith("[") and answered["answer"]["total"] == 2
-    assert "tape view of main: 1 call" in page.output["text/plain"] and "1 call" in page.output["text/html"]
+    assert (
+        "tape view of main: 1 call" in page.output["text/plain"]
+        and "1 call" in page.output["text/html"]
+    )
 
 
 def test_while_a_cell_blocks_the_kernel_its_spans_reach_the_page(page, kernel):
@@ -86,7 +91,11 @@ def test_while_a_cell_blocks_the_kernel_its_spans_reach_the_page(page, kernel):
 
 
 def test_what_is_forged_is_dropped_and_the_kernel_lives(page, kernel):
-    for about, body in (("detail", {"span": 7}), ("nonsense", {}), ("override", {"span": "r-x/12345678", "edit": "x"})):
+    for about, body in (
+        ("detail", {"span": 7}),
+        ("nonsense", {}),
+        ("override", {"span": "r-x/12345678", "edit": "x"}),
+    ):
         page.ask(about, **body)
     page.ask("session")
     page.heard(lambda told: told.get("id") == "session")
@@ -102,7 +111,7 @@ def test_the_editor_is_sent_when_it_is_asked_for_and_not_before(page, kernel):
 
 def test_old_views_are_closed(kernel):
     ran = kernel.execute(
-        "from tape_jupyter.notebook import watch, deck\nfor _ in range(10): get_ipython().run_line_magic('tape', 'view')\n"
+        "from tape_jupyter.jupyter.viewer import live as watch; from tape_jupyter.session import session as deck\nfor _ in range(10): get_ipython().run_line_magic('tape', 'view')\n"
         "len(watch.of(deck.get())._views)"
     )
     assert ran.result == "6"
@@ -147,9 +156,11 @@ def subshell(kernel):
 def test_where_the_view_was_not_built_one_line_says_how_to_get_it(kernel):
     ran = kernel.execute(
         "from importlib import reload, resources\nfrom pathlib import Path\n"
-        "widget.script = viewer_reads.script\nviewer_reads.resources = type('R', (), {'files': staticmethod(lambda name: Path('nowhere'))})\n"
+        "widget.script = static_assets.script\nstatic_assets.resources = type('R', (), {'files': staticmethod(lambda name: Path('nowhere'))})\n"
         "%tape view"
     )
     assert (
-        ran.ename == "TapeUsageError" and "built without node 20" in ran.evalue and len(ran.traceback.splitlines()) < 4
+        ran.ename == "TapeUsageError"
+        and "built without node 20" in ran.evalue
+        and len(ran.traceback.splitlines()) < 4
     )

@@ -43,7 +43,9 @@ def test_a_cell_replays_in_the_kernel_that_recorded_it_while_its_handlers_are_ke
         assert ran.ok, ran.traceback
         assert ran.stdout == SHOWN
         assert kernel.execute(STATE).stdout == "Ada {'name': 'Ada'} 7\n"
-    asked = kernel.execute("print(first.is_done(), second.is_done(), await first.ctx.store.get('points'))")
+    asked = kernel.execute(
+        "print(first.is_done(), second.is_done(), await first.ctx.store.get('points'))"
+    )
     assert asked.stdout == "True True 7\n"
 
 

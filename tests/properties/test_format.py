@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.outlines import Outline
-from tape_jupyter.reader import HEAD, TAIL, Reader
-from tape_jupyter.tapetext import emit, head, keys, parse, top
+from tape_jupyter.encoding.yaml.outline import Outline
+from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
+from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse, top
 from tests.timing import at_once
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "40000"))
@@ -47,7 +47,20 @@ BLANKS = [
     "\r",
     "\xa0",
 ]
-ODD = ["\x00", "\x07", "\x1b", "\x7f", "\x85", "\x9f", "\u2028", "\u2029", "\ufeff", "\ufffd", "\ufffe", "\U0001fffe"]
+ODD = [
+    "\x00",
+    "\x07",
+    "\x1b",
+    "\x7f",
+    "\x85",
+    "\x9f",
+    "\u2028",
+    "\u2029",
+    "\ufeff",
+    "\ufffd",
+    "\ufffe",
+    "\U0001fffe",
+]
 HALVES = ["\ud800", "\udbff", "\ud83d", "\ude00", "\udc00", "\udfff", "\ud83d\ude00"]
 NUMBERS = [0, 1, -1, 200, 2**53, -(2**63), 10**399, 10**400 - 1, 1 - 10**400]
 NUMBERS += [0.0, -0.0, 0.31, 1e16, -1e16, 1.5e300, 5e-324, 1e-07, 1e22, 1.7976931348623157e308]
@@ -58,7 +71,10 @@ def text(r, pieces):
     if shape < 0.3:
         return r.choice(pieces)
     if shape < 0.5:  # prose of several lines, which becomes a literal
-        lines = (" ".join(r.choices(WORDS, k=r.randrange(8))) + r.choice(BLANKS) for _ in range(r.randrange(2, 9)))
+        lines = (
+            " ".join(r.choices(WORDS, k=r.randrange(8))) + r.choice(BLANKS)
+            for _ in range(r.randrange(2, 9))
+        )
         return r.choice("aZ#-'日") + "\n".join(lines).replace("\r", "")
     joined = "".join(r.choices(pieces, k=r.randrange(9 if shape < 0.95 else 60)))
     return joined if shape < 0.97 else joined * r.randrange(1, 30)
@@ -103,7 +119,11 @@ def mutated(r, text):
             case 3:
                 text = text[:b] + text[a:]
             case 4:
-                text = text[:a] + chr(r.choice([r.randrange(256), r.randrange(0x110000)])) + text[a + 1 :]
+                text = (
+                    text[:a]
+                    + chr(r.choice([r.randrange(256), r.randrange(0x110000)]))
+                    + text[a + 1 :]
+                )
             case 5:
                 lines[i], lines[j] = lines[j], lines[i]
                 text = "\n".join(lines)
@@ -210,7 +230,9 @@ def test_a_broken_file_is_refused_in_words_or_means_the_same_to_any_yaml_reader(
             continue
         accepted += 1
         assert repr(parse(emit(got))) == repr(got), case.seed
-        if accepted % 4 == 0 and not re.search(r"\\[uU](?:0000)?[dD]", source):  # of surrogates YAML says nothing
+        if accepted % 4 == 0 and not re.search(
+            r"\\[uU](?:0000)?[dD]", source
+        ):  # of surrogates YAML says nothing
             compared += 1
             assert repr(yaml.load(source, Core)) == repr(got), case.seed
     assert compared > COUNT * 0.003, "the edits are too wild to test anything"
@@ -251,13 +273,19 @@ def test_bytes_of_any_value_are_refused_in_words():
         assert got is None or repr(parse(emit(got))) == repr(got), case.seed
 
 
-any_text = st.text(st.characters(codec=None, categories=None), max_size=150) | st.sampled_from(WORDS)
+any_text = st.text(st.characters(codec=None, categories=None), max_size=150) | st.sampled_from(
+    WORDS
+)
 leaves = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | any_text
 leaves |= st.integers(-(10**400) + 1, 10**400 - 1)
 trees = st.recursive(
-    leaves, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(any_text, inner, max_size=5), max_leaves=25
+    leaves,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(any_text, inner, max_size=5),
+    max_leaves=25,
 )
-few = settings(max_examples=min(COUNT // 200, 2000), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(
+    max_examples=min(COUNT // 200, 2000), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @few

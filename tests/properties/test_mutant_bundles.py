@@ -10,8 +10,9 @@ import random
 
 import pytest
 
-from tape_jupyter.bundle import manifest, opened
-from tape_jupyter.bundle.container import Packer
+from tape_jupyter.bundle.archive import manifest
+from tape_jupyter.bundle import opened
+from tape_jupyter.bundle.archive.containers import Packer
 from tape_jupyter.errors import BundleError
 from tests.bundles import CONTENT, made, packed
 
@@ -63,7 +64,10 @@ def mutated(data, draw):
 def in_a_sound_frame(said):
     out = io.BytesIO()
     packer = Packer(out)
-    for name, data in {"manifest.json": said, **{name: CONTENT[name] for name in sorted(CONTENT)}}.items():
+    for name, data in {
+        "manifest.json": said,
+        **{name: CONTENT[name] for name in sorted(CONTENT)},
+    }.items():
         packer.add(name, lambda data=data: iter([data]), len(data))
     packer.close()
     return out.getvalue()
@@ -84,9 +88,11 @@ def test_a_mutant_is_the_bundle_or_refused_whole(kind, tmp_path):
             assert str(error).isprintable(), f"{kind} {seed}: {error!r}"
             refused += 1
         else:  # what no digest covers: DOS times, the maker's words in a manifest that is canonical again
-            assert {each.path: each for each in changed.files} == {each.path: each for each in made().files}, (
+            assert {each.path: each for each in changed.files} == {
+                each.path: each for each in made().files
+            }, f"{kind} {seed}"
+            assert files == CONTENT and manifest.parse(changed.to_bytes()) == changed, (
                 f"{kind} {seed}"
             )
-            assert files == CONTENT and manifest.parse(changed.to_bytes()) == changed, f"{kind} {seed}"
         assert os.listdir(tmp_path) == ["mutant.tape.zip"], f"{kind} {seed}"
     assert refused > 0.8 * (COUNT // 2) and not out.exists()

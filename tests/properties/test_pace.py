@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter.calls import FunctionCall, Value, Where
-from tape_jupyter.cassette import Cassette
-from tape_jupyter.matching import match_key
-from tape_jupyter.notebook.deck import Deck
-from tape_jupyter.records import Head
-from tape_jupyter.secrets import Secrets
-from tape_jupyter.taps.functions import tool
+from tape_jupyter.core.call import FunctionCall, Value, Where
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.match_key import match_key
+from tape_jupyter.session.session import TapeSession
+from tape_jupyter.cassette.records import Head
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.instrumentation.tools.decorators import tool
 from tests.taped_cells import taped
 
 COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "24")), 1000)
@@ -47,7 +47,9 @@ class Program:
         self.random = random.Random(seed)
         self.workers = self.random.randint(2, 50)
         length = self.random.choice([1, 1, 2, 3])
-        self.chains = [[f"{w}.{i}" for i in range(self.random.randint(1, length))] for w in range(self.workers)]
+        self.chains = [
+            [f"{w}.{i}" for i in range(self.random.randint(1, length))] for w in range(self.workers)
+        ]
         self.calls: list[tuple[str, str, float, float]] = []
         moments = self.random.sample(range(1, 5000), sum(map(len, self.chains)))
         due = [(moments.pop(), w, 0) for w in range(self.workers)]
@@ -56,7 +58,12 @@ class Program:
         while due:
             end, worker, index = heapq.heappop(due)
             self.calls.append(
-                (self.chains[worker][index], str(worker), began[worker] / 1000, (end - began[worker]) / 1000)
+                (
+                    self.chains[worker][index],
+                    str(worker),
+                    began[worker] / 1000,
+                    (end - began[worker]) / 1000,
+                )
             )
             began[worker] = end
             if index + 1 < len(self.chains[worker]):
@@ -65,11 +72,18 @@ class Program:
 
     def record(self, path: Path, function: str) -> None:
         cassette, secrets = Cassette.open(path), Secrets()
-        run = cassette.start_run({"mode": "record", "source": "", "at": START.isoformat()}, {"cassette": "main"})
+        run = cassette.start_run(
+            {"mode": "record", "source": "", "at": START.isoformat()}, {"cassette": "main"}
+        )
         for name, lineage, began, seconds in self.calls:
             call = FunctionCall(function, {"name": name})
-            match, at = match_key(call, secrets), (START + timedelta(seconds=began)).isoformat(timespec="milliseconds")
-            head = Head(match[:8], run, match, "tool", Where(lineage=lineage), at, seconds, name=function)
+            match, at = (
+                match_key(call, secrets),
+                (START + timedelta(seconds=began)).isoformat(timespec="milliseconds"),
+            )
+            head = Head(
+                match[:8], run, match, "tool", Where(lineage=lineage), at, seconds, name=function
+            )
             cassette.append_call(head, call, Value(name), secrets)
         cassette.end_run(run, {"outcome": "ok"})
 
@@ -87,7 +101,10 @@ def with_a_pool(program: Program, chains: list[list[str]]) -> list[str]:
 
 def with_threads(program: Program, chains: list[list[str]]) -> list[str]:
     seen = []
-    threads = [threading.Thread(target=lambda c=chain: [seen.append(work(name)) for name in c]) for chain in chains]
+    threads = [
+        threading.Thread(target=lambda c=chain: [seen.append(work(name)) for name in c])
+        for chain in chains
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -180,12 +197,14 @@ def test_calls_end_in_the_recorded_order_and_also_where_some_are_no_longer_made(
     for seed in range(max(1, COUNT // len(PROGRAMS))):
         program = Program(seed * len(PROGRAMS) + PROGRAMS.index(run))
         path = tmp_path / f"{seed}.tape.yaml"
-        program.record(path, "work" if "task" not in run.__name__ or run is with_threads_of_tasks else "awork")
+        program.record(
+            path, "work" if "task" not in run.__name__ or run is with_threads_of_tasks else "awork"
+        )
         chains = [chain[:1] for chain in program.chains] if run in FIRST_ONLY else program.chains
         if seed % 2:  # the program has changed: a quarter of its workers are gone
             chains = [chain for chain in chains if program.random.random() > 0.25] or chains
         made = {name for chain in chains for name in chain}
         wanted = [name for name in program.ended if name in made]
-        with taped(Deck(), "replay", path, source="", options={"pace": "order"}):
+        with taped(TapeSession(), "replay", path, source="", options={"pace": "order"}):
             seen = run(program, chains)
         assert seen == wanted, f"seed {seed}: {program.workers} workers"

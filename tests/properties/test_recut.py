@@ -6,11 +6,13 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tape_jupyter.calls import Reply
+from tape_jupyter.core.call import Reply
 from tape_jupyter.providers import editing
-from tape_jupyter.providers.recut import anthropic, chunks, openai_chat, openai_responses
-from tape_jupyter.providers.recut.events import Event, joined, parse
-from tape_jupyter.providers.recut.pieces import recut
+from tape_jupyter.providers.anthropic import stream
+from tape_jupyter.providers.streams import rechunking
+from tape_jupyter.providers.openai import chat_stream, responses_stream
+from tape_jupyter.providers.streams.events import StreamEvent, joined, parse
+from tape_jupyter.providers.streams.diff import recut
 
 SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -19,7 +21,11 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30) | st.sam
 )
 said = texts.filter(bool)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 10**18) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 10**18)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=5,
 )
@@ -34,7 +40,13 @@ def tool(id_, name, value):
 
 
 cited = st.builds(
-    lambda t, c: {"type": "text", "text": t, "citations": [{"type": "char_location", "cited_text": c}]}, texts, said
+    lambda t, c: {
+        "type": "text",
+        "text": t,
+        "citations": [{"type": "char_location", "cited_text": c}],
+    },
+    texts,
+    said,
 )
 blocks = st.one_of(
     st.builds(lambda t: {"type": "text", "text": t}, texts),
@@ -43,12 +55,21 @@ blocks = st.one_of(
     st.just({"type": "redacted_thinking", "data": "b3BhcXVl"}),
     st.builds(tool, numbers, said, arguments | st.just({})),
     st.builds(
-        lambda n, v: {"type": "server_tool_use", "id": f"srvtoolu_{n}", "name": "web_search", "input": v},
+        lambda n, v: {
+            "type": "server_tool_use",
+            "id": f"srvtoolu_{n}",
+            "name": "web_search",
+            "input": v,
+        },
         numbers,
         arguments,
     ),
     st.builds(
-        lambda n, v: {"type": "web_search_tool_result", "tool_use_id": f"srvtoolu_{n}", "content": [v]},
+        lambda n, v: {
+            "type": "web_search_tool_result",
+            "tool_use_id": f"srvtoolu_{n}",
+            "content": [v],
+        },
         numbers,
         arguments,
     ),
@@ -64,13 +85,24 @@ claude = st.builds(
 
 calls = st.builds(lambda n, name, a: {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(a)}}, numbers, said, arguments | st.just({}))  # fmt: skip
 customs = st.builds(
-    lambda n, name, t: {"id": f"call_{n}", "type": "custom", "custom": {"name": name, "input": t}}, numbers, said, said
+    lambda n, name, t: {"id": f"call_{n}", "type": "custom", "custom": {"name": name, "input": t}},
+    numbers,
+    said,
+    said,
 )
 
 
 def spoken(content, tools, refusal, thought):
-    message = {"role": "assistant", "content": content, **({"refusal": refusal} if refusal is not None else {})}
-    return message | ({"reasoning_content": thought} if thought else {}) | ({"tool_calls": tools} if tools else {})
+    message = {
+        "role": "assistant",
+        "content": content,
+        **({"refusal": refusal} if refusal is not None else {}),
+    }
+    return (
+        message
+        | ({"reasoning_content": thought} if thought else {})
+        | ({"tool_calls": tools} if tools else {})
+    )
 
 
 choices = st.builds(
@@ -92,7 +124,12 @@ chat = st.builds(
 parts = st.one_of(
     st.builds(lambda t: {"type": "output_text", "text": t, "annotations": []}, texts),
     st.builds(
-        lambda t: {"type": "output_text", "text": t, "annotations": [{"type": "url_citation", "url": "u"}]}, texts
+        lambda t: {
+            "type": "output_text",
+            "text": t,
+            "annotations": [{"type": "url_citation", "url": "u"}],
+        },
+        texts,
     ),
     st.builds(lambda t: {"type": "refusal", "refusal": t}, texts),
 )
@@ -113,9 +150,9 @@ responses = st.builds(
 )  # fmt: skip
 
 WIRES = {
-    "anthropic": (anthropic, claude),
-    "openai_chat": (openai_chat, chat),
-    "openai_responses": (openai_responses, responses),
+    "anthropic": (stream, claude),
+    "openai_chat": (chat_stream, chat),
+    "openai_responses": (responses_stream, responses),
 }
 wires = st.one_of(*(st.tuples(st.just(name), drawn, drawn) for name, (_, drawn) in WIRES.items()))
 
@@ -131,16 +168,20 @@ def finer(name, events):
         halves = _halves(name, event)
         out += halves or [event]
     if name == "openai_responses":
-        out = [event.put({**event.data, "sequence_number": number}) for number, event in enumerate(out)]
+        out = [
+            event.put({**event.data, "sequence_number": number}) for number, event in enumerate(out)
+        ]
     return parse(joined(out))
 
 
 def _halves(name, event):
     data = event.data
     if name == "anthropic" and event.kind == "content_block_delta":
-        key = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}.get(
-            data["delta"]["type"]
-        )
+        key = {
+            "text_delta": "text",
+            "thinking_delta": "thinking",
+            "input_json_delta": "partial_json",
+        }.get(data["delta"]["type"])
         path = ("delta", key)
     elif name == "openai_responses" and event.kind.endswith(".delta"):
         path = ("delta",)
@@ -149,7 +190,10 @@ def _halves(name, event):
     told = editing.get(data, path) if None not in path else None
     if not isinstance(told, str) or len(told) < 2:
         return None
-    return [event.put(editing.put(data, path, half)) for half in (told[: len(told) // 2], told[len(told) // 2 :])]
+    return [
+        event.put(editing.put(data, path, half))
+        for half in (told[: len(told) // 2], told[len(told) // 2 :])
+    ]
 
 
 @SETTINGS
@@ -173,7 +217,9 @@ def test_any_message_can_be_made_of_the_stream_of_any_other(drawn):
     assert canonical(codec.read(parse(made))) == canonical(other)
     assert [event.data for event in events] == before, "what was recorded is not changed"
     if name == "openai_responses":
-        assert [event.data["sequence_number"] for event in parse(made)] == list(range(len(parse(made))))
+        assert [event.data["sequence_number"] for event in parse(made)] == list(
+            range(len(parse(made)))
+        )
 
 
 @SETTINGS
@@ -190,10 +236,15 @@ def test_reads_cover_the_changed_body_and_waits_rise(drawn, sizes):
     cut = tuple(part for part in (*cut, body[start:]) if part)
     reply = Reply(200, (), cut, tuple(float(n) for n in range(len(cut))))
     old = parse(body)
-    assert chunks.reread(reply, old, old) == (cut, reply.waits)
+    assert rechunking.reread(reply, old, old) == (cut, reply.waits)
     new = codec.rewrite(old, other)
-    parts, waits = chunks.reread(reply, old, new)
-    assert b"".join(parts) == joined(new) and all(parts) and len(parts) == len(waits) and list(waits) == sorted(waits)
+    parts, waits = rechunking.reread(reply, old, new)
+    assert (
+        b"".join(parts) == joined(new)
+        and all(parts)
+        and len(parts) == len(waits)
+        and list(waits) == sorted(waits)
+    )
 
 
 @SETTINGS
@@ -218,7 +269,7 @@ def test_any_bytes_are_taken_apart_without_loss_and_read_without_raising(body):
 @SETTINGS
 @given(st.lists(st.builds(lambda kind, more: {"type": kind, **more}, st.sampled_from(["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "error", "response.output_item.added", "response.output_text.delta", "response.output_item.done", "response.completed", "response.content_part.added"]), st.dictionaries(st.sampled_from(["index", "delta", "content_block", "message", "choices", "output_index", "item", "content_index", "response", "part", "usage", "error"]), st.one_of(values, st.integers(0, 2), st.lists(st.dictionaries(st.sampled_from(["index", "delta", "finish_reason"]), values, max_size=3), max_size=2)), max_size=5)), max_size=6))  # fmt: skip
 def test_nonsense_in_the_right_words_is_kept_as_it_is(told):
-    body = joined([Event(f"data: {json.dumps(data)}\n\n".encode()) for data in told])
+    body = joined([StreamEvent(f"data: {json.dumps(data)}\n\n".encode()) for data in told])
     events = parse(body)
     for codec, _ in WIRES.values():
         assert joined(codec.rewrite(events, codec.read(events))) == body

@@ -13,21 +13,42 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter import differences, gap_page, gap_report
-from tape_jupyter.calls import Reply, Request
-from tape_jupyter.cassette import Cassette
+from tape_jupyter.reports import diff, gaps_html, gaps
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tests.seen_runs import chat, found, recorded, said, tool
 from tests.tapes import Recorder
 
 COUNT = int(os.environ.get("TAPE_GAPS_COUNT", "300"))
 EVERY = int(os.environ.get("TAPE_GAPS_EVERY", "8"))
-CORPUS = Path(os.environ.get("TAPE_CORPUS", Path(__file__).parents[3] / "shared" / "corpus")) / "corpus_dev.jsonl.gz"
-ODD = ["null", "7", "-1", "1e308", '""', "[]", "[1, 2]", "true", '"\\ud800"', "x", '"2026-13-45"', "{}", "- a"]
+CORPUS = (
+    Path(os.environ.get("TAPE_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
+    / "corpus_dev.jsonl.gz"
+)
+ODD = [
+    "null",
+    "7",
+    "-1",
+    "1e308",
+    '""',
+    "[]",
+    "[1, 2]",
+    "true",
+    '"\\ud800"',
+    "x",
+    '"2026-13-45"',
+    "{}",
+    "- a",
+]
 
 
 def body_of(part):
-    return base64.b64decode(part["body_b64"]) if "body_b64" in part else part.get("body_text", "").encode()
+    return (
+        base64.b64decode(part["body_b64"])
+        if "body_b64" in part
+        else part.get("body_text", "").encode()
+    )
 
 
 def interactions():
@@ -45,12 +66,12 @@ def interactions():
 def test_real_traffic_is_reported_whole(tmp_path):
     path = tmp_path / "n.tapes" / "main.tape.yaml"
     Recorder(path).run("corpus", *interactions())
-    made = gap_report.report_of([path])
+    made = gaps.report_of([path])
     assert not made.broken
     (run,) = made.runs
     assert len(run.calls) > 100 and not any(call.problem for call, _, _ in run.calls)
     assert all(items and fields for _, items, fields in run.calls)
-    assert json.dumps(made.record()) and gap_report.text(made) and gap_page.html(made)
+    assert json.dumps(made.record()) and gaps.text(made) and gaps_html.html(made)
     models = [call for call, _, _ in run.calls if call.is_model]
     assert sum(bool(call.facts.answered) for call in models) > len(models) / 2
 
@@ -73,20 +94,30 @@ def broken(text, r):
 
 def test_a_record_that_somebody_broke_is_told_and_hides_nothing(tmp_path):
     whole = tmp_path / "whole.tape.yaml"
-    calls = [(chat(), said(calls=["lookup"])), tool(), found([{"id": 1, "score": 2}]), (chat("2", user="a"), said())]
-    recorded(whole, *calls, end={"cold": ["x"], "clock": {"a": [1]}, "flags": {"f": 1}}, kit={"git": {"commit": "c"}})
+    calls = [
+        (chat(), said(calls=["lookup"])),
+        tool(),
+        found([{"id": 1, "score": 2}]),
+        (chat("2", user="a"), said()),
+    ]
+    recorded(
+        whole,
+        *calls,
+        end={"cold": ["x"], "clock": {"a": [1]}, "flags": {"f": 1}},
+        kit={"git": {"commit": "c"}},
+    )
     recorded(whole, *calls, kit={"flags": {"new": 1}, "distributions": ["a==1"]}, source="bbbb")
     text, path, told = whole.read_text(), tmp_path / "main.tape.yaml", 0
     for seed in range(COUNT):
         path.write_text(broken(text, random.Random(seed)), encoding="utf-8", errors="surrogatepass")
         try:
-            made = gap_report.report_of([path])
-            assert json.dumps(made.record()) and gap_report.text(made) and gap_page.html(made)
+            made = gaps.report_of([path])
+            assert json.dumps(made.record()) and gaps.text(made) and gaps_html.html(made)
             told += not made.broken
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
         try:
-            differences.drifts(Cassette.open(whole), Cassette.open(path, check="marks"))
+            diff.drifts(Cassette.open(whole), Cassette.open(path, check="marks"))
         except CassetteError:
             pass
         except Exception as error:

@@ -22,7 +22,17 @@ from tests.working_agents.written import AgentNotebook
 
 FAMILIES = {
     module.__name__.rpartition(".")[2]: tuple(module.notebooks())
-    for module in (memory, registries, shown, files, tables, concurrent, chance, troubles, frameworks)
+    for module in (
+        memory,
+        registries,
+        shown,
+        files,
+        tables,
+        concurrent,
+        chance,
+        troubles,
+        frameworks,
+    )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}
 

@@ -97,7 +97,11 @@ def run_tool(name, arguments):
             "print(cases[newest]['title'], len(cases))",
             "for case in cases.items():\n    print(case)",
         ),
-        [[call("open_case", title="late parcel")], [call("open_case", title="broken cup")], "Two cases."],
+        [
+            [call("open_case", title="late parcel")],
+            [call("open_case", title="broken cup")],
+            "Two cases.",
+        ],
         varies=True,
     )
     yield AgentNotebook(

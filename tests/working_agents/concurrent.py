@@ -196,7 +196,11 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "print(printed, jobs.qsize(), finished.is_set())",
         ),
-        [[call("print_letter", text="dear ada")], [call("print_letter", text="dear bob")], "Printed."],
+        [
+            [call("print_letter", text="dear ada")],
+            [call("print_letter", text="dear bob")],
+            "Printed.",
+        ],
     )
     yield AgentNotebook(
         "transaction_as_context_manager",

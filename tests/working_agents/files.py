@@ -114,7 +114,11 @@ def run_tool(name, arguments):
             RESPONSES_LOOP,
             "with open('data/runs.csv') as file:\n    rows = list(csv.DictReader(file))\nrows",
         ),
-        [[call("log_run", day="mon", km=5)], [call("log_run", day="tue", km=7)], "Twelve kilometres."],
+        [
+            [call("log_run", day="mon", km=5)],
+            [call("log_run", day="tue", km=7)],
+            "Twelve kilometres.",
+        ],
     )
     yield AgentNotebook(
         "sqlite_file",
@@ -176,7 +180,12 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "list_users()",
         ),
-        [[call("add_user", name="Ada")], [call("add_user", name="Bob")], [call("list_users")], "Ada and Bob."],
+        [
+            [call("add_user", name="Ada")],
+            [call("add_user", name="Bob")],
+            [call("list_users")],
+            "Ada and Bob.",
+        ],
     )
     yield AgentNotebook(
         "sqlite_in_memory",
@@ -203,7 +212,11 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "print(db.execute('SELECT * FROM readings').fetchall(), mean())",
         ),
-        [[call("measure", celsius=19.5), call("measure", celsius=20.5)], [call("mean")], "20 degrees."],
+        [
+            [call("measure", celsius=19.5), call("measure", celsius=20.5)],
+            [call("mean")],
+            "20 degrees.",
+        ],
     )
     yield AgentNotebook(
         "files_moved_and_removed",
@@ -236,7 +249,11 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "print(sorted(str(path) for path in Path('.').rglob('*') if path.parts[0] in ('inbox', 'archive')))",
         ),
-        [[call("archive", name="a.txt"), call("delete", name="b.txt")], [call("readme", text="# Old mail")], "Tidy."],
+        [
+            [call("archive", name="a.txt"), call("delete", name="b.txt")],
+            [call("readme", text="# Old mail")],
+            "Tidy.",
+        ],
         files={"inbox/a.txt": "a", "inbox/b.txt": "b", "inbox/c.txt": "c"},
     )
     yield AgentNotebook(
@@ -271,7 +288,10 @@ def run_tool(name, arguments):
             "with open('knowledge.pkl', 'rb') as file:\n    back = pickle.load(file)\nback == vars(knowledge), back",
         ),
         [
-            [call("learn", thing="fire", quality="hot"), call("learn", thing="ice", quality="cold")],
+            [
+                call("learn", thing="fire", quality="hot"),
+                call("learn", thing="ice", quality="cold"),
+            ],
             [call("save")],
             "Saved.",
         ],
@@ -307,7 +327,11 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "print(Path('report.md').read_text(), Path('out/squares.png').stat().st_size > 1000)",
         ),
-        [[call("draw", name="squares", power=2)], [call("report", title="Powers")], "See report.md."],
+        [
+            [call("draw", name="squares", power=2)],
+            [call("report", title="Powers")],
+            "See report.md.",
+        ],
     )
     yield AgentNotebook(
         "log_file_held_open",
@@ -331,7 +355,11 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "log.write('end\\n')\nlog.close()\nprint(open('events.log').read())",
         ),
-        [[call("event", name="login"), call("event", name="buy")], [call("event", name="logout")], "Logged."],
+        [
+            [call("event", name="login"), call("event", name="buy")],
+            [call("event", name="logout")],
+            "Logged.",
+        ],
     )
     yield AgentNotebook(
         "text_editor_tool",

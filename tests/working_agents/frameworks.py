@@ -239,7 +239,9 @@ saver = InMemorySaver()
 agent = graph.compile(checkpointer=saver)
 config = {"configurable": {"thread_id": "1"}}
 """,
-            taped('print(agent.invoke({"messages": [HumanMessage("I am Ada.")]}, config)["messages"][-1].content)'),
+            taped(
+                'print(agent.invoke({"messages": [HumanMessage("I am Ada.")]}, config)["messages"][-1].content)'
+            ),
             "print([m.content for m in agent.get_state(config).values['messages']], facts)",
             taped(
                 'print(agent.invoke({"messages": [HumanMessage("And I live in Oslo.")]}, config)["messages"][-1].content)'
@@ -329,7 +331,9 @@ async def give_back(book: str) -> str:
 agent = FunctionAgent(
     tools=[FunctionTool.from_defaults(lend), FunctionTool.from_defaults(async_fn=give_back)], llm=Model(), streaming=False)
 """,
-            taped("answer = str(await agent.run('Ada wants Emma and Dune; Emma is back.'))\nprint(answer)"),
+            taped(
+                "answer = str(await agent.run('Ada wants Emma and Dune; Emma is back.'))\nprint(answer)"
+            ),
             "print(shelf, borrowed)",
         ),
         [
@@ -422,7 +426,11 @@ agent = Agent("clock", instructions="Help.", tools=[set_alarm, clear_alarms], mo
             ),
             "print(alarms, open('alarms.log').read(), len(result.new_items))",
         ),
-        [[call("clear_alarms")], [call("set_alarm", time="06:00"), call("set_alarm", time="07:00")], "Sleep well."],
+        [
+            [call("clear_alarms")],
+            [call("set_alarm", time="06:00"), call("set_alarm", time="07:00")],
+            "Sleep well.",
+        ],
     )
     yield AgentNotebook(
         "openai_agents_context",
@@ -533,7 +541,12 @@ def guess(number: int) -> str:
             taped("result = await agent.run('Find my number.')\nprint(result.output)"),
             "print(guesses, scores)",
         ),
-        [[call("guess", number=5)], [call("guess", number=9)], [call("guess", number=7)], "It is 7."],
+        [
+            [call("guess", number=5)],
+            [call("guess", number=9)],
+            [call("guess", number=7)],
+            "It is 7.",
+        ],
         varies=True,
     )
 

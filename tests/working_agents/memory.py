@@ -275,7 +275,11 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "print(Ticket.opened, Ticket.index, Ticket.latest is Ticket.index[2])",
         ),
-        [[call("open_ticket", what="printer")], [call("open_ticket", what="lamp")], "Two tickets are open."],
+        [
+            [call("open_ticket", what="printer")],
+            [call("open_ticket", what="lamp")],
+            "Two tickets are open.",
+        ],
     )
     yield AgentNotebook(
         "settings_module",
@@ -426,7 +430,10 @@ def outline(step, depth=0):
             "print(current is index['shoes'], current.parent.parent is root)",
         ),
         [
-            [call("add_step", parent="trip", title="train"), call("add_step", parent="trip", title="pack")],
+            [
+                call("add_step", parent="trip", title="train"),
+                call("add_step", parent="trip", title="pack"),
+            ],
             [call("add_step", parent="pack", title="shoes")],
             [call("close_step", title="train")],
             "Planned.",
@@ -570,7 +577,11 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "print(orders[7].state, orders[7].events, orders[7].locked_by, orders[8].state)",
         ),
-        [[call("advance", order=7, event="pay")], [call("advance", order=7, event="ship")], "Order 7 is on its way."],
+        [
+            [call("advance", order=7, event="pay")],
+            [call("advance", order=7, event="ship")],
+            "Order 7 is on its way.",
+        ],
     )
     yield AgentNotebook(
         "context_variables",

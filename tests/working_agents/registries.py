@@ -46,7 +46,11 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "house",
         ),
-        [[call("light", room="hall"), call("heat", degrees=21)], [call("play", music="jazz")], "Cosy."],
+        [
+            [call("light", room="hall"), call("heat", degrees=21)],
+            [call("play", music="jazz")],
+            "Cosy.",
+        ],
     )
     yield AgentNotebook(
         "registry_of_dataclasses",
@@ -136,7 +140,11 @@ def run_tool(name, arguments):
             RESPONSES_LOOP,
             "print(notes, phoned)",
         ),
-        [[call("take_note", text="the roof leaks")], [call("phone", whom="roofer")], "Nobody answers."],
+        [
+            [call("take_note", text="the roof leaks")],
+            [call("phone", whom="roofer")],
+            "Nobody answers.",
+        ],
     )
     yield AgentNotebook(
         "partials",
@@ -242,7 +250,11 @@ def run_tool(name, arguments):
             OPENAI_LOOP,
             "print(plants, calls, timings)",
         ),
-        [[call("water", plant="fern", millilitres=200)], [call("water", plant="fig", millilitres=100)], "Watered."],
+        [
+            [call("water", plant="fern", millilitres=200)],
+            [call("water", plant="fig", millilitres=100)],
+            "Watered.",
+        ],
     )
     yield AgentNotebook(
         "toolkit_by_getattr",
@@ -372,7 +384,13 @@ def run_tool(name, arguments):
             ANTHROPIC_LOOP,
             "print({name: vars(store) for name, store in stores.items()})",
         ),
-        [[call("put", store="plain", key="k", value="v"), call("put", store="upper", key="k", value="v")], "Stored."],
+        [
+            [
+                call("put", store="plain", key="k", value="v"),
+                call("put", store="upper", key="k", value="v"),
+            ],
+            "Stored.",
+        ],
     )
     yield AgentNotebook(
         "pydantic_models",
@@ -477,5 +495,9 @@ for message in runner:
 """),
             "print(weights, best)",
         ),
-        [[call("log_weight", kilograms=71.0)], [call("log_weight", kilograms=70.5)], "Half a kilo less."],
+        [
+            [call("log_weight", kilograms=71.0)],
+            [call("log_weight", kilograms=70.5)],
+            "Half a kilo less.",
+        ],
     )

@@ -172,7 +172,11 @@ def run_tool(name, arguments):
             "print(len(ax.lines), ax.get_title(), sorted(lines))",
             "fig",
         ),
-        [[call("add_line", name="Ada", slope=2)], [call("add_line", name="Bob", slope=0.5)], "Two lines."],
+        [
+            [call("add_line", name="Ada", slope=2)],
+            [call("add_line", name="Bob", slope=0.5)],
+            "Two lines.",
+        ],
     )
     yield AgentNotebook(
         "progress_bar",
@@ -197,7 +201,11 @@ def run_tool(name, arguments):
             RESPONSES_LOOP,
             "indexed",
         ),
-        [[call("index", folder="docs", files=3)], [call("index", folder="pics", files=2)], "Five files."],
+        [
+            [call("index", folder="docs", files=3)],
+            [call("index", folder="pics", files=2)],
+            "Five files.",
+        ],
     )
     yield AgentNotebook(
         "progress_bar_with_rates",

@@ -109,7 +109,12 @@ def run_tool(name, arguments):
             RESPONSES_LOOP,
             "print(survey, survey.attrs, steps.to_dict(), {town: len(part) for town, part in groups.items()})",
         ),
-        [[call("drop_empty")], [call("add_score", weight=0.5)], [call("sort", column="score")], "Clean."],
+        [
+            [call("drop_empty")],
+            [call("add_score", weight=0.5)],
+            [call("sort", column="score")],
+            "Clean.",
+        ],
         files={"survey.csv": "town,q1,q2\nOslo,1,2\nRome,,3\nOslo,5,4\nRome,2,2\n"},
     )
     yield AgentNotebook(
@@ -142,7 +147,11 @@ def run_tool(name, arguments):
             "print(board, moves)",
             "board[0, 0] = 99\nprint(top, np.shares_memory(top, board))",
         ),
-        [[call("stone", row=1, column=1), call("stone", row=2, column=0)], [call("flood", row=0)], "Flooded."],
+        [
+            [call("stone", row=1, column=1), call("stone", row=2, column=0)],
+            [call("flood", row=0)],
+            "Flooded.",
+        ],
     )
     yield AgentNotebook(
         "study_of_frames",

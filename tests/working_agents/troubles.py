@@ -189,5 +189,10 @@ def run_tool(name, arguments):
             "print(drafts, reviews, published, drafts[0]['reviewed'] is reviews, os.path.exists('draft.txt'))",
             "review_again = open('published.txt').read().upper()\nreview_again",
         ),
-        [[call("draft", text="whales are no fish")], [call("review")], [call("publish")], "Published."],
+        [
+            [call("draft", text="whales are no fish")],
+            [call("review")],
+            [call("publish")],
+            "Published.",
+        ],
     )

@@ -2,7 +2,7 @@
 import { Widget } from "@lumino/widgets";
 
 import { type Saved, savedOf } from "./output.ts";
-import { Shown } from "./shown.ts";
+import { Shown } from "./renderedOutput.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
 

@@ -3,10 +3,10 @@
  * and where the notebook's kernel has the extension loaded, that kernel for everything else.
  */
 import type { Page, Session } from "../view/protocol.ts";
-import type { Alone } from "./alone.ts";
-import { type Ask, Door, isRecord } from "./door.ts";
-import { hub, loadLate, loadSaved, panelOf } from "./hub.ts";
-import type { Link, Wire } from "./link.ts";
+import type { Alone } from "./offlineReader.ts";
+import { type Ask, Door, isRecord } from "./model.ts";
+import { hub, loadLate, loadSaved, panelOf } from "./registry.ts";
+import type { Link, Wire } from "./kernelConnection.ts";
 import type { Resolver } from "./mime.ts";
 
 /** The JSON of the mime type `application/vnd.tape.spans+json`. */
@@ -116,10 +116,10 @@ export class Output {
     return wire;
   }
 
-  /** The kernel's session is of the whole cassette: the sums here are those of this cell's run. */
+  /** The kernel's session is of the whole cassette: the sums here are of this cell's run, which is over. */
   #ours(told: Record<string, unknown>): Record<string, unknown> {
     const { totals } = this.#saved.session;
-    const session = (value: Record<string, unknown>) => ("totals" in value ? { ...value, totals } : value);
+    const session = (value: Record<string, unknown>) => ("totals" in value ? { ...value, totals, running: null } : value);
     if (!isRecord(told.answer)) return told;
     const answer = session(told.answer);
     return { ...told, answer: isRecord(answer.session) ? { ...answer, session: session(answer.session) } : answer };

@@ -4,10 +4,10 @@ import type { FrontEnd } from "@jupyterlab/application";
 import { INotebookTracker, type NotebookPanel, type NotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar, type StatusBar } from "@jupyterlab/statusbar";
 
-import { ModeSwitch, StatusItem, Watch } from "./bars.ts";
-import { hub } from "./hub.ts";
+import { ModeSwitch, StatusItem, Watch } from "./toolbars.ts";
+import { hub } from "./registry.ts";
 import { icon } from "./icon.ts";
-import { Link } from "./link.ts";
+import { Link } from "./kernelConnection.ts";
 import { ID, Sidebar } from "./sidebar.ts";
 import { addStyle } from "./style.ts";
 

@@ -3,10 +3,10 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 
 import type { Able } from "../view/protocol.ts";
-import { type Ask, Door } from "./door.ts";
-import { loadLate, mountLate } from "./hub.ts";
+import { type Ask, Door } from "./model.ts";
+import { loadLate, mountLate } from "./registry.ts";
 import { icon } from "./icon.ts";
-import type { Link, Wire } from "./link.ts";
+import type { Link, Wire } from "./kernelConnection.ts";
 
 export const ID = "tape-jupyter-sidebar";
 const ABLE: Able = { modes: true, override: true, rerun: true, step: true, cells: true };

@@ -1,5 +1,5 @@
 /**
- * Reads the cassette text (tape_jupyter/reader.py is the original, and the stricter one) in the browser: for saved
+ * Reads the cassette text (tape_jupyter/encoding/yaml/parser.py is the original, and the stricter one) in the browser: for saved
  * outputs, whose details are in the cassette and nowhere else when there is no kernel. A file may be anybody's: it
  * costs time in proportion to its length, nests on a stack of our own, and what is wrong is a TapeError with its line.
  */

@@ -9,7 +9,7 @@ export interface Known { detail: Detail; raw: { request: Raw; reply: Raw } }
  */
 interface Folded extends Known { turns: [number, Turn[]]; texts: [number, number, string][] }
 
-/** The blocks of data that stand in a page, as `tape_jupyter/page_blocks.py` writes them. */
+/** The blocks of data that stand in a page, as `tape_jupyter/reports/page.py` writes them. */
 export class Blocks {
   readonly #page: Document;
 

@@ -1,8 +1,8 @@
 /** The view on a page of its own (`tape show NOTEBOOK --html`): no kernel, no network; all it shows stands in the page. */
 import type { CardsModule } from "../view/edit/index.ts";
 import { mount } from "../view/mount.tsx";
-import { PageDoor } from "./door.ts";
-import type { Side } from "./side.tsx";
+import { PageDoor } from "./model.ts";
+import type { Side } from "./sidebar.tsx";
 
 /** The second script lies in the page as text; it runs when the first span is opened. The page's CSP knows its hash. */
 function loadSide(): Promise<CardsModule> {

@@ -1,12 +1,12 @@
 import { useRef } from "preact/hooks";
-import { Bar, Chips } from "./bar.tsx";
-import type { Desk, Look } from "./desk.ts";
+import { Bar, Chips } from "./toolbar.tsx";
+import type { Desk, Look } from "./store.ts";
 import { useWork, WorkCards, type Work } from "./edit/index.ts";
-import { Island } from "./edit/island.tsx";
-import { Foot, Live } from "./foot.tsx";
+import { Island } from "./lazyPanel.tsx";
+import { Foot, Live } from "./statusBar.tsx";
 import { useLook, useSize } from "./hooks.ts";
 import { focusRow, plain, typing } from "./keys.ts";
-import { Failed, Nothing } from "./states.tsx";
+import { Failed, Nothing } from "./placeholders.tsx";
 import { stepKey, stepSide, StepTop, useStepper, type Slot } from "./step/index.tsx";
 import { Tree } from "./tree.tsx";
 

@@ -1,10 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Desk } from "./desk.ts";
-import { lines, type Hunk, type Run } from "./edit/words.ts";
+import type { Desk } from "./store.ts";
+import { lines, type Hunk, type Run } from "./edit/labels.ts";
 import { useAsked } from "./hooks.ts";
-import { many } from "./human.ts";
+import { many } from "./format.ts";
 import type { Detail, Diff } from "./protocol.ts";
-import { Failed } from "./states.tsx";
+import { Failed } from "./placeholders.tsx";
 
 interface Candidates { spans: { id: string; name: string }[] }
 

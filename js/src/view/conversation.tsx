@@ -1,5 +1,5 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { bytes, many } from "./human.ts";
+import { bytes, many } from "./format.ts";
 import { Json } from "./json.tsx";
 import type { Part, Turn } from "./protocol.ts";
 

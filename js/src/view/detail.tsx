@@ -2,19 +2,19 @@ import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { DiffTab } from "./compare.tsx";
 import { Conversation } from "./conversation.tsx";
-import type { Desk, Look } from "./desk.ts";
-import type { PaneProps } from "./edit/island.tsx";
-import type { Work } from "./edit/work.ts";
-import { useLate } from "./edit/small.tsx";
-import { Facts, Headers, Timing } from "./facts.tsx";
+import type { Desk, Look } from "./store.ts";
+import type { PaneProps } from "./lazyPanel.tsx";
+import type { Work } from "./edit/store.ts";
+import { useLate } from "./edit/widgets.tsx";
+import { Facts, Headers, Timing } from "./metadata.tsx";
 import { useAsked, useLook, useSize } from "./hooks.ts";
-import { dollars, duration, short } from "./human.ts";
+import { dollars, duration, short } from "./format.ts";
 import { Text } from "./json.tsx";
 import type { Detail as Details } from "./protocol.ts";
 import { focusRow } from "./keys.ts";
 import { RawTab } from "./raw.tsx";
 import { GLYPH } from "./row.tsx";
-import { Failed } from "./states.tsx";
+import { Failed } from "./placeholders.tsx";
 import { MARKS } from "./protocol.ts";
 
 interface Tab { name: string; word: string; there: (detail: Details) => boolean }

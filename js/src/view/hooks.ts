@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useReducer, useState } from "preact/hooks";
-import type { Desk, Look } from "./desk.ts";
+import type { Desk, Look } from "./store.ts";
 
 /** The desk's state; draws anew when it changes. */
 export function useLook(desk: Desk): Look {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Section } from "./protocol.ts";
-import { Copy } from "./states.tsx";
+import { Copy } from "./placeholders.tsx";
 
 /** Longer texts are drawn without colours: a node a token would make the page slow. */
 const COLOURED = 60_000;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { escape } from "./edit/small.tsx";
+import { escape } from "./edit/widgets.tsx";
 
 interface MenuProps { word: string; title?: string; label?: string; look?: string; popup?: string; off?: boolean; children: (close: () => void) => ComponentChildren }
 

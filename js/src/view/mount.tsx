@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { Desk } from "./desk.ts";
+import { Desk } from "./store.ts";
 import { editCss, Work, type CardsModule, type OpenEditor } from "./edit/index.ts";
 import { guard } from "./keys.ts";
 import type { Model } from "./protocol.ts";

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import type { Desk } from "./desk.ts";
+import type { Desk } from "./store.ts";
 import { useAsked } from "./hooks.ts";
-import { bytes } from "./human.ts";
+import { bytes } from "./format.ts";
 import type { Detail, Raw } from "./protocol.ts";
-import { Failed } from "./states.tsx";
+import { Failed } from "./placeholders.tsx";
 
 const SIZE = 16_384;
 

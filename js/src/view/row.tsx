@@ -1,5 +1,5 @@
 import { Component } from "preact";
-import { duration, short } from "./human.ts";
+import { duration, short } from "./format.ts";
 import { KINDS, MARKS } from "./protocol.ts";
 import { ABOVE } from "./filter.ts";
 import type { Spans } from "./spans.ts";

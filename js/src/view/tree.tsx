@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Desk, Look } from "./desk.ts";
+import type { Desk, Look } from "./store.ts";
 import { useSize } from "./hooks.ts";
-import { Axis, Cuts, Now, zoomBy, Zooms } from "./lane.tsx";
+import { Axis, Cuts, Now, zoomBy, Zooms } from "./waterfallBar.tsx";
 import { type Drawn, Row, ROW } from "./row.tsx";
 import { place, type Spans } from "./spans.ts";
 import type { Timeline, Window } from "./timeline.ts";

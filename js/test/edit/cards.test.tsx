@@ -1,7 +1,7 @@
 /** Plan, progress, divergence, comparison and takes, over a fake door. */
 import { beforeEach, expect, test, vi } from "vitest";
-import { Front } from "../../src/view/edit/cards/front.tsx";
-import { chain } from "../../src/view/edit/cards/takes.tsx";
+import { Front } from "../../src/view/panels/panelSwitch.tsx";
+import { chain } from "../../src/view/panels/takes.tsx";
 import { TakeMenu } from "../../src/view/edit/takes.tsx";
 import type { Comparison, Plan } from "../../src/view/protocol.ts";
 import { ABLE, Room } from "./room.tsx";

@@ -1,6 +1,6 @@
 // The card that exports the session: begun, watched, ended; what is in the way can be asked for all the same.
 import { expect, test, vi } from "vitest";
-import { Export } from "../../src/view/edit/cards/exporting.tsx";
+import { Export } from "../../src/view/panels/exporting.tsx";
 import type { Exporting } from "../../src/view/protocol.ts";
 import { Room } from "./room.tsx";
 

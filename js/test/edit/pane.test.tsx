@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { EditPane } from "../../src/view/edit/cards/pane.tsx";
+import { EditPane } from "../../src/view/panels/pane.tsx";
 import type { OpenEditor } from "../../src/editor/types.ts";
 import { EDITABLE, MESSAGE, VALUE } from "./samples.ts";
 import { Room } from "./room.tsx";

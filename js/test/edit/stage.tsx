@@ -1,9 +1,9 @@
 /** A page that shows one card over a fake door: `stage.html?card=plan`. Built by stage.mjs; a person, or a browser test, looks at it. */
 import { render } from "preact";
 import { openEditor } from "../../src/editor/index.ts";
-import * as cards from "../../src/view/edit/cards/index.tsx";
-import cardsCss from "../../src/view/edit/cards/cards.css";
-import { EditPane } from "../../src/view/edit/cards/pane.tsx";
+import * as cards from "../../src/view/panels/index.tsx";
+import cardsCss from "../../src/view/panels/cards.css";
+import { EditPane } from "../../src/view/panels/pane.tsx";
 import { editCss, TakeMenu, Work, WorkCards, type CardsModule } from "../../src/view/edit/index.ts";
 import { Client } from "../../src/view/client.ts";
 import type { Edit, Problem } from "../../src/view/protocol.ts";

@@ -1,8 +1,8 @@
 /** The pure parts: JSON by offsets, marks by words, tables by cells. */
 import { expect, test } from "vitest";
-import { align, parse } from "../../src/view/edit/cards/csv.ts";
-import { locate, put, steps } from "../../src/view/edit/cards/json.ts";
-import { lines, words } from "../../src/view/edit/words.ts";
+import { align, parse } from "../../src/view/panels/csv.ts";
+import { locate, put, steps } from "../../src/view/panels/json.ts";
+import { lines, words } from "../../src/view/edit/labels.ts";
 
 test.each([
   ["content[0].text", ["content", 0, "text"]],

@@ -1,6 +1,6 @@
 /** A page that shows the view of a stepped cell over a fake door: `stage.html?state=two`. Built by ../edit/stage.mjs. */
 import { openEditor } from "../../src/editor/index.ts";
-import * as cards from "../../src/view/edit/cards/index.tsx";
+import * as cards from "../../src/view/panels/index.tsx";
 import { mount } from "../../src/view/mount.tsx";
 import type { StepState } from "../../src/view/protocol.ts";
 import { FakeDoor } from "../door.ts";

@@ -1,1 +1,1 @@
-"""Doors room: the formats that are read, a module each (docs/importers.md)."""
+"""The formats that are read, a module each (docs/importers.md)."""

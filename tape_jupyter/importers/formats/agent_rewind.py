@@ -1,4 +1,4 @@
-"""Doors room: recordings of agent-rewind (JSON Lines, gzip too). Its blobs, files of their own, are not read."""
+"""Recordings of agent-rewind (JSON Lines, gzip too). Its blobs, files of their own, are not read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed, recorders
-from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.rows import listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
@@ -49,7 +49,7 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     failed, thrown = recorders.error_of(row.get("error"))
     start, name, place = float(row.get("ts") or 0.0), str(row.get("name") or ""), _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
-    seen = Observed(
+    seen = ObservedStep(
         str(row.get("seq")), place, name, "", "", start - took if start else 0.0, start, recorders.named(asked), said,  # type: ignore[arg-type]
         failed, thrown, line=line, missing=missing,
     )  # fmt: skip
@@ -59,7 +59,10 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         if isinstance(said, Mapping) and _STREAM in said:
             seen.chunks = listed(said[_STREAM])
             seen.missing.append("pace")
-            for mark, what in (("truncated", "the rest of the stream"), ("error", "the error that ended the stream")):
+            for mark, what in (
+                ("truncated", "the rest of the stream"),
+                ("error", "the error that ended the stream"),
+            ):
                 if said.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
                     seen.missing.append(what)
     yield observed.item(seen, "agent-rewind", file)

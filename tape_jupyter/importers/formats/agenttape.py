@@ -1,16 +1,17 @@
-"""Doors room: tapes of agenttape (YAML or JSON). Files in its `assets` folder are not read."""
+"""Tapes of agenttape (YAML or JSON). Files in its `assets` folder are not read."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import observed, recorders
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.recorded import LOST, data_of, document, exchange, headers_of, status_of
 from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import Source
@@ -18,7 +19,13 @@ from tape_jupyter.importers.trace import Item, Run, Skipped, each
 
 TITLE = "agenttape"
 
-_KINDS = {"llm": "model", "tool": "tool", "retrieval": "retrieval", "memory_read": "tool", "memory_write": "tool"}
+_KINDS = {
+    "llm": "model",
+    "tool": "tool",
+    "retrieval": "retrieval",
+    "memory_read": "tool",
+    "memory_write": "tool",
+}
 _ASSET, _BYTES = "__agenttape_asset__", "__agenttape_bytes__"
 
 
@@ -32,7 +39,11 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     told = mapping(document(source))
     trace, about = str(told.get("run_id") or ""), mapping(told.get("meta"))
-    yield Run(trace, f"run {trace[:8]}", {name: about[name] for name in ("framework", "model") if about.get(name)})
+    yield Run(
+        trace,
+        f"run {trace[:8]}",
+        {name: about[name] for name in ("framework", "model") if about.get(name)},
+    )
     start = seconds(str(told.get("created_at") or ""))
     for number, row in enumerate(listed(told.get("interactions"))):
         yield from each(partial(_interaction, source, trace, about, start, number, row))
@@ -40,7 +51,12 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _interaction(
-    source: Source, trace: str, about: Mapping[str, Any], start: float, number: int, row: Mapping[str, Any]
+    source: Source,
+    trace: str,
+    about: Mapping[str, Any],
+    start: float,
+    number: int,
+    row: Mapping[str, Any],
 ) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     missing: list[str] = []
@@ -53,7 +69,7 @@ def _interaction(
         return
     failed, thrown = recorders.error_of(row.get("error"))
     place: Any = _KINDS[kind]
-    seen = Observed(
+    seen = ObservedStep(
         f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,
         start + float(row.get("latency_ms") or 0.0) / 1000, error=failed, thrown=thrown, said=said,
         usage=usage_of(row.get("usage")), missing=missing, assumed=["time, from when the tape began"] if start else [],
@@ -68,38 +84,78 @@ def _interaction(
 
 
 def _before(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
-    """The request without what came after it: agenttape keeps the list of messages that the program goes on with."""
+    """The request without what came after it: agenttape keeps the list of messages that the program
+    goes on with.
+    """
     own = _uses(said)
     for place, message in enumerate(listed(body.get("messages"))):
         if own & _uses(message):
-            assumed.append("messages up to the reply: the tape holds those that were added after it too")
+            assumed.append(
+                "messages up to the reply: the tape holds those that were added after it too"
+            )
             return {**body, "messages": body["messages"][:place]}
     return body
 
 
 def _uses(told: Any) -> set[str]:
     """The ids of the tool calls in a message, or in a reply's choices."""
-    choices = [mapping(each_).get("message") for each_ in listed(mapping(told).get("choices"))] or [told]
+    choices = [mapping(each_).get("message") for each_ in listed(mapping(told).get("choices"))] or [
+        told
+    ]
     calls = (use for message in choices for use in listed(mapping(message).get("tool_calls")))
-    blocks = (block for block in listed(mapping(told).get("content")) if mapping(block).get("type") == "tool_use")
+    blocks = (
+        block
+        for block in listed(mapping(told).get("content"))
+        if mapping(block).get("type") == "tool_use"
+    )
     return {str(use["id"]) for use in (*calls, *blocks) if mapping(use).get("id")}
 
 
 def _http(
-    source: Source, trace: str, number: int, asked: Mapping[str, Any], said: Mapping[str, Any], start: float
+    source: Source,
+    trace: str,
+    number: int,
+    asked: Mapping[str, Any],
+    said: Mapping[str, Any],
+    start: float,
 ) -> Item:
     request = Request(
         str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), headers_of(asked.get("headers")),
-        data_of(asked.get("body")),
+        _data(asked),
     )  # fmt: skip
-    data = data_of(said.get("body"))
-    reply = Reply(status_of(said.get("status", said.get("status_code"))), headers_of(said.get("headers")), (data,))
+    data = _data(said)
+    reply = Reply(
+        status_of(said.get("status", said.get("status_code"))),
+        headers_of(said.get("headers")),
+        (data,),
+    )
     made = exchange(
-        source, number, "agenttape", request, reply, grade="J", missing=[LOST, "request bytes"], start=start
+        source,
+        number,
+        "agenttape",
+        request,
+        reply,
+        grade="J",
+        missing=[LOST, "request bytes"],
+        start=start,
     )
     if not isinstance(made, Skipped):
         made.trace = trace
     return made
+
+
+def _data(side: Mapping[str, Any]) -> bytes:
+    """A body in one of the forms that agenttape gives it: its bytes win."""
+    coded = side.get("raw_b64") or side.get("body_b64")
+    if coded:
+        return base64.b64decode(str(coded))
+    if "json" in side:
+        return json.dumps(side["json"], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return data_of(
+        next(
+            (side[name] for name in ("text", "content", "body") if side.get(name) is not None), None
+        )
+    )
 
 
 def _plain(value: Any, missing: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Doors room: Anthropic's message batches: the requests of one, and its results, joined by `custom_id`."""
+"""Anthropic's message batches: the requests of one, and its results, joined by `custom_id`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,56 @@ _URL = "https://api.anthropic.com/v1/messages"
 def recognises(source: Source) -> int:
     if {"custom_id", "result"} <= source.top:
         return 90
-    return 85 if {"custom_id", "params"} <= source.keys and source.top & {"requests", "params"} else 0
+    return (
+        85 if {"custom_id", "params"} <= source.keys and source.top & {"requests", "params"} else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
     if "result" not in source.top:
         yield from read_rows(source, _alone, "requests")
         return
-    wanted = {str(row["custom_id"]) for _, row, _ in rows(source) if isinstance(row, dict) and "custom_id" in row}
+    wanted = {
+        str(row["custom_id"])
+        for _, row, _ in rows(source)
+        if isinstance(row, dict) and "custom_id" in row
+    }
     yield from read_rows(source, partial(_row, source.name, batch.asked(source, _asked, wanted)))
 
 
 def _alone(row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    yield Skipped(batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line)
+    yield Skipped(
+        batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
+    )
 
 
 def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
     for each in listed(row.get("requests")) or [row]:
-        if isinstance(each, Mapping) and "custom_id" in each and isinstance(each.get("params"), dict):
+        if (
+            isinstance(each, Mapping)
+            and "custom_id" in each
+            and isinstance(each.get("params"), dict)
+        ):
             yield str(each["custom_id"]), ("POST", _URL, each["params"])
 
 
-def _row(file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _row(
+    file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
+) -> Iterator[Item]:
     result = mapping(row.get("result"))
     kind = str(result.get("type") or "")
     if "custom_id" not in row or kind not in ("succeeded", "errored"):
         yield Skipped(f"a result without a reply: {kind or 'it has no type'}", line=line)
         return
-    own, message, told = str(row["custom_id"]), mapping(result.get("message")), mapping(result.get("error"))
-    missing, assumed = ["request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    own, message, told = (
+        str(row["custom_id"]),
+        mapping(result.get("message")),
+        mapping(result.get("error")),
+    )
+    missing, assumed = (
+        ["request headers", "reply headers", "request bytes", "reply bytes"],
+        list[str](),
+    )
     grade: Grade = "J"
     if own in asks:
         asked = asks[own][2]
@@ -62,7 +83,9 @@ def _row(file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line:
         inner = mapping(told.get("error")) or told
         failed = str(inner.get("message") or inner.get("type") or "error")
         made, assumed = rebuild.failed(_camel(str(inner.get("type") or "")), failed)
-        reply = rebuild.reply(told if "error" in told else {"type": "error", "error": told}, made.status or 500)
+        reply = rebuild.reply(
+            told if "error" in told else {"type": "error", "error": told}, made.status or 500
+        )
     yield Call(
         own, "model", rebuild.request(_URL, asked), reply, grade, Origin("anthropic-batch", file, own, line),
         name=own, provider="anthropic", model=str(message.get("model") or asked.get("model") or ""),

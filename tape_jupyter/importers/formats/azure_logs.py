@@ -1,4 +1,6 @@
-"""Doors room: Azure's logs. Those of Azure OpenAI hold no content, and are refused; API Management's hold bodies."""
+"""Azure's logs. Those of Azure OpenAI hold no content, and are refused; API Management's hold
+bodies.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.recorded import exchange, status_of
@@ -26,7 +28,11 @@ _WHY = (
 def recognises(source: Source) -> int:
     text = source.head_text
     azure = "resourceid" in text.lower() or "ShoeboxCallResult" in text
-    if azure and '"category"' in text and ("RequestResponse" in text or "GatewayLogs" in text or "Audit" in text):
+    if (
+        azure
+        and '"category"' in text
+        and ("RequestResponse" in text or "GatewayLogs" in text or "Audit" in text)
+    ):
         return 90
     return 0
 
@@ -43,11 +49,17 @@ def read(source: Source) -> Iterator[Item]:
 
 def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     told = mapping(row.get("properties"))
-    asked = next((told[key] for key in ("backendRequestBody", "requestBody") if told.get(key)), None)
-    said = next((told[key] for key in ("backendResponseBody", "responseBody") if told.get(key)), None)
+    asked = next(
+        (told[key] for key in ("backendRequestBody", "requestBody") if told.get(key)), None
+    )
+    said = next(
+        (told[key] for key in ("backendResponseBody", "responseBody") if told.get(key)), None
+    )
     if asked is None and said is None:
         category = str(row.get("category") or "")
-        yield Skipped(_NO_CONTENT if category != "GatewayLogs" else "a request without its bodies", line=line)
+        yield Skipped(
+            _NO_CONTENT if category != "GatewayLogs" else "a request without its bodies", line=line
+        )
         return
     url = str(told.get("backendUrl") or told.get("url") or "")
     missing = ["request headers", "reply headers", "chunk borders and pace"]

@@ -1,4 +1,4 @@
-"""Doors room: Amazon Bedrock's model invocation logs (S3, CloudWatch). What they keep in S3 is never fetched."""
+"""Amazon Bedrock's model invocation logs (S3, CloudWatch). What they keep in S3 is never fetched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Reply
+from tape_jupyter.core.call import Reply
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.rows import mapping, read_rows
@@ -19,7 +19,11 @@ _OPERATIONS = {  # the API, and whether its reply is a stream
     "Converse": (rebuild.BEDROCK, False), "ConverseStream": (rebuild.BEDROCK, True),
     "InvokeModel": (rebuild.BEDROCK_INVOKE, False), "InvokeModelWithResponseStream": (rebuild.BEDROCK_INVOKE, True),
 }  # fmt: skip
-_USAGE = {"input": "inputTokenCount", "output": "outputTokenCount", "cached": "cacheReadInputTokenCount"}
+_USAGE = {
+    "input": "inputTokenCount",
+    "output": "outputTokenCount",
+    "cached": "cacheReadInputTokenCount",
+}
 
 
 def recognises(source: Source) -> int:
@@ -40,7 +44,10 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "modelId" not in row:
         yield Skipped("a record that is no invocation", line=line)
     elif operation not in _OPERATIONS:
-        yield Skipped(f"an invocation by {operation or 'an operation without a name'}, which is not known", line=line)
+        yield Skipped(
+            f"an invocation by {operation or 'an operation without a name'}, which is not known",
+            line=line,
+        )
     elif "inputBodyJson" not in asked:
         where = str(asked.get("inputBodyS3Path") or "")
         reason = "lies in S3, and is not fetched" if where else "is not in the log"
@@ -53,11 +60,16 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         yield _call(file, row, asked, said, line)
 
 
-def _call(file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int) -> Call:
+def _call(
+    file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int
+) -> Call:
     api, stream = _OPERATIONS[str(row["operation"])]
     model, region = str(row["modelId"]), str(row.get("region") or "us-east-1")
     base = f"https://bedrock-runtime.{region}.amazonaws.com"
-    missing, assumed = ["request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    missing, assumed = (
+        ["request headers", "reply headers", "request bytes", "reply bytes"],
+        list[str](),
+    )
     url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
     start, own = seconds(row.get("timestamp")), str(row.get("requestId") or "")
     failed = str(row.get("errorCode") or "")
@@ -68,7 +80,11 @@ def _call(file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Map
         reply = _reply(api, said["outputBodyJson"], missing, assumed, stream=stream)
     usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
     identity = mapping(row.get("identity")).get("arn")
-    about = {"account": row.get("accountId"), "identity": identity, "request metadata": row.get("requestMetadata")}
+    about = {
+        "account": row.get("accountId"),
+        "identity": identity,
+        "request metadata": row.get("requestMetadata"),
+    }
     return Call(
         own, "model", rebuild.request(url, asked["inputBodyJson"]), reply, "J", Origin("bedrock", file, own, line),
         name=str(row["operation"]), provider="bedrock", model=model, start=start, error=failed, missing=missing,

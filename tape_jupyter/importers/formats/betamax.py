@@ -1,4 +1,4 @@
-"""Doors room: cassettes of betamax (JSON): the form of Ruby's VCR, written by Python."""
+"""Cassettes of betamax (JSON): the form of Ruby's VCR, written by Python."""
 
 from __future__ import annotations
 

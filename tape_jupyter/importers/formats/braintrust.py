@@ -1,4 +1,4 @@
-"""Doors room: rows of Braintrust: its fetch API, BTQL, exports, and what its SDKs send (`{rows: [...]}`)."""
+"""Rows of Braintrust: its fetch API, BTQL, exports, and what its SDKs send (`{rows: [...]}`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
@@ -16,7 +16,15 @@ from tape_jupyter.importers.trace import Call, Item, Skipped, each
 TITLE = "Braintrust"
 
 _KINDS = {"llm": "model", "tool": "tool"}
-_OWN = ("provider", "client", "braintrust", "request_base_uri", "request_method", "request_path", "braintrust.parent")
+_OWN = (
+    "provider",
+    "client",
+    "braintrust",
+    "request_base_uri",
+    "request_method",
+    "request_path",
+    "braintrust.parent",
+)
 _ATTACHED = "braintrust_attachment"
 
 
@@ -40,7 +48,11 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         for inner in listed(body["rows"]):
             yield from each(partial(_row, file, inner, line), line)
     else:
-        what = "a request of the SDK without rows" if {"method", "path"} <= row.keys() else "a record that is no span"
+        what = (
+            "a request of the SDK without rows"
+            if {"method", "path"} <= row.keys()
+            else "a record that is no span"
+        )
         yield Skipped(what, line=line)
 
 
@@ -54,7 +66,7 @@ def _span(file: str, row: Mapping[str, Any], line: int) -> Item:
     failed = row.get("error")
     kind: Any = _KINDS.get(str(told.get("type") or row.get("type")), "span")
     start = seconds(metrics.get("start")) or seconds(row.get("created"))
-    seen = Observed(
+    seen = ObservedStep(
         str(row.get("span_id") or row.get("id") or ""), kind, str(told.get("name") or row.get("name") or ""),
         str(row.get("root_span_id") or ""), str(above[0]) if above else "", start, seconds(metrics.get("end")),
         decoded(row.get("input")), decoded(row.get("output")), str(failed or ""),
@@ -68,7 +80,9 @@ def _span(file: str, row: Mapping[str, Any], line: int) -> Item:
     return observed.item(seen, "braintrust", file)
 
 
-def _model(seen: Observed, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str) -> Call | None:
+def _model(
+    seen: ObservedStep, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str
+) -> Call | None:
     settings, mixed = envelopes.parameters(about, without=_OWN)
     body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
     if body is None or (seen.said is None and not seen.error):

@@ -1,4 +1,4 @@
-"""Doors room: cassettes of cassetter (YAML): HTTP; its gRPC and WebSocket interactions are counted."""
+"""Cassettes of cassetter (YAML): HTTP; its gRPC and WebSocket interactions are counted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.recorded import LOST, decoded, document, exchange, headers_of, moment, status_of
+from tape_jupyter.importers.recorded import (
+    LOST,
+    decoded,
+    document,
+    exchange,
+    headers_of,
+    moment,
+    status_of,
+)
 from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped, each
@@ -19,7 +27,12 @@ TITLE = "cassetter"
 def recognises(source: Source) -> int:
     text = source.head_text
     named = text.startswith(("version: 1", "interactions:")) and "recorded_at:" in text
-    bodies = "type: json" in text or "type: text" in text or "type: none" in text or "type: binary" in text
+    bodies = (
+        "type: json" in text
+        or "type: text" in text
+        or "type: none" in text
+        or "type: binary" in text
+    )
     return 88 if named and bodies and "uri:" in text else 86 if "grpc_interactions:" in text else 0
 
 
@@ -27,7 +40,10 @@ def read(source: Source) -> Iterator[Item]:
     told = mapping(document(source))
     for number, row in enumerate(listed(told.get("interactions"))):
         yield from each(partial(_interaction, source, number, row))
-    for name, what in (("grpc_interactions", "a gRPC call"), ("ws_interactions", "a WebSocket conversation")):
+    for name, what in (
+        ("grpc_interactions", "a gRPC call"),
+        ("ws_interactions", "a WebSocket conversation"),
+    ):
         if count := len(listed(told.get(name))):
             yield Skipped(f"{what}: not imported", count)
 
@@ -39,13 +55,18 @@ def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterato
     body = _body(asked.get("body"), "request bytes", missing)
     data = _body(said.get("body"), "reply bytes", missing)
     request = Request(
-        str(asked.get("method") or "GET"), str(asked.get("uri") or ""), headers_of(asked.get("headers")), body
+        str(asked.get("method") or "GET"),
+        str(asked.get("uri") or ""),
+        headers_of(asked.get("headers")),
+        body,
     )
     told: Headers = decoded(headers, data)
     reply = Reply(status_of(said.get("status")), told, (data,) if data else ())
     grade: Grade = "J" if len(missing) > 1 else "W"
     start = moment(row.get("recorded_at"))
-    yield exchange(source, number, "cassetter", request, reply, grade=grade, missing=missing, start=start)
+    yield exchange(
+        source, number, "cassetter", request, reply, grade=grade, missing=missing, start=start
+    )
 
 
 def _body(told: Any, what: str, missing: list[str]) -> bytes:

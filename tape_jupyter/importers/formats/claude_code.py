@@ -1,4 +1,4 @@
-"""Doors room: sessions of Claude Code (`~/.claude/projects/*/SESSION.jsonl`, and those of its sub-agents)."""
+"""Sessions of Claude Code (`~/.claude/projects/*/SESSION.jsonl`, and those of its sub-agents)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,25 @@ def read(source: Source) -> Iterator[Item]:
         session = str(row.get("sessionId") or "")
         if session and session not in named:
             named.add(session)
-            about = {"directory": row.get("cwd"), "branch": row.get("gitBranch"), "version": row.get("version")}
-            yield Run(session, f"session {session[:8]}", {name: value for name, value in about.items() if value})
+            about = {
+                "directory": row.get("cwd"),
+                "branch": row.get("gitBranch"),
+                "version": row.get("version"),
+            }
+            yield Run(
+                session,
+                f"session {session[:8]}",
+                {name: value for name, value in about.items() if value},
+            )
         if row.get("type") not in ("user", "assistant") or not isinstance(row.get("message"), dict):
             kind = str(row.get("type") or "none")
             yield Skipped(f"a record of kind {kind[:40]}: no call", line=line)
             continue
         side = f"{session} {row.get('isSidechain')} {row.get('agentId')}"
         if side not in talks:
-            talks[side] = Transcript(source.name, "claude-code", "anthropic", _request, _reply, session)
+            talks[side] = Transcript(
+                source.name, "claude-code", "anthropic", _request, _reply, session
+            )
         yield from each(partial(_message, talks[side], row, line), line)
     for talk in talks.values():
         yield from talk.end()
@@ -71,13 +81,19 @@ def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[It
         _speak(talk, spoken, row, message, line)
 
 
-def _speak(talk: Transcript, spoken: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int) -> None:
+def _speak(
+    talk: Transcript, spoken: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int
+) -> None:
     content = message.get("content")
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": str(content or "")}]
+    blocks = (
+        content if isinstance(content, list) else [{"type": "text", "text": str(content or "")}]
+    )
     spoken.parts += blocks
     spoken.model = str(message.get("model") or spoken.model)
     spoken.more |= {
-        name: message[name] for name in ("id", "stop_reason", "stop_sequence", "usage") if message.get(name)
+        name: message[name]
+        for name in ("id", "stop_reason", "stop_sequence", "usage")
+        if message.get(name)
     }
     spoken.usage = usage_of(message.get("usage")) or spoken.usage  # each line repeats it
     if row.get("isApiErrorMessage"):
@@ -85,7 +101,13 @@ def _speak(talk: Transcript, spoken: Spoken, row: Mapping[str, Any], message: Ma
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_use":
             use = str(block.get("id") or "")
-            talk.use(use, str(block.get("name") or ""), block.get("input"), seconds(row.get("timestamp")), line)
+            talk.use(
+                use,
+                str(block.get("name") or ""),
+                block.get("input"),
+                seconds(row.get("timestamp")),
+                line,
+            )
 
 
 def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
@@ -93,7 +115,9 @@ def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _reply(spoken: Spoken) -> dict[str, Any]:
-    uses = any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in spoken.parts)
+    uses = any(
+        isinstance(block, Mapping) and block.get("type") == "tool_use" for block in spoken.parts
+    )
     return {
         "id": "msg_imported", "type": "message", "role": "assistant", "model": spoken.model,
         "content": spoken.parts, "stop_reason": "tool_use" if uses else "end_turn", "stop_sequence": None,

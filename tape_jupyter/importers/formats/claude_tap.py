@@ -1,4 +1,4 @@
-"""Doors room: logs of claude-tap (JSON Lines): the traffic of coding agents, by HTTP and by WebSocket."""
+"""Logs of claude-tap (JSON Lines): the traffic of coding agents, by HTTP and by WebSocket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import captured, rebuild
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
@@ -39,7 +39,9 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     if socket and isinstance(body, dict):
         body, method = {**{k: v for k, v in body.items() if k != "type"}, "stream": True}, "POST"
         assumed.append("a POST with stream: true, as it went over a WebSocket")
-    data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    data = (
+        b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    )
     url = str(row.get("upstream_base_url") or "").rstrip("/") + str(asked["path"])
     request = Request(method, url, headers_of(asked.get("headers")), data)
     took = float(row.get("duration_ms") or 0.0) / 1000
@@ -63,7 +65,9 @@ def _reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -> Repl
         missing.append("reply bytes")
         return captured.stream_of(said["sse_events"], status, headers)
     body = said.get("body")
-    data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    data = (
+        b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+    )
     if not isinstance(body, str):
         missing.append("reply bytes")
     if said.get("completed") is False:

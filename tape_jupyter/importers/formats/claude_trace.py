@@ -1,4 +1,4 @@
-"""Doors room: logs of claude-trace (JSON Lines): the traffic of Claude Code, with headers and events."""
+"""Logs of claude-trace (JSON Lines): the traffic of Claude Code, with headers and events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import captured, rebuild
 from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
 from tape_jupyter.importers.rows import read_rows
@@ -36,9 +36,18 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     else:
         start = float(asked.get("timestamp") or 0.0)
         body = asked.get("body")
-        data = b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
+        data = (
+            b""
+            if body is None
+            else body.encode()
+            if isinstance(body, str)
+            else rebuild.compact(body)
+        )
         request = Request(
-            str(asked.get("method") or "POST").upper(), str(asked["url"]), headers_of(asked.get("headers")), data
+            str(asked.get("method") or "POST").upper(),
+            str(asked["url"]),
+            headers_of(asked.get("headers")),
+            data,
         )
         missing = [LOST, "request bytes"]
         reply = _reply(said, start, missing)

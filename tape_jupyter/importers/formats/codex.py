@@ -1,4 +1,4 @@
-"""Doors room: sessions of Codex (`~/.codex/sessions/**/rollout-*.jsonl`); old ones are bare items."""
+"""Sessions of Codex (`~/.codex/sessions/**/rollout-*.jsonl`); old ones are bare items."""
 
 from __future__ import annotations
 
@@ -23,11 +23,22 @@ _SAID = ("reasoning", "web_search_call", "image_generation_call", "agent_message
 
 
 def recognises(source: Source) -> int:
-    if {"timestamp", "type", "payload"} <= source.top and any(f'"{kind}"' in source.head_text for kind in _KINDS):
+    if {"timestamp", "type", "payload"} <= source.top and any(
+        f'"{kind}"' in source.head_text for kind in _KINDS
+    ):
         return 90
-    if {"id", "timestamp", "instructions"} <= source.top and {"type", "role", "content"} <= source.keys:
+    if {"id", "timestamp", "instructions"} <= source.top and {
+        "type",
+        "role",
+        "content",
+    } <= source.keys:
         return 75  # before 2025-09: a head, then bare items
-    return 60 if {"call_id", "arguments", "type"} <= source.keys and source.path.name.startswith("rollout-") else 0
+    return (
+        60
+        if {"call_id", "arguments", "type"} <= source.keys
+        and source.path.name.startswith("rollout-")
+        else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -44,13 +55,23 @@ def read(source: Source) -> Iterator[Item]:
 
 def _has_messages(source: Source) -> bool:
     """Whether the model's answers are items of their own; else only events tell of them."""
-    payloads = (mapping(row.get("payload")) or row for _, row in source.lines() if isinstance(row, dict))
-    return any(each.get("type") == "message" and each.get("role") == "assistant" for each in payloads)
+    payloads = (
+        mapping(row.get("payload")) or row for _, row in source.lines() if isinstance(row, dict)
+    )
+    return any(
+        each.get("type") == "message" and each.get("role") == "assistant" for each in payloads
+    )
 
 
 class _State:
     def __init__(self, talk: Transcript, *, has_messages: bool) -> None:
-        self.talk, self.has_messages, self.model, self.turn, self.named = talk, has_messages, "", 0, False
+        self.talk, self.has_messages, self.model, self.turn, self.named = (
+            talk,
+            has_messages,
+            "",
+            0,
+            False,
+        )
 
     def row(self, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         payload = row.get("payload")
@@ -58,8 +79,16 @@ class _State:
         kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
         if kind == "session_meta" and not self.named:
             self.named = True
-            about = {"directory": told.get("cwd"), "version": told.get("cli_version"), "id": told.get("id")}
-            yield Run("", f"session {str(told.get('id') or '')[:8]}", {k: v for k, v in about.items() if v})
+            about = {
+                "directory": told.get("cwd"),
+                "version": told.get("cli_version"),
+                "id": told.get("id"),
+            }
+            yield Run(
+                "",
+                f"session {str(told.get('id') or '')[:8]}",
+                {k: v for k, v in about.items() if v},
+            )
         elif kind == "turn_context":
             self.model = str(told.get("model") or self.model)
             yield from self._end()
@@ -77,7 +106,9 @@ class _State:
             yield from self._heard({"role": "user", "content": told.get("message")}, time, line)
             return
         if kind == "agent_message" and not self.has_messages:
-            text = [{"type": "output_text", "text": str(told.get("message") or ""), "annotations": []}]
+            text = [
+                {"type": "output_text", "text": str(told.get("message") or ""), "annotations": []}
+            ]
             item = {"type": "message", "role": "assistant", "status": "completed", "content": text}
             yield from self._say(item, time, line)
             return
@@ -93,7 +124,9 @@ class _State:
         elif kind in _RESULTS:
             yield from self._end()
             result = told.get("output", told.get("tools"))
-            result = transcript.text_of(decoded(result) if isinstance(result, str) and result[:1] == "{" else result)
+            result = transcript.text_of(
+                decoded(result) if isinstance(result, str) and result[:1] == "{" else result
+            )
             if isinstance(result, Mapping) and isinstance(result.get("output"), str):
                 result = result["output"]
             yield self.talk.used(str(told.get("call_id") or ""), result, time, line)

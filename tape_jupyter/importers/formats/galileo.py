@@ -1,4 +1,4 @@
-"""Doors room: records of Galileo (`export_records()`, JSON Lines): spans inside of spans."""
+"""Records of Galileo (`export_records()`, JSON Lines): spans inside of spans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
@@ -21,7 +21,11 @@ _DEEPEST = 200
 
 
 def recognises(source: Source) -> int:
-    if {"redacted_input", "type"} <= source.keys or {"num_input_tokens", "duration_ns", "type"} <= source.keys:
+    if {"redacted_input", "type"} <= source.keys or {
+        "num_input_tokens",
+        "duration_ns",
+        "type",
+    } <= source.keys:
         return 85
     return 70 if {"spans", "type", "metrics", "status_code"} <= source.keys else 0
 
@@ -45,11 +49,15 @@ def _span(file: str, row: Any, trace: str, parent: str, line: int, depth: int) -
     metrics = mapping(row.get("metrics"))
     own = str(row.get("id") or f"{parent}/{row.get('name')}")
     start = seconds(row.get("created_at"))
-    end = start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9 if start else 0.0
+    end = (
+        start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
+        if start
+        else 0.0
+    )
     place: Any = _KINDS.get(kind, "span")
     status = int(row.get("status_code") or 200)
     model = str(row.get("model") or "")
-    seen = Observed(
+    seen = ObservedStep(
         own, place, str(row.get("name") or ""), trace, parent, start, end, decoded(row.get("input")),
         decoded(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
         tools=listed(row.get("tools")), usage=usage_of(metrics), line=line,

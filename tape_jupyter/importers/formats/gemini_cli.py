@@ -1,4 +1,4 @@
-"""Doors room: sessions of Gemini CLI, and what its `--record-responses` writes (replies in order, no requests)."""
+"""Sessions of Gemini CLI, and what its `--record-responses` writes (replies in order, no requests)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ _OWN = {"sessionId", "projectHash"}
 
 
 def recognises(source: Source) -> int:
-    if {"method", "response"} == source.top and any(f'"{name}"' in source.head_text for name in _METHODS):
+    if {"method", "response"} == source.top and any(
+        f'"{name}"' in source.head_text for name in _METHODS
+    ):
         return 90
-    return 88 if source.keys >= _OWN and source.keys & {"messages", "startTime", "lastUpdated"} else 0
+    return (
+        88 if source.keys >= _OWN and source.keys & {"messages", "startTime", "lastUpdated"} else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -43,7 +47,13 @@ def read(source: Source) -> Iterator[Item]:
             yield Run("", f"session {str(row['sessionId'])[:40]}")
         elif "$set" in row or path[:1] == ("meta",):
             listing = listed(mapping(row.get("$set")).get("messages"))
-            messages.update({str(m.get("id") or n): (m, line) for n, m in enumerate(listing) if isinstance(m, dict)})
+            messages.update(
+                {
+                    str(m.get("id") or n): (m, line)
+                    for n, m in enumerate(listing)
+                    if isinstance(m, dict)
+                }
+            )
             yield Skipped("a change of the session's head", line=line)
         else:
             messages[str(row.get("id") or f"#{line}-{len(messages)}")] = (row, line)
@@ -67,9 +77,13 @@ def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[It
     yield from items
     calls = [each for each in listed(row.get("toolCalls")) if isinstance(each, Mapping)]
     thoughts = [each for each in listed(row.get("thoughts")) if isinstance(each, Mapping)]
-    spoken.parts += [{"text": str(each.get("description") or ""), "thought": True} for each in thoughts]
+    spoken.parts += [
+        {"text": str(each.get("description") or ""), "thought": True} for each in thoughts
+    ]
     spoken.parts += parts
-    spoken.parts += [{"functionCall": {"name": use.get("name"), "args": use.get("args") or {}}} for use in calls]
+    spoken.parts += [
+        {"functionCall": {"name": use.get("name"), "args": use.get("args") or {}}} for use in calls
+    ]
     spoken.model, spoken.usage = str(row.get("model") or ""), usage_of(row.get("tokens"))
     yield from talk.close()
     answers: list[Any] = []
@@ -79,14 +93,24 @@ def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[It
         talk.asked.append({"role": "user", "parts": answers})
 
 
-def _used(talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]) -> Item:
+def _used(
+    talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]
+) -> Item:
     found = [each for each in listed(use.get("result")) if isinstance(each, Mapping)]
     answers += found
-    result = mapping(found[0].get("functionResponse")).get("response") if found else use.get("resultDisplay")
+    result = (
+        mapping(found[0].get("functionResponse")).get("response")
+        if found
+        else use.get("resultDisplay")
+    )
     if isinstance(result, Mapping) and result.keys() == {"output"}:
         result = result["output"]
     failed = str(use.get("status")) in ("error", "cancelled")
-    error = str((result.get("error") if isinstance(result, Mapping) else result) or use["status"]) if failed else ""
+    error = (
+        str((result.get("error") if isinstance(result, Mapping) else result) or use["status"])
+        if failed
+        else ""
+    )
     talk.use(own, str(use.get("name") or ""), use.get("args"), time, line)
     made = talk.used(own, result, seconds(use.get("timestamp")) or time, line, error=error)
     if result is None and isinstance(made, Call):
@@ -95,11 +119,16 @@ def _used(talk: Transcript, use: Mapping[str, Any], own: str, time: float, line:
 
 
 def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
-    return rebuild.url_of(rebuild.GEMINI, "gemini", [], model=model or "gemini"), {"contents": asked}
+    return rebuild.url_of(rebuild.GEMINI, "gemini", [], model=model or "gemini"), {
+        "contents": asked
+    }
 
 
 def _reply(spoken: Spoken) -> dict[str, Any]:
-    usage = {"promptTokenCount": spoken.usage.get("input", 0), "candidatesTokenCount": spoken.usage.get("output", 0)}
+    usage = {
+        "promptTokenCount": spoken.usage.get("input", 0),
+        "candidatesTokenCount": spoken.usage.get("output", 0),
+    }
     content = {"role": "model", "parts": spoken.parts}
     return {
         "candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": spoken.model,

@@ -1,6 +1,7 @@
-"""Doors room: HAR 1.2 (browsers, mitmproxy, Charles, insomnia) and Polly.js, which writes the same shape.
+"""HAR 1.2 (browsers, mitmproxy, Charles, insomnia) and Polly.js, which writes the same shape.
 
-Bodies are whole; their borders on the wire and their pace are lost, but for Polly's compressed bodies.
+Bodies are whole; their borders on the wire and their pace are lost, but for Polly's compressed
+bodies.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import urlencode
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers.recorded import document
+from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import Source, Value
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 from tape_jupyter.importers.trace import each as each_record
@@ -36,9 +40,13 @@ def read(source: Source) -> Iterator[Item]:
         for number, told in enumerate(document(source)["log"]["entries"]):
             yield from each_record(partial(_entry, source, number, Value(_ENTRIES, told, 0)))
         return
-    for number, each in enumerate(source.values(lambda path: path in ((), ("log",), ("log", "entries")))):
+    for number, each in enumerate(
+        source.values(lambda path: path in ((), ("log",), ("log", "entries")))
+    ):
         if each.path == ("broken",):
-            yield Skipped(f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text)
+            yield Skipped(
+                f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text
+            )
         elif each.path == _ENTRIES:
             yield from each_record(partial(_entry, source, number, each), each.line)
 
@@ -53,28 +61,56 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     request = Request(str(asked["method"]).upper(), str(asked["url"]), _headers(asked), body)
     start = moment_of(each.value.get("startedDateTime"))
     seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
+    own = mapping(each.value.get("_tape"))
     status = int(said.get("status") or 0)
     if not 100 <= status <= 999:
-        yield Skipped("a request without a reply (cancelled, blocked, or from a cache)", line=each.line)
+        yield Skipped(
+            "a request without a reply (cancelled, blocked, or from a cache)", line=each.line
+        )
         return
     chunks, coded = _body(said.get("content") or {}, missing)
     headers = _headers(said)
+    if own.get("wire"):
+        chunks, coded = (base64.b64decode(str(own["wire"])),), True
     if not coded:
         headers = tuple((name, value) for name, value in headers if name.lower() not in _CODED)
     waits = tuple(round(seconds, 4) for _ in chunks) if seconds else ()
     grade: Grade = "J" if "request bytes" in missing else "W"
+    reply = Reply(status, headers, chunks, waits, reason=str(said.get("statusText") or ""))
+    if own:  # of `tape export --as har`
+        reply = _as_read(reply, own, missing)
     yield Call(
-        str(each.value.get("_id") or number), "http", request, Reply(status, headers, chunks, waits), grade,
+        str(each.value.get("_id") or number), "http", request, reply, grade,
         Origin("har", source.name, str(each.value.get("_id") or number), each.line), start=start, end=start + seconds,
-        missing=missing, assumed=assumed,
+        missing=missing, assumed=assumed, trace=str(own.get("run") or ""),
     )  # fmt: skip
     if sockets := each.value.get("_webSocketMessages"):
         yield Skipped("a message of a WebSocket", len(sockets), each.line)
 
 
+def _as_read(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> Reply:
+    """The reply in the reads that it came in, with their times, where our own fields tell them and
+    fit its body.
+    """
+    reads, waits = listed(own.get("reads")), listed(own.get("waits"))
+    sizes = [size for size in reads if isinstance(size, int) and size > 0]
+    if len(sizes) != len(reads) or sum(sizes) != len(reply.body):
+        return reply
+    ends = list(accumulate(sizes, initial=0))
+    chunks = tuple(reply.body[start:end] for start, end in pairwise(ends))
+    fitting = len(waits) == len(chunks) and all(isinstance(wait, (int, float)) for wait in waits)
+    missing.remove("chunk borders and pace")
+    return replace(
+        reply, chunks=chunks, waits=tuple(float(wait) for wait in waits) if fitting else ()
+    )
+
+
 def _headers(told: Mapping[str, Any]) -> Headers:
     """HTTP/2's own (`:authority`) are no headers; Polly marks those that repeat."""
-    pairs = ((str(each.get("name", "")), str(each.get("value", ""))) for each in told.get("headers") or ())
+    pairs = (
+        (str(each.get("name", "")), str(each.get("value", "")))
+        for each in told.get("headers") or ()
+    )
     return tuple((name, value) for name, value in pairs if name and not name.startswith(":"))
 
 
@@ -90,7 +126,9 @@ def _asked_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
             missing.append("request body")
             return b""
         assumed.append("request body, from its parameters")
-        return urlencode([(str(p.get("name", "")), str(p.get("value", ""))) for p in post["params"]]).encode()
+        return urlencode(
+            [(str(p.get("name", "")), str(p.get("value", ""))) for p in post["params"]]
+        ).encode()
     if post.get("encoding") == "base64":
         return base64.b64decode(text)
     return text.encode("utf-8", "surrogatepass")
@@ -104,11 +142,17 @@ def _body(content: Mapping[str, Any], missing: list[str]) -> tuple[tuple[bytes, 
         if streamed or (text is None and content.get("size")):
             missing.append("reply body")
         return (), False
-    if content.get("encoding") == "base64" and str(text)[:1] == "[":  # Polly: a list of chunks, as they came
+    if (
+        content.get("encoding") == "base64" and str(text)[:1] == "["
+    ):  # Polly: a list of chunks, as they came
         missing.remove("chunk borders and pace")
         missing.append("pace")
         return tuple(base64.b64decode(each) for each in json.loads(text)), True
-    data = base64.b64decode(text) if content.get("encoding") == "base64" else str(text).encode("utf-8", "surrogatepass")
+    data = (
+        base64.b64decode(text)
+        if content.get("encoding") == "base64"
+        else str(text).encode("utf-8", "surrogatepass")
+    )
     return ((data,) if data else ()), False
 
 

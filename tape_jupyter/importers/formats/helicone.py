@@ -1,4 +1,4 @@
-"""Doors room: requests of Helicone, a proxy: `query-clickhouse`, `npx @helicone/export`.
+"""Requests of Helicone, a proxy: `query-clickhouse`, `npx @helicone/export`.
 
 Their bodies may lie behind URLs, which are not fetched.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.rows import decoded, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped, Span
@@ -38,7 +38,9 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
     own = str(row.get("request_id") or "")
     if not isinstance(asked, dict) or not asked:
         where = str(row.get("signed_body_url") or "")
-        reason = "whose bodies lie behind a URL, which is not fetched" if where else "without its bodies"
+        reason = (
+            "whose bodies lie behind a URL, which is not fetched" if where else "without its bodies"
+        )
         yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
         return
     tags = mapping(row.get("request_properties") or row.get("properties"))
@@ -51,7 +53,7 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
             yield Span(parent, name, above, trace)
     start = seconds(row.get("request_created_at"))
     end = seconds(row.get("response_created_at")) or start + float(row.get("delay_ms") or 0) / 1000
-    seen = Observed(
+    seen = ObservedStep(
         own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
         model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
         url=_url(row), usage=_usage(row), sent=True, line=line,
@@ -71,7 +73,11 @@ def _url(row: Mapping[str, Any]) -> str:
     target, path = str(row.get("target_url") or ""), str(row.get("request_path") or "")
     if "://" in path:
         return path
-    return target.rstrip("/") + path if "://" in target and path and not target.endswith(path) else target
+    return (
+        target.rstrip("/") + path
+        if "://" in target and path and not target.endswith(path)
+        else target
+    )
 
 
 def _usage(row: Mapping[str, Any]) -> dict[str, int]:

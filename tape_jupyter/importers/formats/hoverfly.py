@@ -1,4 +1,4 @@
-"""Doors room: Hoverfly's simulations, version 5 (JSON)."""
+"""Hoverfly's simulations, version 5 (JSON)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from tape_jupyter.calls import Reply, Request
-from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, moment, status_of
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.importers.recorded import (
+    LOST,
+    data_of,
+    decoded,
+    exchange,
+    headers_of,
+    moment,
+    status_of,
+)
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped
 
@@ -16,16 +24,25 @@ TITLE = "Hoverfly simulation"
 
 
 def recognises(source: Source) -> int:
-    return 90 if {"data", "pairs", "schemaVersion"} <= source.keys or {"pairs", "globalActions"} <= source.keys else 0
+    return (
+        90
+        if {"data", "pairs", "schemaVersion"} <= source.keys
+        or {"pairs", "globalActions"} <= source.keys
+        else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
     told = source.json()
     version = str((told.get("meta") or {}).get("schemaVersion") or "")
     if not version.startswith("v5"):
-        raise source.failed(f"is a simulation of schema {version or 'unknown'}; Hoverfly itself makes v5 of it", 1)
+        raise source.failed(
+            f"is a simulation of schema {version or 'unknown'}; Hoverfly itself makes v5 of it", 1
+        )
     if (told["data"].get("globalActions") or {}).get("delays"):
-        yield Skipped("a delay that was made up (globalActions)", len(told["data"]["globalActions"]["delays"]))
+        yield Skipped(
+            "a delay that was made up (globalActions)", len(told["data"]["globalActions"]["delays"])
+        )
     start = moment((told.get("meta") or {}).get("timeExported"))
     for number, pair in enumerate(told["data"].get("pairs") or ()):
         yield _pair(source, number, pair, start)
@@ -51,13 +68,21 @@ def _pair(source: Source, number: int, pair: Mapping[str, Any], start: float) ->
     url = f"{scheme or 'https'}://{host}{path or '/'}{query}"
     method = _exact(asked.get("method")) or "GET"
     headers = {
-        name: value for name, told in (asked.get("headers") or {}).items() if (value := _exact(told)) is not None
+        name: value
+        for name, told in (asked.get("headers") or {}).items()
+        if (value := _exact(told)) is not None
     }
-    data = base64.b64decode(said.get("body") or "") if said.get("encodedBody") else data_of(said.get("body"))
+    data = (
+        base64.b64decode(said.get("body") or "")
+        if said.get("encodedBody")
+        else data_of(said.get("body"))
+    )
     if "bodyFile" in said:
         missing.append("reply body: it is in another file, which is not opened")
     reply = Reply(
-        status_of(said.get("status")), decoded(headers_of(said.get("headers")), data), (data,) if data else ()
+        status_of(said.get("status")),
+        decoded(headers_of(said.get("headers")), data),
+        (data,) if data else (),
     )
     request = Request(method.upper(), url, headers_of(headers), data_of(body))
     grade: Grade = "W" if not {"request body", "path"} & set(missing) else "P"
@@ -78,7 +103,13 @@ def _exact(matchers: Any) -> str | None:
     for each in matchers or ():
         if isinstance(each, Mapping) and each.get("matcher") in ("exact", "json"):
             value = each.get("value")
-            return value if isinstance(value, str) else None if value is None else data_of(value).decode()
+            return (
+                value
+                if isinstance(value, str)
+                else None
+                if value is None
+                else data_of(value).decode()
+            )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Doors room: logs of inspect_ai: `.eval` (a zip, zstd too) and `.json`. A sample's epoch is a run."""
+"""Logs of inspect_ai: `.eval` (a zip, zstd too) and `.json`. A sample's epoch is a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import RECORD_CAP, Broken, Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
@@ -26,7 +26,12 @@ _CACHED = "a model call that was answered from inspect's cache"
 def recognises(source: Source) -> int:
     if source.head[:4] == b"PK\x03\x04":
         return 90 if source.path.suffix == ".eval" or "header.json" in _names(source) else 0
-    return 85 if {"version", "eval", "samples"} <= source.keys | source.top and {"task", "status"} & source.keys else 0
+    return (
+        85
+        if {"version", "eval", "samples"} <= source.keys | source.top
+        and {"task", "status"} & source.keys
+        else 0
+    )
 
 
 def _names(source: Source) -> list[str]:
@@ -55,7 +60,9 @@ def _is_sample(name: str) -> bool:
 
 @dataclass(slots=True)
 class _Pool:
-    """What a sample keeps once and names often: texts, messages, requests. `budget`: characters it may become."""
+    """What a sample keeps once and names often: texts, messages, requests. `budget`: characters it
+    may become.
+    """
 
     texts: Mapping[str, Any]
     messages: Sequence[Any] = ()
@@ -69,7 +76,11 @@ class _Pool:
             return self._text(value)
         if isinstance(value, list):
             return [self.whole(each) for each in value]
-        return {name: self.whole(each) for name, each in value.items()} if isinstance(value, dict) else value
+        return (
+            {name: self.whole(each) for name, each in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
     def _text(self, value: str) -> str:
         start = next((each for each in _REFERENCES if value.startswith(each)), "")
@@ -105,9 +116,15 @@ def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
         listed(data.get("calls") or told.get("call_pool")),
     )  # fmt: skip
     trace = f"{told.get('id', '')}_epoch_{told.get('epoch', 1)}"
-    about = {"sample": told.get("id"), "epoch": told.get("epoch"), "scores": _scores(told.get("scores"))}
+    about = {
+        "sample": told.get("id"),
+        "epoch": told.get("epoch"),
+        "scores": _scores(told.get("scores")),
+    }
     yield Run(
-        trace, f"sample {told.get('id', '')}, epoch {told.get('epoch', 1)}", {k: v for k, v in about.items() if v}
+        trace,
+        f"sample {told.get('id', '')}, epoch {told.get('epoch', 1)}",
+        {k: v for k, v in about.items() if v},
     )
     events = listed(told.get("events"))
     if events:
@@ -119,7 +136,9 @@ def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 
 def _scores(told: Any) -> dict[str, Any]:
-    return {name: each.get("value") for name, each in mapping(told).items() if isinstance(each, Mapping)}
+    return {
+        name: each.get("value") for name, each in mapping(told).items() if isinstance(each, Mapping)
+    }
 
 
 @dataclass(slots=True)
@@ -156,11 +175,17 @@ def _event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
     elif kind == "span_begin":
         outer = str(event.get("parent_id") or "")
         yield Span(
-            str(event.get("id")), str(event.get("name") or ""), outer, log.trace, seconds(event.get("timestamp"))
+            str(event.get("id")),
+            str(event.get("name") or ""),
+            outer,
+            log.trace,
+            seconds(event.get("timestamp")),
         )
     elif (kind == "step" and event.get("action") == "begin") or kind == "subtask":
         own = log.own(event)
-        yield Span(own, str(event.get("name") or kind), above, log.trace, seconds(event.get("timestamp")))
+        yield Span(
+            own, str(event.get("name") or kind), above, log.trace, seconds(event.get("timestamp"))
+        )
         if kind == "step":
             log.opened.append(own)
         yield from _events(log, event.get("events") or (), own)
@@ -179,7 +204,7 @@ def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         return Skipped(_CACHED, line=log.line)
     start, end = seconds(event.get("timestamp")), seconds(event.get("completed"))
     output = pool.whole(event.get("output") or {})
-    seen = Observed(
+    seen = ObservedStep(
         log.own(event), "model", str(event.get("model") or ""), log.trace, parent, start,
         end or start + float(output.get("time") or 0.0), error=str(event.get("error") or ""), model=model,
         provider={"google": "gemini", "azureai": "azure"}.get(provider.partition("/")[0], provider.partition("/")[0]),
@@ -189,7 +214,11 @@ def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         seen.missing.append(f"{event['retries']} retries before it")
     call = event.get("call")
     if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
-        seen.asked, seen.said, seen.sent = _sent(pool, call, seen), pool.whole(call.get("response")), True
+        seen.asked, seen.said, seen.sent = (
+            _sent(pool, call, seen),
+            pool.whole(call.get("response")),
+            True,
+        )
         seen.error = seen.error or str(call.get("error") or "")
         return observed.item(seen, "inspect_ai", log.file)
     asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
@@ -197,11 +226,13 @@ def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     seen.settings = {**mapping(event.get("config")), "tool_choice": event.get("tool_choice")}
     seen.tools = pool.whole(listed(event.get("tools")))
     if not seen.tools:
-        seen.settings = {name: value for name, value in seen.settings.items() if name != "tool_choice"}
+        seen.settings = {
+            name: value for name, value in seen.settings.items() if name != "tool_choice"
+        }
     return observed.item(seen, "inspect_ai", log.file)
 
 
-def _sent(pool: _Pool, call: Mapping[str, Any], seen: Observed) -> dict[str, Any]:
+def _sent(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str, Any]:
     """The request as it was sent: inspect keeps what was not set as null, and long lists apart."""
     request = dict(call["request"])
     if call.get("call_refs") and call.get("call_key"):
@@ -214,8 +245,12 @@ def _sent(pool: _Pool, call: Mapping[str, Any], seen: Observed) -> dict[str, Any
 
 def _tool(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
     failed = event.get("error")
-    error = str(failed.get("message") or failed.get("type") or "error") if isinstance(failed, Mapping) else ""
-    seen = Observed(
+    error = (
+        str(failed.get("message") or failed.get("type") or "error")
+        if isinstance(failed, Mapping)
+        else ""
+    )
+    seen = ObservedStep(
         own, "tool", str(event.get("function") or ""), log.trace, parent, seconds(event.get("timestamp")),
         seconds(event.get("completed")), log.pool.whole(event.get("arguments") or {}),
         log.pool.whole(event.get("result")), error, line=log.line,
@@ -232,7 +267,12 @@ def _messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
             yield Skipped("a message that is no JSON object", line=log.line)
         elif message.get("role") == "tool":
             own = str(message.get("tool_call_id") or number)
-            event = {**message, "id": own, "result": message.get("content"), **uses.get(own, {"arguments": None})}
+            event = {
+                **message,
+                "id": own,
+                "result": message.get("content"),
+                **uses.get(own, {"arguments": None}),
+            }
             made = _tool(log, event, own, "")
             if own not in uses:
                 getattr(made, "missing", []).append("arguments")

@@ -1,4 +1,6 @@
-"""Doors room: exports of Langfuse: a trace of its UI, rows of its API and of its blob export (JSON, JSONL, Parquet)."""
+"""Exports of Langfuse: a trace of its UI, rows of its API and of its blob export (JSON, JSONL,
+Parquet).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 from tape_jupyter.importers import conventions, observed
 from tape_jupyter.importers.attributes import Traced, seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped
@@ -25,18 +27,27 @@ _MEDIA = "@@@langfuseMedia:"
 def recognises(source: Source) -> int:
     if {"trace", "observations"} <= source.top:
         return 95
-    own = {"parentObservationId", "parent_observation_id"} & source.keys or {"traceId", "observations"} <= source.keys
+    own = {"parentObservationId", "parent_observation_id"} & source.keys or {
+        "traceId",
+        "observations",
+    } <= source.keys
     return 85 if own and {"type", "level"} & source.keys else 0
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "observations", "traces", "data", beside="trace")
+    yield from read_rows(
+        source, partial(_row, source.name), "observations", "traces", "data", beside="trace"
+    )
 
 
 def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     told = {_snake(name): value for name, value in row.items()}
     if "trace_id" not in told and ("timestamp" in told or "session_id" in told):
-        about = {name: told[name] for name in ("user_id", "session_id", "tags", "release", "version") if told.get(name)}
+        about = {
+            name: told[name]
+            for name in ("user_id", "session_id", "tags", "release", "version")
+            if told.get(name)
+        }
         yield Run(str(told.get("id", "")), str(told.get("name") or ""), about)
     elif "type" not in told or "id" not in told:
         yield Skipped("a record that is neither a trace nor an observation", line=line)
@@ -53,18 +64,22 @@ def _observation(file: str, told: Mapping[str, Any], line: int) -> Item:
     attributes = mapping(about.get("attributes"))
     failed = str(told.get("status_message") or "error") if told.get("level") == "ERROR" else ""
     start, end = seconds(told.get("start_time")), seconds(told.get("end_time"))
-    own, trace, parent = (str(told.get(name) or "") for name in ("id", "trace_id", "parent_observation_id"))
+    own, trace, parent = (
+        str(told.get(name) or "") for name in ("id", "trace_id", "parent_observation_id")
+    )
     name = str(told.get("name") or "")
     scope = str(mapping(about.get("scope")).get("name") or "")
     if attributes:  # what OpenTelemetry sent says more than what the platform made of it
-        span = Traced(own, trace, parent, name, start, end, attributes, error=failed, scope=scope, line=line)
+        span = Traced(
+            own, trace, parent, name, start, end, attributes, error=failed, scope=scope, line=line
+        )
         made = conventions.item(span, file)
         if isinstance(made, Call) and not _PARTS & set(made.missing):
             return made
     kind: Any = _KINDS.get(str(told["type"]), "span")
     if kind == "model" and told.get("input") is None and told.get("output") is None:
         kind = "span"
-    seen = Observed(
+    seen = ObservedStep(
         own, kind, name, trace, parent, start, end, decoded(told.get("input")), decoded(told.get("output")), failed,
         model=_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), told.get("model")),
         provider=_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
@@ -81,16 +96,28 @@ def _observation(file: str, told: Mapping[str, Any], line: int) -> Item:
     return observed.item(seen, "langfuse", file)
 
 
-_PROVIDERS = ("ai.model.provider", "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+_PROVIDERS = (
+    "ai.model.provider",
+    "gen_ai.provider.name",
+    "gen_ai.system",
+    "llm.provider",
+    "llm.system",
+)
 
 
 def _first(*told: Any) -> str:
     return str(next((each for each in told if each), ""))
 
 
-def _tools(told: Mapping[str, Any], about: Mapping[str, Any], attributes: Mapping[str, Any]) -> list[Any]:
+def _tools(
+    told: Mapping[str, Any], about: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> list[Any]:
     """The tools of a request, wherever they are kept: as objects, or each as JSON text."""
-    places = (about.get("tools"), attributes.get("gen_ai.tool.definitions"), told.get("tool_definitions"))
+    places = (
+        about.get("tools"),
+        attributes.get("gen_ai.tool.definitions"),
+        told.get("tool_definitions"),
+    )
     found = next((listed(each) for each in places if listed(each)), [])
     return [tool for tool in map(decoded, found) if isinstance(tool, Mapping)]
 

@@ -1,4 +1,4 @@
-"""Doors room: runs of LangSmith: `list_runs`, its query API, the SDK's batches `{post, patch}`, bulk exports."""
+"""Runs of LangSmith: `list_runs`, its query API, the SDK's batches `{post, patch}`, bulk exports."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from typing import Any
 
 from tape_jupyter.importers import conventions, observed
 from tape_jupyter.importers.attributes import Traced, seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import listed, mapping, rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
 TITLE = "LangSmith"
 
-_KINDS = {"llm": "model", "chat_model": "model", "embedding": "model", "tool": "tool", "retriever": "retrieval"}
+_KINDS = {
+    "llm": "model",
+    "chat_model": "model",
+    "embedding": "model",
+    "tool": "tool",
+    "retriever": "retrieval",
+}
 _COUNTS = ("usage_metadata", "token_usage", "usage")
 _AMOUNT = {"input_tokens", "output_tokens", "total_tokens"}
 
@@ -27,20 +33,32 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    """Runs that are sent in parts (`post`, then `patch`) are put together; all others are read one by one."""
+    """Runs that are sent in parts (`post`, then `patch`) are put together; all others are read one
+    by one.
+    """
     parts: dict[str, tuple[dict[str, Any], int]] = {}
     last = ""
     for path, row, line in rows(source, "post", "patch", "runs", "data"):
         if not isinstance(row, dict):
             if isinstance(row, Broken):
-                yield Skipped(f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text)
+                yield Skipped(
+                    f"a record that breaks off or is no JSON: {row.reason}",
+                    line=line,
+                    text=row.text,
+                )
             elif not path or path[-1] == "[]":
                 yield Skipped("a record that is no JSON object", line=line, text=str(row))
         elif len(path) == 2 and path[0] in ("post", "patch"):
-            own = str(row.get("id") or str(row.get("dotted_order") or "").rpartition("Z")[2] or last)
+            own = str(
+                row.get("id") or str(row.get("dotted_order") or "").rpartition("Z")[2] or last
+            )
             before, at = parts.get(own, ({}, line))
             parts[own] = (
-                {**before, **{k: v for k, v in row.items() if v is not None and (v or k not in before)}, "id": own},
+                {
+                    **before,
+                    **{k: v for k, v in row.items() if v is not None and (v or k not in before)},
+                    "id": own,
+                },
                 at,
             )
             last = own
@@ -59,7 +77,11 @@ def _run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     above = order.split(".")[-2] if "." in order else ""
     parent = str(row.get("parent_run_id") or above.partition("Z")[2])
     start, end = seconds(row.get("start_time")), seconds(row.get("end_time"))
-    trace, name, failed = str(row.get("trace_id") or ""), str(row.get("name") or ""), str(row.get("error") or "")
+    trace, name, failed = (
+        str(row.get("trace_id") or ""),
+        str(row.get("name") or ""),
+        str(row.get("error") or ""),
+    )
     if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
         span = Traced(own, trace, parent, name, start, end, about, error=failed, line=line)
         made = conventions.item(span, file)
@@ -69,7 +91,7 @@ def _run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     kind: Any = _KINDS.get(str(row.get("run_type")), "span")
     missing = [f"{side}: they lie in S3, which the file names" for side in ("inputs", "outputs")
                if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
-    seen = Observed(
+    seen = ObservedStep(
         own, kind, name, trace, parent, start, end, mapping(row.get("inputs")) or row.get("inputs"),
         mapping(row.get("outputs")) or row.get("outputs"), _last_line(failed), _thrown(failed),
         str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _provider(row)), line=line,
@@ -98,21 +120,33 @@ def _thrown(error: str) -> str:
     return head if head.isidentifier() else ""
 
 
-def _model(seen: Observed, extra: Mapping[str, Any], row: Mapping[str, Any]) -> None:
-    """The keyword arguments of an SDK's call, as `wrap_openai` and its like keep them, or LangChain's messages."""
+def _model(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[str, Any]) -> None:
+    """The keyword arguments of an SDK's call, as `wrap_openai` and its like keep them, or
+    LangChain's messages.
+    """
     if not isinstance(seen.asked, dict) or not observed.is_request(seen.asked):
         parameters = mapping(extra.get("invocation_params")) or mapping(
             mapping(extra.get("metadata")).get("ls_invocation_params")
         )
         about = mapping(extra.get("metadata"))
-        kept = {name: about[f"ls_{name}"] for name in ("temperature", "max_tokens", "stop") if about.get(f"ls_{name}")}
+        kept = {
+            name: about[f"ls_{name}"]
+            for name in ("temperature", "max_tokens", "stop")
+            if about.get(f"ls_{name}")
+        }
         seen.settings = {**kept, **parameters}
         seen.tools = listed(parameters.get("tools") or parameters.get("functions"))
-        seen.model = seen.model or str(parameters.get("model") or parameters.get("model_name") or "")
+        seen.model = seen.model or str(
+            parameters.get("model") or parameters.get("model_name") or ""
+        )
         tokens = any(mapping(each).get("name") == "new_token" for each in listed(row.get("events")))
         seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
         seen.usage = seen.usage or usage_of(_of_langchain(seen.said))
-        if isinstance(seen.asked, dict) and "prompts" in seen.asked and about.get("ls_model_type") == "chat":
+        if (
+            isinstance(seen.asked, dict)
+            and "prompts" in seen.asked
+            and about.get("ls_model_type") == "chat"
+        ):
             seen.missing.append("messages: their texts are joined")
             seen.grade = "T"
         return
@@ -144,12 +178,16 @@ def _of_langchain(said: Any) -> Any:
 
 def _chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     """A stream's chunk and its time, where an SDK kept it as JSON (those of 2024 did)."""
-    kwargs = event.get("kwargs") if isinstance(event, dict) and event.get("name") == "new_token" else None
+    kwargs = (
+        event.get("kwargs")
+        if isinstance(event, dict) and event.get("name") == "new_token"
+        else None
+    )
     token = kwargs.get("token") if isinstance(kwargs, dict) else None
     return (token, seconds(event.get("time"))) if isinstance(token, dict) else None
 
 
-def _reply(said: dict[str, Any], seen: Observed) -> dict[str, Any]:
+def _reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
     """A reply as the provider gave it: LangSmith renames its usage, and puts streams together."""
     made = {name: value for name, value in said.items() if name != "usage_metadata"}
     if made.get("object") == "chat.completion.chunk":
@@ -159,8 +197,16 @@ def _reply(said: dict[str, Any], seen: Observed) -> dict[str, Any]:
     told = said.get("usage_metadata")
     if "usage" not in made and isinstance(told, dict) and _AMOUNT & told.keys():
         into, out = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
-        names = ("prompt_tokens", "completion_tokens") if "choices" in made else ("input_tokens", "output_tokens")
-        made["usage"] = {names[0]: into, names[1]: out, "total_tokens": int(told.get("total_tokens") or into + out)}
+        names = (
+            ("prompt_tokens", "completion_tokens")
+            if "choices" in made
+            else ("input_tokens", "output_tokens")
+        )
+        made["usage"] = {
+            names[0]: into,
+            names[1]: out,
+            "total_tokens": int(told.get("total_tokens") or into + out),
+        }
         seen.assumed.append("reply usage, by the provider's names")
     return made
 

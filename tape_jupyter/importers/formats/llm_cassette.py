@@ -1,4 +1,4 @@
-"""Doors room: cassettes of llm-cassette (JSON Lines)."""
+"""Cassettes of llm-cassette (JSON Lines)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed, recorders
-from tape_jupyter.importers.observed import Observed
+from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.rows import mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -19,7 +19,13 @@ def recognises(source: Source) -> int:
     text = source.head_text
     if '"llm_call"' not in text and '"tool_call"' not in text:
         return 0
-    return 90 if "format_version" in source.top else 70 if {"type", "provider", "request"} <= source.top else 0
+    return (
+        90
+        if "format_version" in source.top
+        else 70
+        if {"type", "provider", "request"} <= source.top
+        else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -33,12 +39,12 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         asked = mapping(row.get("request"))
         body = mapping(asked.get("body"))
         provider = str(row.get("provider") or "") or recorders.provider_of(asked.get("operation"))
-        seen = Observed(
+        seen = ObservedStep(
             str(line), "model", str(asked.get("operation") or ""), asked=body, said=row.get("response"), error=failed,
             thrown=thrown, model=str(body.get("model") or ""), provider=provider, sent=bool(body), line=line,
         )  # fmt: skip
     elif kind == "tool_call":
-        seen = Observed(
+        seen = ObservedStep(
             str(line), "tool", str(row.get("name") or ""), asked=row.get("args"), said=row.get("result"), error=failed,
             thrown=thrown, line=line,
         )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Doors room: mitmproxy's flow files: tnetstrings, one flow after another."""
+"""Mitmproxy's flow files: tnetstrings, one flow after another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import exchange, headers_of, status_of
 from tape_jupyter.importers.source import RECORD_CAP, Source
 from tape_jupyter.importers.trace import Call, Item, Skipped
@@ -18,7 +18,11 @@ _DEEP = 60
 def recognises(source: Source) -> int:
     head = source.head[:4096]
     size, _, rest = head.partition(b":")
-    return 90 if size.isdigit() and len(size) < 12 and rest[:40].count(b":") and b"version" in source.head else 0
+    return (
+        90
+        if size.isdigit() and len(size) < 12 and rest[:40].count(b":") and b"version" in source.head
+        else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -29,7 +33,10 @@ def read(source: Source) -> Iterator[Item]:
         except (ValueError, IndexError, RecursionError) as error:
             if not number:
                 raise source.failed(f"is no flow file: {error}") from None
-            yield Skipped("the file breaks off in the middle of a flow", text=data[at : at + 2000].decode("latin-1"))
+            yield Skipped(
+                "the file breaks off in the middle of a flow",
+                text=data[at : at + 2000].decode("latin-1"),
+            )
             return
         number += 1
         yield from _flow(source, number, flow)
@@ -37,7 +44,9 @@ def read(source: Source) -> Iterator[Item]:
 
 def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
     if not isinstance(flow, Mapping) or flow.get("type") != "http":
-        yield Skipped(f"a flow that is not HTTP ({flow.get('type') if isinstance(flow, Mapping) else 'unknown'})")
+        yield Skipped(
+            f"a flow that is not HTTP ({flow.get('type') if isinstance(flow, Mapping) else 'unknown'})"
+        )
         return
     asked, said = flow["request"], flow.get("response")
     if not isinstance(said, Mapping):
@@ -45,7 +54,9 @@ def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
         return
     missing = ["chunk borders"]
     content = said.get("content")
-    if content is None or (not content and "event-stream" in str(headers_of(said.get("headers"))).lower()):
+    if content is None or (
+        not content and "event-stream" in str(headers_of(said.get("headers"))).lower()
+    ):
         missing.append("reply body: it was streamed through")
     if asked.get("content") is None:
         missing.append("request body: it was streamed through")
@@ -63,7 +74,10 @@ def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
         version=_text(said.get("http_version") or "HTTP/1.1"), reason=_text(said.get("reason") or ""),
     )  # fmt: skip
     request = Request(
-        _text(asked["method"]).upper(), url, headers_of(asked.get("headers")), asked.get("content") or b""
+        _text(asked["method"]).upper(),
+        url,
+        headers_of(asked.get("headers")),
+        asked.get("content") or b"",
     )
     made = exchange(source, number, "mitmproxy", request, reply, missing=missing, start=start)
     if isinstance(made, Call):
@@ -89,7 +103,9 @@ def _value(data: bytes, at: int, deep: int) -> tuple[Any, int]:
         return list(_many(part, deep)), end + 1
     if kind == b"}":
         flat = list(_many(part, deep))
-        return {_text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}, end + 1
+        return {
+            _text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)
+        }, end + 1
     return _SCALARS[kind](part), end + 1
 
 

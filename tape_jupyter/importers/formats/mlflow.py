@@ -1,4 +1,4 @@
-"""Doors room: traces of MLflow: `Trace.to_json()`, `traces.json` of its file store, rows of `search_traces()`.
+"""Traces of MLflow: `Trace.to_json()`, `traces.json` of its file store, rows of `search_traces()`.
 
 A stream's chunks are events with their times, and become a stream with its pace.
 """
@@ -11,14 +11,20 @@ from typing import Any
 
 from tape_jupyter.importers import attributes, conventions, observed
 from tape_jupyter.importers.attributes import Traced
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, rows
 from tape_jupyter.importers.source import Broken, Source, load
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped, each
 
 TITLE = "MLflow"
 
-_KINDS = {"LLM": "model", "CHAT_MODEL": "model", "EMBEDDING": "model", "TOOL": "tool", "RETRIEVER": "retrieval"}
+_KINDS = {
+    "LLM": "model",
+    "CHAT_MODEL": "model",
+    "EMBEDDING": "model",
+    "TOOL": "tool",
+    "RETRIEVER": "retrieval",
+}
 _CHUNK = "mlflow.chunk.item."
 
 
@@ -32,7 +38,9 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     for path, row, line in rows(source, "traces", "spans"):
         if isinstance(row, Broken):
-            yield Skipped(f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text)
+            yield Skipped(
+                f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
+            )
         elif path[:1] == ("info",) or path[:1] == ("data",):
             yield from each(partial(_trace, source.name, {path[0]: row}, line), line)
         elif isinstance(row, dict) and ("span_id" in row or "context" in row):
@@ -58,7 +66,10 @@ def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         else:
             yield Skipped("a span that is no JSON object", line=line)
     if info and trace:
-        tags, about = mapping(info.get("tags")), mapping(info.get("trace_metadata") or info.get("request_metadata"))
+        tags, about = (
+            mapping(info.get("tags")),
+            mapping(info.get("trace_metadata") or info.get("request_metadata")),
+        )
         named = {
             name.rpartition(".")[2]: about[name]
             for name in ("mlflow.trace.session", "mlflow.trace.user")
@@ -76,7 +87,9 @@ def _one(file: str, span: Mapping[str, Any], line: int) -> Iterator[Item]:
 def _span(file: str, told: Mapping[str, Any], line: int) -> Any:
     span = attributes.of_span(told, "", line)
     span.attributes = {name: _value(value) for name, value in span.attributes.items()}
-    kind: Any = _KINDS.get(str(span.attributes.get("mlflow.spanType") or told.get("span_type")).upper(), "span")
+    kind: Any = _KINDS.get(
+        str(span.attributes.get("mlflow.spanType") or told.get("span_type")).upper(), "span"
+    )
     if "mlflow.spanInputs" not in span.attributes:
         made = conventions.item(span, file)
         if isinstance(made, Call) or kind == "span":
@@ -84,13 +97,17 @@ def _span(file: str, told: Mapping[str, Any], line: int) -> Any:
     return observed.item(_observed(span, kind), "mlflow", file)
 
 
-def _observed(span: Traced, kind: Any) -> Observed:
+def _observed(span: Traced, kind: Any) -> ObservedStep:
     told = span.attributes
     form = str(told.get("mlflow.message.format") or "")
     thrown = next((event.attributes for event in span.events if event.name == "exception"), {})
     chunks = [each for each in span.events if each.name.startswith(_CHUNK)]
-    chunks.sort(key=lambda each: int(each.name.removeprefix(_CHUNK)) if each.name.removeprefix(_CHUNK).isdigit() else 0)
-    seen = Observed(
+    chunks.sort(
+        key=lambda each: (
+            int(each.name.removeprefix(_CHUNK)) if each.name.removeprefix(_CHUNK).isdigit() else 0
+        )
+    )
+    seen = ObservedStep(
         span.id, kind, span.name, span.trace, span.parent, span.start, span.end, told.get("mlflow.spanInputs"),
         told.get("mlflow.spanOutputs"), span.error, str(_value(thrown.get("exception.type")) or ""),
         str(told.get("mlflow.llm.model") or told.get("model") or ""),
@@ -120,11 +137,25 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-_NULLS = ("function_call", "refusal", "role", "tool_calls", "logprobs", "moderation", "service_tier", "usage", "audio")
+_NULLS = (
+    "function_call",
+    "refusal",
+    "role",
+    "tool_calls",
+    "logprobs",
+    "moderation",
+    "service_tier",
+    "usage",
+    "audio",
+)
 
 
 def _without_nulls(chunk: Any) -> Any:
     """A chunk less what a dump of its class fills in."""
     if isinstance(chunk, Mapping):
-        return {name: _without_nulls(value) for name, value in chunk.items() if value is not None or name not in _NULLS}
+        return {
+            name: _without_nulls(value)
+            for name, value in chunk.items()
+            if value is not None or name not in _NULLS
+        }
     return [_without_nulls(each) for each in chunk] if isinstance(chunk, list) else chunk

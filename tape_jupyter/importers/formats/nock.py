@@ -1,11 +1,11 @@
-"""Doors room: nock's fixtures (nockBack, JSON)."""
+"""Nock's fixtures (nockBack, JSON)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
 from tape_jupyter.importers.source import Source
@@ -15,7 +15,11 @@ TITLE = "nock fixtures"
 
 
 def recognises(source: Source) -> int:
-    return 85 if source.top >= {"scope", "method", "path"} and {"response", "status"} & source.keys else 0
+    return (
+        85
+        if source.top >= {"scope", "method", "path"} and {"response", "status"} & source.keys
+        else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -28,11 +32,19 @@ def read(source: Source) -> Iterator[Item]:
 
 def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     missing, asked = [LOST], each.get("body")
-    body = b"" if asked in (None, "") else asked.encode() if isinstance(asked, str) else rebuild.compact(asked)
+    body = (
+        b""
+        if asked in (None, "")
+        else asked.encode()
+        if isinstance(asked, str)
+        else rebuild.compact(asked)
+    )
     if isinstance(asked, (dict, list)):
         missing.append("request bytes")
     chunks = _chunks(each, missing)
-    scope = str(each["scope"]).removesuffix(":443" if str(each["scope"]).startswith("https") else ":80")
+    scope = str(each["scope"]).removesuffix(
+        ":443" if str(each["scope"]).startswith("https") else ":80"
+    )
     request = Request(
         str(each.get("method") or "GET").upper(),
         scope + str(each.get("path", "/")),
@@ -79,4 +91,8 @@ def _chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
 
 
 def _is_hex(text: Any) -> bool:
-    return isinstance(text, str) and len(text) % 2 == 0 and all(char in "0123456789abcdefABCDEF" for char in text)
+    return (
+        isinstance(text, str)
+        and len(text) % 2 == 0
+        and all(char in "0123456789abcdefABCDEF" for char in text)
+    )

@@ -1,4 +1,6 @@
-"""Doors room: OpenAI's batches, which Groq, Mistral, Azure and Together write too: JSON Lines joined by `custom_id`."""
+"""OpenAI's batches, which Groq, Mistral, Azure and Together write too: JSON Lines joined by
+`custom_id`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ _HOST = "https://api.openai.com"
 
 
 def recognises(source: Source) -> int:
-    if {"custom_id", "response"} <= source.top or {"custom_id", "method", "url", "body"} <= source.top:
+    if {"custom_id", "response"} <= source.top or {
+        "custom_id",
+        "method",
+        "url",
+        "body",
+    } <= source.top:
         return 90
     return 0
 
@@ -26,26 +33,44 @@ def read(source: Source) -> Iterator[Item]:
     if "body" in source.top and "response" not in source.top:
         yield from read_rows(source, _alone)
         return
-    wanted = {str(row["custom_id"]) for _, row, _ in rows(source) if isinstance(row, dict) and "custom_id" in row}
+    wanted = {
+        str(row["custom_id"])
+        for _, row, _ in rows(source)
+        if isinstance(row, dict) and "custom_id" in row
+    }
     yield from read_rows(source, partial(_row, source.name, batch.asked(source, _asked, wanted)))
 
 
 def _alone(row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    yield Skipped(batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line)
+    yield Skipped(
+        batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
+    )
 
 
 def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
     if "custom_id" in row and isinstance(row.get("body"), dict):
-        yield str(row["custom_id"]), (str(row.get("method") or "POST"), str(row.get("url") or ""), row["body"])
+        yield (
+            str(row["custom_id"]),
+            (str(row.get("method") or "POST"), str(row.get("url") or ""), row["body"]),
+        )
 
 
-def _row(file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _row(
+    file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
+) -> Iterator[Item]:
     if "custom_id" not in row:
         yield Skipped("a record that is no result of a batch", line=line)
         return
-    own, said, failed = str(row["custom_id"]), mapping(row.get("response")), mapping(row.get("error"))
+    own, said, failed = (
+        str(row["custom_id"]),
+        mapping(row.get("response")),
+        mapping(row.get("error")),
+    )
     body = said.get("body")
-    missing, assumed = ["request headers", "reply headers", "request bytes", "reply bytes"], list[str]()
+    missing, assumed = (
+        ["request headers", "reply headers", "request bytes", "reply bytes"],
+        list[str](),
+    )
     grade: Grade = "J"
     if own in asks:
         _, path, asked = asks[own]
@@ -58,7 +83,8 @@ def _row(file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line:
         reply = rebuild.reply(body, int(said.get("status_code") or 200))
     else:
         reply, more = rebuild.failed(
-            str(failed.get("code") or ""), str(failed.get("message") or failed.get("code") or "no reply")
+            str(failed.get("code") or ""),
+            str(failed.get("message") or failed.get("code") or "no reply"),
         )
         assumed += more
     about = {"batch request": row.get("id"), "request id": said.get("request_id")}

@@ -1,4 +1,4 @@
-"""Doors room: OpenAI Evals: output items of the hosted service, and logs of the open-source `evals`."""
+"""OpenAI Evals: output items of the hosted service, and logs of the open-source `evals`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
@@ -19,7 +19,10 @@ _SETTINGS = ("temperature", "top_p", "seed", "max_completion_tokens")
 
 
 def recognises(source: Source) -> int:
-    if {"eval_id", "run_id", "sample"} <= source.keys or {"datasource_item", "sample"} <= source.keys:
+    if {"eval_id", "run_id", "sample"} <= source.keys or {
+        "datasource_item",
+        "sample",
+    } <= source.keys:
         return 85
     own = {"run_id", "sample_id", "event_id", "data"} <= source.keys
     return 80 if own or {"spec"} == source.top else 0
@@ -32,7 +35,10 @@ def read(source: Source) -> Iterator[Item]:
 def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "spec" in row:
         spec = mapping(row["spec"])
-        yield Run(str(spec.get("run_id") or ""), str(spec.get("eval_name") or spec.get("base_eval") or "evals"))
+        yield Run(
+            str(spec.get("run_id") or ""),
+            str(spec.get("eval_name") or spec.get("base_eval") or "evals"),
+        )
     elif "sample" in row:
         yield _item(file, row, line)
     elif row.get("type") == "sampling":
@@ -45,8 +51,11 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 def _item(file: str, row: Mapping[str, Any], line: int) -> Item:
     sample = mapping(row.get("sample"))
     failed = mapping(sample.get("error"))
-    results = [{name: each.get(name) for name in ("name", "passed", "score")} for each in row.get("results") or ()]
-    seen = Observed(
+    results = [
+        {name: each.get(name) for name in ("name", "passed", "score")}
+        for each in row.get("results") or ()
+    ]
+    seen = ObservedStep(
         str(row.get("id") or ""), "model", str(row.get("datasource_item_id") or ""), str(row.get("run_id") or ""),
         start=seconds(row.get("created_at")), asked={"messages": sample.get("input")}, said=sample.get("output"),
         error=str(failed.get("message") or "") if failed.get("message") else "", thrown=str(failed.get("code") or ""),
@@ -60,7 +69,7 @@ def _item(file: str, row: Mapping[str, Any], line: int) -> Item:
 def _sampled(file: str, row: Mapping[str, Any], line: int) -> Item:
     data = mapping(row.get("data"))
     said = data.get("sampled")
-    seen = Observed(
+    seen = ObservedStep(
         str(row.get("event_id") or ""), "model", str(row.get("sample_id") or ""), str(row.get("run_id") or ""),
         start=seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
         asked={"messages": data.get("prompt")}, said=said[0] if isinstance(said, list) and len(said) == 1 else said,

@@ -1,4 +1,4 @@
-"""Doors room: traces of Comet Opik: `opik export` (a trace a file, its spans beside or inside it)."""
+"""Traces of Comet Opik: `opik export` (a trace a file, its spans beside or inside it)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
@@ -36,8 +36,16 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     spans = listed(row.get("spans"))
     if trace and "id" in trace:
         own = str(trace["id"])
-        about = {"thread": trace.get("thread_id"), "tags": trace.get("tags"), "project": trace.get("project_name")}
-        yield Run(own, str(trace.get("name") or ""), {name: value for name, value in about.items() if value})
+        about = {
+            "thread": trace.get("thread_id"),
+            "tags": trace.get("tags"),
+            "project": trace.get("project_name"),
+        }
+        yield Run(
+            own,
+            str(trace.get("name") or ""),
+            {name: value for name, value in about.items() if value},
+        )
         for span in spans or listed(trace.get("spans")):
             yield from each(partial(_span, file, span, own, "", line, 0), line)
         if not spans and not trace.get("spans"):
@@ -48,10 +56,16 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         yield Skipped("a record that is neither a trace nor a span", line=line)
 
 
-def _span(file: str, told: Mapping[str, Any], trace: str, parent: str, line: int, depth: int) -> Iterator[Item]:
-    own, about, failed = str(told.get("id") or ""), mapping(told.get("metadata")), mapping(told.get("error_info"))
+def _span(
+    file: str, told: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
+) -> Iterator[Item]:
+    own, about, failed = (
+        str(told.get("id") or ""),
+        mapping(told.get("metadata")),
+        mapping(told.get("error_info")),
+    )
     kind: Any = _KINDS.get(str(told.get("type")), "span")
-    seen = Observed(
+    seen = ObservedStep(
         own, kind, str(told.get("name") or ""), str(told.get("trace_id") or trace),
         str(told.get("parent_span_id") or parent), seconds(told.get("start_time")), seconds(told.get("end_time")),
         decoded(told.get("input")), decoded(told.get("output")),
@@ -77,7 +91,7 @@ def _provider(told: str, made_by: str) -> str:
     return made_by if not told or told[:1].isdigit() or told == "localhost" else told
 
 
-def _model(seen: Observed, about: Mapping[str, Any]) -> None:
+def _model(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     settings, _ = envelopes.parameters(about, without=_OWN)
     body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
     if body is None or not observed.is_request(body):

@@ -1,6 +1,7 @@
-"""Doors room: OpenTelemetry traces and logs as JSON: OTLP, lists of spans (Phoenix, strands), Tempo, Jaeger.
+"""OpenTelemetry traces and logs as JSON: OTLP, lists of spans (Phoenix, strands), Tempo, Jaeger.
 
-One document, or one a line; ids as hex or base64, numbers or names of enums, camelCase or snake_case.
+One document, or one a line; ids as hex or base64, numbers or names of enums, camelCase or
+snake_case.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tape_jupyter.importers import attributes, conventions
-from tape_jupyter.importers.attributes import Event, Traced
+from tape_jupyter.importers.attributes import SpanEvent, Traced
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Item, Skipped, Span, each
 
@@ -23,12 +24,19 @@ _ENTERED = {*_RESOURCES, *_SCOPES, *_SPANS, "data"}
 
 
 def recognises(source: Source) -> int:
-    if source.top & {*_RESOURCES} or ("spans" in source.keys and {"scopeSpans", "scope_spans"} & source.keys):
+    if source.top & {*_RESOURCES} or (
+        "spans" in source.keys and {"scopeSpans", "scope_spans"} & source.keys
+    ):
         return 90
     if "mlflow." in source.head_text:
         return 0
     first = source.first if isinstance(source.first, dict) else {}
-    if first.keys() >= {"attributes"} and first.keys() & {"span_id", "spanId", "context", "spanName"}:
+    if first.keys() >= {"attributes"} and first.keys() & {
+        "span_id",
+        "spanId",
+        "context",
+        "spanName",
+    }:
         return 75
     jaeger = {"spanID", "traceID", "operationName"} <= source.keys
     phoenix = {"context", "span_kind", "attributes", "trace_id"} <= source.keys
@@ -64,16 +72,20 @@ def read(source: Source) -> Iterator[Item]:
         yield from found.spans(bare, 1)
     yield from found.rest()
     if found.empty:
-        source.notes.append(f"{found.empty} model calls without their messages (their capture was off): they are spans")
+        source.notes.append(
+            f"{found.empty} model calls without their messages (their capture was off): they are spans"
+        )
 
 
 class _Found:
-    """What of a file waits for its end: spans whose messages may stand in log records, and those records."""
+    """What of a file waits for its end: spans whose messages may stand in log records, and those
+    records.
+    """
 
     def __init__(self, file: str) -> None:
         self.file, self.scope, self.empty = file, "", 0
         self._waiting: dict[tuple[str, str], Traced] = {}
-        self._logs: dict[tuple[str, str], list[Event]] = {}
+        self._logs: dict[tuple[str, str], list[SpanEvent]] = {}
 
     def spans(self, value: Any, line: int) -> Iterator[Item]:
         if not isinstance(value, Mapping):
@@ -90,7 +102,9 @@ class _Found:
 
     def log(self, value: Any, line: int) -> Iterator[Item]:
         trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
-        if own and (event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes):
+        if own and (
+            event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes
+        ):
             self._logs.setdefault((trace, own), []).append(event)
         else:
             yield Skipped("a log record that tells of no model call", line=line)
@@ -111,14 +125,33 @@ def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
     for outer in (*_RESOURCES, *_SCOPES, *_SPANS):
         for one in value.get(outer) or ():
             inner = value.get("scope") if outer in _SPANS else None
-            yield from _spans(one, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line)
-    if not {*_RESOURCES, *_SCOPES, *_SPANS} & value.keys() and {"attributes", "tags", "name", "spanId"} & value.keys():
+            yield from _spans(
+                one, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line
+            )
+    if (
+        not {*_RESOURCES, *_SCOPES, *_SPANS} & value.keys()
+        and {"attributes", "tags", "name", "spanId"} & value.keys()
+    ):
         yield attributes.of_span(value, scope, line)
 
 
-def _of_logs(trace: str, own: str, events: list[Event]) -> Traced:
+def _of_logs(trace: str, own: str, events: list[SpanEvent]) -> Traced:
     """Log records of a span that is not in the file, as that span."""
-    told = {name: value for event in events for name, value in event.attributes.items() if name != "body"}
+    told = {
+        name: value
+        for event in events
+        for name, value in event.attributes.items()
+        if name != "body"
+    }
     start = min((event.time for event in events if event.time), default=0.0)
     told.setdefault("gen_ai.operation.name", "chat")
-    return Traced(own, trace, "", f"chat {told.get('gen_ai.request.model', '')}".strip(), start, 0.0, told, events)
+    return Traced(
+        own,
+        trace,
+        "",
+        f"chat {told.get('gen_ai.request.model', '')}".strip(),
+        start,
+        0.0,
+        told,
+        events,
+    )

@@ -1,4 +1,4 @@
-"""Doors room: requests of PromptLayer: a blueprint of messages, and the model's name and parameters."""
+"""Requests of PromptLayer: a blueprint of messages, and the model's name and parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import messages, observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -36,7 +36,7 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     said = told.pop() if told[-1].get("role") == "assistant" else None
     model = mapping(mapping(blueprint.get("metadata")).get("model"))
     tools = [*listed(template.get("tools")), *listed(template.get("functions"))]
-    seen = Observed(
+    seen = ObservedStep(
         str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
         str(row.get("trace_id") or ""), "", seconds(row.get("request_start_time")),
         seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},

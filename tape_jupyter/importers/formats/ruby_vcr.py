@@ -1,10 +1,10 @@
-"""Doors room: cassettes of Ruby's VCR (YAML, JSON, zlib-compressed)."""
+"""Cassettes of Ruby's VCR (YAML, JSON, zlib-compressed)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import (
     data_of,
     decoded,
@@ -29,7 +29,9 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if "<%" in source.head_text:
-        raise source.failed("is an ERB template: render it first, code of a recording is not run here")
+        raise source.failed(
+            "is an ERB template: render it first, code of a recording is not run here"
+        )
     for number, each in enumerate(document(source)["http_interactions"]):
         asked, said = each["request"], each["response"]
         body = data_of(said.get("body"))
@@ -42,7 +44,9 @@ def read(source: Source) -> Iterator[Item]:
         headers = decoded(headers_of(said.get("headers")), body)
         status = said.get("status", said.get("status_code"))
         reply = Reply(status_of(status), headers, (body,) if body else ())
-        yield exchange(source, number, _system(source), request, reply, start=moment(each.get("recorded_at")))
+        yield exchange(
+            source, number, _system(source), request, reply, start=moment(each.get("recorded_at"))
+        )
 
 
 def _system(source: Source) -> str:

@@ -1,4 +1,6 @@
-"""Doors room: cassettes of vcrpy and pytest-recording (YAML, JSON), and LangGraph's of its documentation (msgpack)."""
+"""Cassettes of vcrpy and pytest-recording (YAML, JSON), and LangGraph's of its documentation
+(msgpack).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,17 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tape_jupyter.calls import Headers, Reply, Request
+from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.recorded import LOST, data_of, decoded, document, exchange, headers_of, status_of
+from tape_jupyter.importers.recorded import (
+    LOST,
+    data_of,
+    decoded,
+    document,
+    exchange,
+    headers_of,
+    status_of,
+)
 from tape_jupyter.importers.source import Source, needs
 from tape_jupyter.importers.trace import Item, Skipped
 from tape_jupyter.importers.trace import each as each_record
@@ -33,14 +43,18 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     told = _unpacked(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
     if isinstance(told, list):
-        raise source.failed("is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration", 1)
+        raise source.failed(
+            "is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration", 1
+        )
     if not isinstance(told, Mapping) or not isinstance(told.get("interactions"), list):
         raise source.failed("holds no list of interactions", 1)
     for number, each in enumerate(told["interactions"]):
         if not isinstance(each, Mapping) or "request" not in each or "response" not in each:
             yield Skipped("an interaction without a request and a response")
         else:
-            yield from each_record(partial(_interaction, source, number, each["request"], each["response"]))
+            yield from each_record(
+                partial(_interaction, source, number, each["request"], each["response"])
+            )
 
 
 def _unpacked(source: Source) -> Any:
@@ -67,9 +81,13 @@ def _interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator
     headers = decoded(headers_of(said.get("headers")), body)
     status = said.get("status", said.get("status_code"))
     reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
-    reply = Reply(status_of(status), _fitting(headers, body), (body,) if body else (), reason=reason)
+    reply = Reply(
+        status_of(status), _fitting(headers, body), (body,) if body else (), reason=reason
+    )
     parsed = "request bytes" in missing or "reply bytes" in missing
-    yield exchange(source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing)
+    yield exchange(
+        source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing
+    )
 
 
 def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
@@ -83,4 +101,6 @@ def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> 
 def _fitting(headers: Headers, body: bytes) -> Headers:
     """A declared length that is not the body's says only that it was changed on the way."""
     length = str(len(body))
-    return tuple((name, length if name.lower() == "content-length" else value) for name, value in headers)
+    return tuple(
+        (name, length if name.lower() == "content-length" else value) for name, value in headers
+    )

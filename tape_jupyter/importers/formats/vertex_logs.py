@@ -1,4 +1,4 @@
-"""Doors room: request-response logs of Vertex AI (rows of BigQuery, as JSON or Parquet)."""
+"""Request-response logs of Vertex AI (rows of BigQuery, as JSON or Parquet)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def _first(told: Any) -> dict[str, Any]:
     return mapping(next(iter(listed(told)), None))
 
 
-def _call(file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Any, method: str, line: int) -> Call:
+def _call(
+    file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Any, method: str, line: int
+) -> Call:
     name = str(asked.get("model") or row.get("model") or row.get("endpoint") or "")
     body: dict[str, Any] = {key: value for key, value in asked.items() if key != "model"}
     missing = ["request headers", "reply headers", "request bytes", "reply bytes"]
@@ -63,7 +65,9 @@ def _call(file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Any
         assumed.append("camelCase, which the log writes in snake_case")
     found = re.search(r"locations/([\w-]+)/", name)
     region = found[1] if found else "us-central1"
-    host = "aiplatform.googleapis.com" if region == "global" else f"{region}-aiplatform.googleapis.com"
+    host = (
+        "aiplatform.googleapis.com" if region == "global" else f"{region}-aiplatform.googleapis.com"
+    )
     path = name if name.startswith("projects/") else f"projects/PROJECT/locations/{region}/{name}"
     if path != name:
         assumed.append("project and region of the url")

@@ -1,4 +1,4 @@
-"""Doors room: calls of W&B Weave: `calls/stream_query` (JSON Lines), its UI's JSON."""
+"""Calls of W&B Weave: `calls/stream_query` (JSON Lines), its UI's JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.observed import Observed, usage_of
+from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -45,7 +45,7 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     model = str(inputs.get("model") or next(iter(summary), ""))
     lines = failed.strip().splitlines()
     thrown, _, said = lines[-1].partition(": ") if lines else ("", "", "")
-    seen = Observed(
+    seen = ObservedStep(
         str(row["id"]), kind, str(row.get("display_name") or name), str(row.get("trace_id") or ""),
         str(row.get("parent_id") or ""), seconds(row.get("started_at")), seconds(row.get("ended_at")), inputs,
         row.get("output"), said or failed, thrown if thrown.isidentifier() else "", model, provider,
@@ -60,7 +60,9 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 def _kind(name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Any, str]:
     told = str(attributes.get("kind") or mapping(attributes.get("weave")).get("kind") or "")
     for start, provider in _SDKS.items():
-        if name.startswith(start) and ("messages" in inputs or "contents" in inputs or "input" in inputs):
+        if name.startswith(start) and (
+            "messages" in inputs or "contents" in inputs or "input" in inputs
+        ):
             return "model", provider
     if told in ("tool", "llm"):
         return {"tool": "tool", "llm": "model"}[told], ""

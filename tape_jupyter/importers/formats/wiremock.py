@@ -1,4 +1,4 @@
-"""Doors room: WireMock's mappings, and the bodies that lie beside them in `__files`."""
+"""WireMock's mappings, and the bodies that lie beside them in `__files`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.calls import Reply, Request
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, status_of
 from tape_jupyter.importers.source import Source
@@ -26,8 +26,17 @@ _HOSTS = {
 def recognises(source: Source) -> int:
     if source.path.parent.name == "__files" and (source.path.parent.parent / "mappings").is_dir():
         return 95
-    told = source.keys & {"bodyFileName", "bodyPatterns", "jsonBody", "base64Body", "urlPath", "urlPattern"}
-    return 85 if {"request", "response"} <= source.keys and (told or "mappings" in source.top) else 0
+    told = source.keys & {
+        "bodyFileName",
+        "bodyPatterns",
+        "jsonBody",
+        "base64Body",
+        "urlPath",
+        "urlPattern",
+    }
+    return (
+        85 if {"request", "response"} <= source.keys and (told or "mappings" in source.top) else 0
+    )
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -36,7 +45,9 @@ def read(source: Source) -> Iterator[Item]:
         return
     told = source.json()
     mappings = told.get("mappings", [told])
-    for number, each in enumerate(sorted(mappings, key=lambda each: int(each.get("insertionIndex") or 0))):
+    for number, each in enumerate(
+        sorted(mappings, key=lambda each: int(each.get("insertionIndex") or 0))
+    ):
         yield _mapping(source, number, each)
 
 
@@ -50,21 +61,29 @@ def _mapping(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     missing, assumed = [LOST], list[str]()
     url = path if "://" in path else _host(path, assumed) + path
     headers = tuple(
-        (str(name), str(told["equalTo"])) for name, told in (asked.get("headers") or {}).items() if "equalTo" in told
+        (str(name), str(told["equalTo"]))
+        for name, told in (asked.get("headers") or {}).items()
+        if "equalTo" in told
     )
     method = str(asked.get("method") or "GET").upper()
     body = _asked_body(asked.get("bodyPatterns") or (), missing)
     data = _said_body(source, said, missing)
     reply = Reply(
-        status_of(said.get("status")), decoded(headers_of(said.get("headers")), data), (data,) if data else ()
+        status_of(said.get("status")),
+        decoded(headers_of(said.get("headers")), data),
+        (data,) if data else (),
     )
     request = Request(method, url, headers, body)
     grade: Grade = "W" if "request body" not in missing else "P"
-    return exchange(source, number, "wiremock", request, reply, grade=grade, missing=missing, assumed=assumed)
+    return exchange(
+        source, number, "wiremock", request, reply, grade=grade, missing=missing, assumed=assumed
+    )
 
 
 def _host(path: str, assumed: list[str]) -> str:
-    found = next((host for start, host in _HOSTS.items() if path.startswith(start)), "http://localhost:8080")
+    found = next(
+        (host for start, host in _HOSTS.items() if path.startswith(start)), "http://localhost:8080"
+    )
     assumed.append(f"host {found}: a mapping names none")
     return found
 

@@ -1,12 +1,12 @@
 /** The bar of a stepped cell: what can be done now, where it stands, and who stands where several do. */
-import type { Desk } from "../desk.ts";
-import { Alert, useLate } from "../edit/small.tsx";
+import type { Desk } from "../store.ts";
+import { Alert, useLate } from "../edit/widgets.tsx";
 import { useLook } from "../hooks.ts";
-import { many } from "../human.ts";
+import { many } from "../format.ts";
 import type { StepState, StepStrand } from "../protocol.ts";
 import { able, COMMANDS, run, type Command } from "./keys.ts";
 import { useStepper, type Stepper } from "./stepper.ts";
-import { says } from "./words.ts";
+import { says } from "./labels.ts";
 
 export interface StepProps { desk: Desk; stepper: Stepper; narrow: boolean }
 

@@ -1,8 +1,8 @@
 /** The notebook's variables at an earlier stop, beside those of now. */
 import { useState } from "preact/hooks";
-import type { Desk } from "../desk.ts";
-import { Alert, Runs } from "../edit/small.tsx";
-import { words } from "../edit/words.ts";
+import type { Desk } from "../store.ts";
+import { Alert, Runs } from "../edit/widgets.tsx";
+import { words } from "../edit/labels.ts";
 import { useAsked } from "../hooks.ts";
 import type { StepCall, StepCompared } from "../protocol.ts";
 import type { Stepper } from "./stepper.ts";

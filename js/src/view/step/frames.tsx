@@ -1,13 +1,13 @@
 /** The stack of the user's code at a stop, innermost first; source around each line, and its variables as they are now. */
 import { useState } from "preact/hooks";
-import type { Desk } from "../desk.ts";
-import { Alert, useLate } from "../edit/small.tsx";
+import type { Desk } from "../store.ts";
+import { Alert, useLate } from "../edit/widgets.tsx";
 import { useAsked } from "../hooks.ts";
-import { exact, many } from "../human.ts";
+import { exact, many } from "../format.ts";
 import type { StepFrame, StepStrand, StepVariables } from "../protocol.ts";
 import { Compare } from "./compare.tsx";
 import type { Stepper } from "./stepper.ts";
-import { place } from "./words.ts";
+import { place } from "./labels.ts";
 
 interface FramesProps { desk: Desk; stepper: Stepper; at: StepStrand }
 

@@ -1,9 +1,9 @@
 /** Where a stepped cell shows in the view. The drawing is in the cards' bundle; a page that runs nothing has none of it. */
-import type { Desk, Look } from "../desk.ts";
-import { Island } from "../edit/island.tsx";
+import type { Desk, Look } from "../store.ts";
+import { Island } from "../lazyPanel.tsx";
 import type { Work } from "../edit/index.ts";
 import { Menu } from "../menu.tsx";
-import { Slot, useStepper } from "./slot.ts";
+import { Slot, useStepper } from "./lazyStepper.ts";
 import type { Stepper } from "./stepper.ts";
 
 export { Slot, useStepper };

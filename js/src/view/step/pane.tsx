@@ -1,16 +1,16 @@
 /** The call that the cell stands at: what it will get, what it asks, and where in the code it stands. */
 import { useEffect, useRef } from "preact/hooks";
 import { Conversation } from "../conversation.tsx";
-import { EditPane } from "../edit/cards/pane.tsx";
-import type { Work } from "../edit/work.ts";
+import { EditPane } from "../panels/pane.tsx";
+import type { Work } from "../edit/store.ts";
 import { useAsked, useLook } from "../hooks.ts";
 import { Text } from "../json.tsx";
 import type { Detail, Edit, StepCall, StepStrand, Turn } from "../protocol.ts";
 import type { StepProps } from "./bar.tsx";
 import { Frames } from "./frames.tsx";
-import { Fail, Write } from "./hand.tsx";
+import { Fail, Write } from "./manualAnswer.tsx";
 import { useStepper, type Stepper } from "./stepper.ts";
-import { fate, kind } from "./words.ts";
+import { fate, kind } from "./labels.ts";
 
 export interface StopProps extends StepProps { work: Work }
 

@@ -1,6 +1,6 @@
 /** How a cell is stepped: at which calls it stops, and whether it is recorded meanwhile. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { escape, useName } from "../edit/small.tsx";
+import { escape, useName } from "../edit/widgets.tsx";
 import type { StepHow } from "./stepper.ts";
 
 export interface StartProps { cells: boolean; onBegin: (how: StepHow) => void; onClose: () => void }

@@ -1,6 +1,6 @@
 /** A cell that stops before its calls, as one view sees it: where it stands, and what the person has it do. Plain data. */
 import { useEffect, useState } from "preact/hooks";
-import type { Desk } from "../desk.ts";
+import type { Desk } from "../store.ts";
 import type { StepDo, StepState, StepStrand, StepWord } from "../protocol.ts";
 import { COMMANDS, run } from "./keys.ts";
 

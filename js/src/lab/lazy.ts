@@ -1,0 +1,17 @@
+/** What the labextension loads when it first has to do with a cell: finds, runs and marks them. See hub.ts. */
+export { showCell, sourceHash } from "./cells.ts";
+export { commsBeside } from "./comms.ts";
+export { follow } from "./selectionSync.ts";
+export { Marks } from "./cellDecorations.ts";
+export { runCell, Runner } from "./cellRunner.ts";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+.tape-lit { animation: tape-lit 1.6s ease-out; }
+@keyframes tape-lit { from, 40% { box-shadow: inset 3px 0 0 var(--jp-brand-color1), 0 0 0 1px var(--jp-brand-color1); } to { box-shadow: none; } }
+@media (prefers-reduced-motion: reduce) { .tape-lit { animation: none; box-shadow: inset 3px 0 0 var(--jp-brand-color1); } }
+.tape-stopped > .jp-Cell-inputWrapper { box-shadow: inset 3px 0 0 #d9a400; }
+.tape-stopped > .jp-Cell-inputWrapper .jp-InputPrompt::after { content: "❚❚"; margin-inline-start: 4px; color: #b58900; font-size: 9px; }
+.jp-Notebook .cm-line.tape-stopped-line { background: color-mix(in srgb, #d9a400 24%, transparent); box-shadow: inset 3px 0 0 #d9a400; }
+`);
+document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];

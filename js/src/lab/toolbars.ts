@@ -1,0 +1,233 @@
+/** The mode switch in a notebook's toolbar and the item in the status bar: both show one notebook's session. */
+import { Notification } from "@jupyterlab/apputils";
+import { Widget } from "@lumino/widgets";
+
+import type { Session, StepFrame, StepState } from "../view/protocol.ts";
+import { isRecord } from "./model.ts";
+import { loadLate } from "./registry.ts";
+import type { Link, Wire } from "./kernelConnection.ts";
+import type { Marks } from "./cellDecorations.ts";
+
+const MODES: [value: string, label: string, title: string][] = [
+  ["off", "tape: off", "Cells run untaped"],
+  ["live", "live", "Every cell goes live, is observed, and is not written"],
+  ["record", "● record", "Every cell goes live and is recorded"],
+  ["replay", "▶ replay", "Every cell is replayed; nothing goes out"],
+  ["step", "❚❚ step", "Run the selected cell, and stop before each of its calls"],
+  ["once", "once", "Replayed where it was recorded, else recorded"],
+  ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
+];
+const LOAD = "%load_ext tape_jupyter";
+
+/** What the bars know of a notebook: its session, asked for again whenever the kernel tells of a change. */
+export class Watch {
+  readonly #link: Link;
+  readonly #watchers = new Set<() => void>();
+  readonly #unwatch: () => void;
+  #wire: Wire | null = null;
+  #count = 0;
+  #wanted: string | null = null;
+  #marks: Marks | null = null;
+  /** What is done with an answer, by the id of its question. */
+  readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
+  session: Session | null = null;
+  step: StepState | null = null;
+  /** A cell stands at a call, and this page did not see it come there. */
+  stopped: () => void = () => undefined;
+
+  constructor(link: Link) {
+    this.#link = link;
+    this.#unwatch = link.watch(() => this.#connect());
+    this.#connect();
+  }
+
+  get connected(): boolean {
+    return this.#link.connected;
+  }
+
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Set the session's mode; loads the extension first where the kernel has not. */
+  async setMode(mode: string): Promise<void> {
+    if (this.connected) { this.#ask("mode", { mode }); return; }
+    if (mode === "off") { this.#changed(); return; }
+    this.#wanted = mode; // set once the kernel has said that it is there
+    await this.#load();
+  }
+
+  /** Run the selected cell, and stop before its calls. Rejects with what is in the way. */
+  async stepCell(how: object = {}): Promise<void> {
+    const { panel } = this.#link;
+    const cell = panel.content.activeCell;
+    if (cell?.model.type !== "code") throw new Error("Select a code cell, which is then stepped.");
+    if (!this.connected) throw new Error(`The tape is not loaded in this notebook's kernel: run ${LOAD} first.`);
+    const late = loadLate();
+    await this.#asked("step.arm", { breaks: [], record: false, take: "", ...how, cell: cell.model.id });
+    void (await late).runCell(panel, cell);
+  }
+
+  async stepOrSay(): Promise<void> {
+    await this.stepCell().catch((error: unknown) => Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 }));
+  }
+
+  async #load(): Promise<void> {
+    const kernel = this.#link.kernel;
+    if (!kernel) return;
+    const { language_info } = await kernel.info;
+    const { content } =
+      language_info.name === "python"
+        ? await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done
+        : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
+    if (content.status === "ok") return;
+    this.#wanted = null;
+    Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter where the kernel runs.`, { autoClose: 8000 });
+    this.#changed();
+  }
+
+  dispose(): void {
+    this.#unwatch();
+    this.#wire?.close();
+    this.#watchers.clear();
+  }
+
+  #connect(): void {
+    this.#wire?.close();
+    this.#wire = null;
+    this.session = null;
+    this.#stepped(null);
+    if (this.connected) {
+      this.#wire = this.#link.open((message) => this.#hear(message));
+      void this.#asked("step").then((state) => this.#stepped(state, true), () => undefined);
+      if (this.#wanted === null) this.#ask("session");
+      else this.#take();
+    }
+    this.#changed();
+  }
+
+  #take(): void {
+    if (this.#wanted !== null) this.#ask("mode", { mode: this.#wanted });
+    this.#wanted = null;
+  }
+
+  #ask(about: string, body: object = {}): string {
+    const id = `bar-${about}-${++this.#count}`;
+    this.#wire?.send({ ...body, type: "ask", id, about });
+    return id;
+  }
+
+  #asked(about: string, body: object = {}): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#answers.set(this.#ask(about, body), ({ error, answer }) => (typeof error === "string" ? reject(new Error(error)) : resolve(answer)));
+    });
+  }
+
+  #stepped(told: unknown, late = false): void {
+    const state = isRecord(told) && told.state !== "over" ? (told as unknown as StepState) : null;
+    if (state === null && this.step === null) return;
+    if (late && state) { // this page was opened while the cell runs
+      if (state.state === "stopped") this.stopped();
+      void loadLate().then(({ follow }) => follow(this.#link, (hear) => this.#answers.set(this.#ask("step.outputs"), hear)));
+    }
+    this.step = state;
+    void this.#mark(state);
+    this.#changed();
+  }
+
+  /** The cell that is stepped, and the line where the user's code stands. */
+  async #mark(state: StepState | null): Promise<void> {
+    const { Marks } = await loadLate();
+    const marks = (this.#marks ??= new Marks(this.#link.panel));
+    const [first] = state?.state === "stopped" ? state.strands : [];
+    const frames = first ? ((await this.#asked("step.frames", { strand: first.strand }).catch(() => [])) as StepFrame[]) : [];
+    if (this.step === state) await marks.show(state?.cell ?? "", frames.find(({ cell }) => cell !== "") ?? null);
+  }
+
+  #hear(message: Record<string, unknown>): void {
+    if (message.type === "tell" && message.about === "changed") this.#ask("session");
+    if (message.type === "tell" && message.about === "step") this.#stepped(message);
+    if (message.type !== "answer") return;
+    this.#answers.get(String(message.id))?.(message);
+    this.#answers.delete(String(message.id));
+    if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
+    if (isRecord(message.answer) && typeof message.answer.mode === "string") this.session = message.answer as unknown as Session;
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+}
+
+/** The switch: a select, dressed as JupyterLab's own cell type menu beside it. */
+export class ModeSwitch extends Widget {
+  constructor(watch: Watch) {
+    super();
+    this.addClass("tape-mode");
+    const select = document.createElement("select");
+    select.title = "Tape: what the calls of the cells do";
+    select.setAttribute("aria-label", "Tape mode");
+    for (const [value, label, title] of MODES) select.append(Object.assign(document.createElement("option"), { value, label, title, textContent: label }));
+    select.addEventListener("change", () => {
+      if (select.value !== "step") void watch.setMode(select.value);
+      else void watch.stepOrSay().then(draw);
+    });
+    const box = document.createElement("div");
+    box.className = "jp-HTMLSelect jp-DefaultStyle";
+    box.append(select);
+    this.node.append(box);
+    const draw = () => {
+      const mode = watch.step ? "step" : (watch.session?.mode ?? "off");
+      if (watch.session) select.title = statusText(watch.session); // Notebook 7 has no status bar
+      select.value = mode;
+      this.node.dataset.mode = mode;
+    };
+    this.disposed.connect(watch.watch(draw));
+    draw();
+  }
+}
+
+export class StatusItem extends Widget {
+  #unwatch: () => void = () => undefined;
+  #watch: Watch | null = null;
+
+  constructor(show: () => void) {
+    super();
+    this.addClass("tape-status");
+    this.node.setAttribute("role", "button");
+    this.node.tabIndex = 0;
+    this.node.title = "Show the tape";
+    this.node.addEventListener("click", show);
+    this.node.addEventListener("keydown", ({ key }) => {
+      if (key === "Enter" || key === " ") show();
+    });
+    this.follow(null);
+  }
+
+  follow(watch: Watch | null): void {
+    this.#unwatch();
+    this.#watch = watch;
+    this.#unwatch = watch?.watch(() => this.#draw()) ?? (() => undefined);
+    this.#draw();
+  }
+
+  #draw(): void {
+    const session = this.#watch?.session ?? null;
+    this.node.textContent = session ? statusText(session) : "";
+    this.node.dataset.mode = session?.mode ?? "";
+    this.setHidden(session === null);
+  }
+}
+
+/** `replay · main · angry-customer · 5 calls`; while a cell is taped, its calls so far. */
+export function statusText(session: Session): string {
+  const { mode, cassette, take, running } = session;
+  const calls = running?.calls ?? session.calls_here ?? 0;
+  const counted = `${calls} call${calls === 1 ? "" : "s"}`;
+  const state = running ? `${SIGN[running.mode] ?? ""} ${running.mode}` : `${SIGN[mode] ?? ""} ${mode}`;
+  return ["tape", state.trim(), cassette, take, counted].filter(Boolean).join(" · ");
+}
+
+const SIGN: Record<string, string> = { record: "●", replay: "▶" };

@@ -1,0 +1,182 @@
+/**
+ * The work on a run that is under way in one view: what was typed and not saved, the editor once it is loaded, and the
+ * card in front (plan, progress, divergence, comparison). One per mounted view; it outlives the cards.
+ */
+import { useEffect, useState } from "preact/hooks";
+import type { OpenEditor } from "../../editor/types.ts";
+import type { Client } from "../client.ts";
+import type { Comparison, Divergence, Edit, Plan, Progress, Session } from "../protocol.ts";
+import type { Draft } from "../panels/draft.ts";
+import type { CardsModule } from "../lazyPanel.tsx";
+
+export type Asks = Pick<Client, "ask" | "on">;
+export type Policy = "stop" | "live" | "stale";
+
+export type State =
+  | { phase: "idle" }
+  | { phase: "planning" }
+  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined }
+  | { phase: "running"; progress: Progress | null; divergence: Divergence | null; canceling: boolean }
+  | { phase: "done"; comparison: Comparison }
+  | { phase: "failed"; title: string; text: string; notes: readonly string[] };
+
+export interface WorkOptions {
+  /** Each is code of its own, loaded when first needed. */
+  loadCards?: (() => Promise<CardsModule>) | undefined;
+  loadEditor?: (() => Promise<OpenEditor>) | undefined;
+  onSession?: ((session: Session) => void) | undefined;
+  /** A span of the comparison was clicked. */
+  onOpenSpan?: ((id: string) => void) | undefined;
+}
+
+/** `notes` say what followed from an edit by itself: the stop reason, a signature that was dropped. */
+interface Saved { take: string; session: Session; plan: Plan | null; notes?: string[] }
+
+interface Resumed { about?: "progress" | "diverged" | "done" | "failed"; told?: unknown }
+
+export class Work {
+  readonly drafts = new Map<string, Draft>();
+  readonly #client: Asks;
+  readonly #options: WorkOptions;
+  readonly #listeners = new Set<() => void>();
+  readonly #offs: (() => void)[];
+  /** The cards' code, and the editor's: each loaded once, and tried again where that failed. Rejects where there is none. */
+  readonly cards: () => Promise<CardsModule>;
+  readonly editor: () => Promise<OpenEditor>;
+  #state: State = { phase: "idle" };
+
+  constructor(client: Asks, options: WorkOptions = {}) {
+    this.#client = client;
+    this.#options = options;
+    this.cards = once(options.loadCards);
+    this.editor = once(options.loadEditor);
+    this.#offs = [
+      client.on<Progress>("progress", (progress) => this.#running({ progress })),
+      client.on<Divergence>("diverged", (divergence) => this.#running({ divergence })),
+      client.on<Comparison>("done", (comparison) => this.#go({ phase: "done", comparison })),
+      client.on("cancelled", () => this.dismiss()),
+      client.on<{ text: string }>("failed", ({ text }) => this.#failed(text)),
+      client.on<{ text: string }>("gone", ({ text }) => {
+        if (this.#state.phase === "running") this.#failed(text);
+      }),
+    ];
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  ask<T>(about: string, body?: Record<string, unknown>): Promise<T> {
+    return this.#client.ask<T>(about, body);
+  }
+
+  /** Go on with a re-run whose view is gone: its page was loaded again, its cell deleted. */
+  async resume(): Promise<void> {
+    const { about, told } = await this.ask<Resumed>("resume").catch((): Resumed => ({}));
+    if (this.#state.phase !== "idle") return;
+    if (about === "progress") this.#running({ progress: told as Progress });
+    else if (about === "diverged") this.#running({ divergence: told as Divergence });
+    else if (about === "done") this.#go({ phase: "done", comparison: told as Comparison });
+  }
+
+  /** Ask for the plan of a take and show it. `changed` names spans or cells; without it, what the take overrides. */
+  plan(take: string, changed?: readonly string[]): Promise<void> {
+    return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", [], changed);
+  }
+
+  /** Take in the cells that the proof named, and plan anew. */
+  adopt(take: string, cells: readonly string[]): Promise<void> {
+    return this.#plan("adopt", { take, cells }, "No plan", []);
+  }
+
+  async override(span: string, edit: Edit, take: string, accept: boolean): Promise<void> {
+    const saved = await this.ask<Saved>("override", { span, edit, take, accept });
+    const notes = saved.notes ?? [];
+    this.drafts.delete(span);
+    this.#options.onSession?.(saved.session);
+    if (saved.plan) this.#go({ phase: "plan", plan: saved.plan, notes, changed: undefined });
+    else void this.#plan("plan", { take: saved.take }, `Saved as take ${saved.take}`, notes);
+  }
+
+  async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
+    const changed = this.#state.phase === "plan" ? this.#state.changed : undefined;
+    await this.ask("rerun", { take, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
+    if (this.#state.phase === "plan") this.#running({});
+  }
+
+  async cancel(): Promise<void> {
+    this.#running({ canceling: true });
+    await this.ask("cancel");
+  }
+
+  async resolve(divergence: string, choice: Divergence["choices"][number], reply?: string): Promise<void> {
+    await this.ask("resolve", { divergence, choice, ...(reply === undefined ? {} : { reply }) });
+    if (this.#state.phase === "running" && this.#state.divergence?.id === divergence) this.#running({ divergence: null });
+  }
+
+  /** undo, keep, discard, default of a take; open another. */
+  async take(about: "undo" | "keep" | "discard" | "default" | "open", body: Record<string, unknown>): Promise<void> {
+    this.#options.onSession?.(await this.ask<Session>(about, body));
+  }
+
+  openSpan(id: string): void {
+    this.#options.onOpenSpan?.(id);
+  }
+
+  dismiss(): void {
+    if (this.#state.phase === "done" || this.#state.phase === "failed") void this.ask("seen").catch(() => undefined);
+    this.#go({ phase: "idle" });
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    for (const off of this.#offs) off();
+    this.#listeners.clear();
+  }
+
+  async #plan(about: "plan" | "adopt", body: Record<string, unknown>, title: string, notes: readonly string[], changed?: readonly string[]): Promise<void> {
+    this.#go({ phase: "planning" });
+    try {
+      const plan = await this.ask<Plan>(about, body);
+      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes, changed });
+    } catch (error) {
+      this.#go({ phase: "failed", title, text: (error as Error).message, notes });
+    }
+  }
+
+  #failed(text: string): void {
+    this.#go({ phase: "failed", title: "The re-run stopped", text, notes: [] });
+  }
+
+  #running(part: Partial<Extract<State, { phase: "running" }>>): void {
+    const now = this.#state.phase === "running" ? this.#state : { phase: "running" as const, progress: null, divergence: null, canceling: false };
+    this.#go({ ...now, ...part });
+  }
+
+  #go(state: State): void {
+    this.#state = state;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function once<T>(load: (() => Promise<T>) | undefined): () => Promise<T> {
+  let loaded: Promise<T> | null = null;
+  return () => {
+    loaded ??= load ? load() : Promise.reject(new Error("This view cannot change a recording: open the notebook."));
+    loaded.catch(() => (loaded = null));
+    return loaded;
+  };
+}
+
+export function useWork(work: Work): State {
+  const [state, set] = useState(work.state);
+  useEffect(() => {
+    set(work.state);
+    return work.listen(() => set(work.state));
+  }, [work]);
+  return state;
+}

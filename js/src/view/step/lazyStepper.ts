@@ -1,0 +1,66 @@
+/**
+ * The place of the stepper in a view: its code comes with the cards, when a cell is first stepped. Until then this hears
+ * for it. A probe is answered at once: the kernel waits for it before the cell begins.
+ */
+import { useEffect, useState } from "preact/hooks";
+import type { Desk } from "../store.ts";
+import type { Work } from "../edit/index.ts";
+import type { StepState } from "../protocol.ts";
+import type { StepHow, Stepper } from "./stepper.ts";
+
+export class Slot {
+  stepper: Stepper | null = null;
+  readonly #desk: Desk;
+  readonly #work: Work;
+  readonly #listeners = new Set<() => void>();
+  #made: Promise<Stepper> | null = null;
+
+  constructor(desk: Desk, work: Work) {
+    this.#desk = desk;
+    this.#work = work;
+    const { client } = desk;
+    client.on<{ id: string }>("step.probe", ({ id }) => void client.ask("step.here", { knock: id }).catch(() => undefined));
+    client.on<StepState>("step", (state) => this.#hear(state));
+  }
+
+  /** What there is, for a view that was just opened: a stop outlives the page that showed it. From now on it is told. */
+  async hello(): Promise<void> {
+    if (!this.#desk.able.step) return;
+    const state = await this.#desk.client.ask<StepState | null>("step").catch(() => null); // a kernel of another version
+    if (state && state.state !== "over") this.#hear(state, true);
+  }
+
+  begin(how?: StepHow): void {
+    this.#with((stepper) => void stepper.begin(how));
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #hear(state: StepState, anew = false): void {
+    this.#with((stepper) => stepper.hear(state, anew));
+  }
+
+  #with(then: (stepper: Stepper) => void): void {
+    this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `A cell is stepped, and cannot be shown: ${(error as Error).message}` }));
+  }
+
+  #ready(): Promise<Stepper> {
+    this.#made ??= this.#work.cards().then(({ newStepper }) => {
+      this.stepper = newStepper(this.#desk);
+      this.stepper.listen(() => this.#listeners.forEach((listener) => listener()));
+      return this.stepper;
+    });
+    this.#made.catch(() => (this.#made = null)); // tried again
+    return this.#made;
+  }
+}
+
+/** The stepper, once there is one; draws anew when it changes. */
+export function useStepper(slot: Slot): Stepper | null {
+  const [, draw] = useState({});
+  useEffect(() => slot.listen(() => draw({})), [slot]);
+  return slot.stepper;
+}

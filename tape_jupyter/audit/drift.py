@@ -1,0 +1,274 @@
+"""What changed between two recordings of the same cell: around the calls, and in what answered
+them.
+
+Pure views of what audit/run_view.py read. A model's text is drawn anew each time and is no drift;
+what answered it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tape_jupyter.audit.environment_fields import tags
+from tape_jupyter.audit.nondeterminism import chunks_of, overlapping
+from tape_jupyter.audit.run_view import CallSeen, RunSeen
+from tape_jupyter.cassette.match_key import parting
+from tape_jupyter.core.call import Value
+from tape_jupyter.providers.json_access import mapping, text
+
+_SHOWN = 80
+_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """`what` changed from `before` to `after` ("" where it was not there); `call` is the later
+    one's id.
+    """
+
+    what: str
+    before: str
+    after: str
+    call: str = ""
+
+    def record(self) -> dict[str, str]:
+        return {key: value for key, value in asdict(self).items() if value or key != "call"}
+
+    def __str__(self) -> str:
+        return f"{self.what} changed: {self.before or 'none'} -> {self.after or 'none'}"
+
+
+def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
+    """What answered first (it is what people look for), then the code, then what lies around it."""
+    pairs = paired(before.calls, after.calls)
+    return [
+        *of_pairs(pairs),
+        *_order(before, pairs),
+        *_counts(before, after),
+        *of_runs(before, after),
+    ]
+
+
+def of_pairs(pairs: Iterable[tuple[CallSeen, CallSeen]]) -> list[Drift]:
+    """Each change once, however many calls show it."""
+    found = (each for one, other in pairs for each in of_call(one, other))
+    return list({(each.what, each.before, each.after): each for each in found}.values())
+
+
+def paired(
+    before: Sequence[CallSeen], after: Sequence[CallSeen]
+) -> list[tuple[CallSeen, CallSeen]]:
+    """The calls that asked the same, in order; of the others those of one name, in order; then
+    models with models.
+    """
+    left = list(before)
+    found: dict[str, CallSeen] = {}
+    for key in _KEYS:
+        waiting = [call for call in after if call.id not in found]
+        found |= _by(key, left, waiting)
+        taken = {id(call) for call in found.values()}
+        left = [call for call in left if id(call) not in taken]
+    return [(found[call.id], call) for call in after if call.id in found]
+
+
+_KEYS: tuple[Callable[[CallSeen], Any], ...] = (
+    lambda call: call.match,
+    lambda call: (call.kind, call.name),
+    lambda call: (
+        "" if call.is_model else (call.kind, call.name)
+    ),  # a model's name may be what changed
+)
+
+
+def _by(
+    key: Callable[[CallSeen], Any], before: Iterable[CallSeen], after: Iterable[CallSeen]
+) -> dict[str, CallSeen]:
+    known: dict[Any, list[CallSeen]] = {}
+    for call in before:
+        known.setdefault(key(call), []).append(call)
+    return {call.id: known[key(call)].pop(0) for call in after if known.get(key(call))}
+
+
+# ---- calls
+
+
+def of_call(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+    """What answered one call, and how it was asked."""
+    names = ("status", "requested model", "sampling", "answered model", "system_fingerprint", "region", "service tier",
+             "upstream provider")  # fmt: skip
+    failed = before.status != after.status  # an error tells little of who answers
+    for name, one, other in zip(names, _answer(before), _answer(after), strict=True):
+        if one != other and not (failed and name != "status" and not (one and other)):
+            yield Drift(name, one, other, after.id)
+    yield from _changed("tool schema", _schemas(before), _schemas(after), after.id)
+    yield from _results(before, after)
+
+
+def _answer(call: CallSeen) -> tuple[str, ...]:
+    sampling = ", ".join(
+        f"{name} {value}"
+        for name, value in sorted(call.facts.sampling.items())
+        if value != "absent"
+    )
+    status = str(call.status or "")
+    return (status, call.facts.model, sampling, call.facts.answered, call.more.fingerprint, call.region, call.more.tier,
+            call.more.upstream)  # fmt: skip
+
+
+def _schemas(call: CallSeen) -> dict[str, str]:
+    return {each.name: each.digest for each in call.facts.tools}
+
+
+def _results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+    if not isinstance(before.reply, Value) or not isinstance(after.reply, Value):
+        return
+    if after.kind != "retrieval":
+        one, other = _value(before.reply), _value(after.reply)
+        if one != other:
+            yield Drift(f"tool result of {after.name}", *_apart(one, other), after.id)
+        return
+    old, new = chunks_of(before.reply), chunks_of(after.reply)
+    told = {
+        "embedding model": (old.embedding, new.embedding),
+        "retrieval scores": (_scores(old.chunks), _scores(new.chunks)),
+        "retrieved text": (_value(before.reply), _value(after.reply)),
+    }
+    what = next(
+        (name for name, (one, other) in told.items() if one != other), ""
+    )  # the text holds all of it
+    if what:
+        yield Drift(f"{what} of {after.name}", *_apart(*told[what]), after.id)
+
+
+def _scores(chunks: Iterable[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{chunk.get('id', '?')} {chunk.get('score', '')}".strip() for chunk in chunks)
+
+
+def _value(value: Value) -> str:
+    told = value.error if value.error is not None else value.unkept or value.value
+    return json.dumps(told, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Both from where they part, so that the change is in what is shown."""
+    start = parting(one, other, _SHOWN, _SHOWN // 4)
+    return _cut(one, start), _cut(other, start)
+
+
+def _cut(told: str, start: int) -> str:
+    shown = told[start : start + _SHOWN]
+    return f"{'…' if start else ''}{shown}{'…' if start + _SHOWN < len(told) else ''}"
+
+
+# ---- the run
+
+
+def _order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Drift]:
+    """Records stand in the order of completion; it means something where calls were under way
+    together.
+    """
+    if not (overlapping(one for one, _ in pairs) or overlapping(other for _, other in pairs)):
+        return []
+    places = {call.id: place for place, call in enumerate(run.calls)}
+    before = sorted(pairs, key=lambda pair: places[pair[0].id])
+    if before == list(pairs):
+        return []
+    one, other = (
+        ", ".join(f"{call.name} {call.id[:4]}" for _, call in order) for order in (before, pairs)
+    )
+    return [Drift("order of completion", *_apart(one, other))]
+
+
+def _counts(before: RunSeen, after: RunSeen) -> list[Drift]:
+    one, other = len(before.calls), len(after.calls)
+    return [Drift("number of calls", str(one), str(other))] if one != other else []
+
+
+def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
+    """Code, libraries, machine, moment, whom it served: whatever the two kits say differently."""
+    old, new = before.kit, after.kit
+    one, other = (_around(run) for run in (before, after))
+    return [
+        *_changed("", _code(before), _code(after)),
+        *_changed("library", _versions(old), _versions(new), both=True),
+        *_changed(
+            "local module", _texts(old.get("modules")), _texts(new.get("modules")), both=True
+        ),
+        *_changed("", one, other),
+        *_changed("environment", _texts(old.get("environment")), _texts(new.get("environment"))),
+        *_changed("", _texts(tags(before)), _texts(tags(after))),
+        *_changed("state of", _places(before), _places(after), both=True),
+    ]
+
+
+def _code(run: RunSeen) -> dict[str, str]:
+    git = mapping(run.kit.get("git"))
+    told = {
+        "cell source": run.record.get("source"),
+        "git commit": git.get("commit"),
+        "git diff": git.get("diff"),
+    }
+    return {name: text(value)[:16] for name, value in told.items() if value}
+
+
+def _around(run: RunSeen) -> dict[str, str]:
+    clock = mapping(run.kit.get("clock"))
+    zone = mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
+    told = {
+        "python": run.kit.get("python"), "platform": run.kit.get("platform"), "day (UTC)": text(clock.get("utc"))[:10],
+        "timezone": zone, "hash seed": mapping(run.pins.get("random")).get("hash"),
+    }  # fmt: skip
+    return {name: text(value) for name, value in told.items() if value}
+
+
+def _versions(kit: Mapping[str, Any]) -> dict[str, str]:
+    listed = kit.get("distributions")
+    pairs = (str(each).partition("==") for each in listed) if isinstance(listed, list) else ()
+    return {name: version for name, _, version in pairs}
+
+
+def _places(run: RunSeen) -> dict[str, str]:
+    """Where each generator stood: a short mark of its state."""
+    return _texts(mapping(run.pins.get("random")).get("at"))
+
+
+def _texts(value: Any) -> dict[str, str]:
+    told = mapping(value)
+    return {
+        str(name): each if isinstance(each, str) else json.dumps(each, default=str)
+        for name, each in told.items()
+    }
+
+
+def _changed(
+    what: str,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    call: str = "",
+    *,
+    both: bool = False,
+) -> Iterator[Drift]:
+    """What the two say differently. `both`: only of what both name (another import is not another
+    version).
+    """
+    for name in dict.fromkeys((*before, *after)):
+        one, other = before.get(name, ""), after.get(name, "")
+        if one != other and (not both or (one and other)):
+            yield Drift(f"{what} {name}".strip(), *_apart(one, other), call)
+
+
+# ---- in words
+
+
+def line(found: Sequence[Drift]) -> str:
+    """One line for a summary; "" where nothing changed."""
+    if not found:
+        return ""
+    counts = Counter(map(str, found))
+    told = [f"{said} ({count} times)" if count > 1 else said for said, count in counts.items()]
+    more = f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return f"drift: {'; '.join(told[:_NAMED])}{more}"

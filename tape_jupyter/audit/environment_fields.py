@@ -1,0 +1,256 @@
+"""Every field of a run's replay kit, and of each call's: held, recorded, or named as missing.
+
+Pure views of what audit/run_view.py read. The fields are those of the cassette format's paragraph
+on the kit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter.audit import environment as kits
+from tape_jupyter.audit.nondeterminism import AuditFinding, chunks_of, routing, sampling
+from tape_jupyter.audit.run_view import CallSeen, RunSeen
+from tape_jupyter.core.call import FunctionCall, Reply
+from tape_jupyter.providers.json_access import mapping, text
+
+WHO = ("user_id", "tenant_id", "session_id", "flags")
+AGAIN = "record it again with %%tape record"
+
+
+def of_run(run: RunSeen) -> list[AuditFinding]:
+    """The run-level fields, in the order of the format's description."""
+    if not run.kit:
+        return [AuditFinding("kit", "missing", "this run says nothing of its environment", AGAIN)]
+    return [
+        *_identity(run),
+        *_who(run),
+        *_machine(run.kit),
+        *_code(run.kit),
+        *_moment(run),
+        *_settings(run.kit),
+    ]
+
+
+def tags(run: RunSeen) -> dict[str, Any]:
+    """What was told or found of whom the run served; flags that were evaluated later stand on its
+    end mark.
+    """
+    told = kits.tags_of(run.kit)
+    flags = {**_flags(told.get("flags")), **_flags((run.end or {}).get("flags"))}
+    return {**told, **({"flags": flags} if flags else {})}
+
+
+def _flags(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {str(value): True} if value else {}
+
+
+def _there(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
+    """Recorded where it is there, else missing."""
+    if value in (None, "", {}, []):
+        return AuditFinding(name, "missing", what or "not told", capture)
+    return AuditFinding(name, "recorded", _said(value))
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{key}={told}" for key, told in value.items())
+    elif isinstance(value, list):
+        value = ", ".join(map(str, value))
+    said = str(value)
+    return said if len(said) <= 120 else f"{said[:117]}..."
+
+
+# ---- the run
+
+
+def _identity(run: RunSeen) -> list[AuditFinding]:
+    record = run.record
+    parent, cell = (
+        record.get("parent"),
+        record.get("cell") or "this front end tells none; the source hash stands for it",
+    )
+    return [
+        AuditFinding("run", "recorded", run.id),
+        AuditFinding(
+            "parent", "recorded", f"adds to {parent}" if parent else "none: a recording of its own"
+        ),
+        _there("notebook", run.notebook, "%%tape record in a saved notebook"),
+        AuditFinding("cell id", "recorded", str(cell)),
+        _there("source hash", record.get("source"), AGAIN),
+        AuditFinding(
+            "execution count", "recorded", str(record.get("count", "none: not run in a cell"))
+        ),
+    ]
+
+
+def _who(run: RunSeen) -> list[AuditFinding]:
+    told = tags(run)
+    users = sorted({call.facts.user for call in run.calls if call.facts.user})
+    if users and "user_id" not in told:
+        told["user_id"] = ", ".join(users) + " (in the requests)"
+    found = [_there(name, told.get(name), f"%tape set {name}=...") for name in WHO[:-1]]
+    flags = told.get("flags")
+    return [
+        *found,
+        AuditFinding("flags", "recorded", _said(flags) if flags else "none told, none evaluated"),
+    ]
+
+
+def _machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
+    versions = kit.get("distributions")
+    count = f"{len(versions)} imported" if isinstance(versions, list) and versions else ""
+    return [
+        _there("python", kit.get("python"), AGAIN),
+        _there("platform", kit.get("platform"), AGAIN),
+        _there("library versions", count, AGAIN),
+    ]
+
+
+def _code(kit: Mapping[str, Any]) -> list[AuditFinding]:
+    modules = mapping(kit.get("modules"))
+    local = _said(list(modules)) if modules else "none imported from the notebook's folder"
+    return [_git(mapping(kit.get("git"))), AuditFinding("local modules", "recorded", local)]
+
+
+def _git(told: Mapping[str, Any]) -> AuditFinding:
+    if not told:
+        what = "the notebook lies in no git repository"
+        return AuditFinding(
+            "code version", "missing", what, "git init, and commit, before recording"
+        )
+    if "unknown" in told:
+        what = f"git could not tell ({told['unknown']})"
+        return AuditFinding("code version", "missing", what, "record where `git status` works")
+    if told.get("dirty"):
+        kept = f"only their digest is kept: {told.get('diff', '')}"
+        what = "changes were not committed"
+        return AuditFinding(
+            "code version", "missing", what, "git commit before recording", detail=kept
+        )
+    return AuditFinding(
+        "code version", "recorded", f"commit {text(told.get('commit'))[:12]}, clean"
+    )
+
+
+def _moment(run: RunSeen) -> list[AuditFinding]:
+    told = mapping(run.kit.get("clock"))
+    utc, zone = (
+        text(told.get("utc")),
+        text(mapping(run.pins.get("timezone")).get("zone")) or text(told.get("zone")),
+    )
+    clock = "clock" in run.pins
+    found = [
+        AuditFinding("base clock", "pinned" if clock else "recorded", utc)
+        if utc
+        else _there("base clock", "", AGAIN),
+        AuditFinding("timezone", "pinned" if "timezone" in run.pins else "recorded", zone)
+        if zone
+        else _there("timezone", "", AGAIN),
+    ]
+    if "random" in run.pins:
+        held = mapping(mapping(run.pins["random"]).get("at"))
+        return [
+            *found,
+            AuditFinding(
+                "random state", "pinned", ", ".join(map(str, held)) or "a seed for what is drawn"
+            ),
+        ]
+    capture = "record it again without --no-pin random"
+    return [
+        *found,
+        AuditFinding(
+            "random state", "missing", "only a digest of it, if anything, is kept", capture
+        ),
+    ]
+
+
+def _settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
+    environment = mapping(kit.get("environment"))
+    seed = environment.get("PYTHONHASHSEED")
+    what = "PYTHONHASHSEED is not set, so sets of texts may be in another order"
+    names = text(kit.get("variables")).split()
+    hashed = AuditFinding("hash seed", "recorded", f"PYTHONHASHSEED={seed}")
+    return [
+        hashed if seed not in (None, "", "random") else AuditFinding(
+            "hash seed", "missing", what, "start the kernel with PYTHONHASHSEED=0"
+        ),
+        _there("environment", f"{len(names)} names, {len(environment)} values" if names else "", AGAIN),
+    ]  # fmt: skip
+
+
+# ---- a call
+
+
+def of_call(call: CallSeen) -> list[AuditFinding]:
+    """The fields of one call's kit; those that such a call cannot have are left out."""
+    if call.problem:
+        return [
+            AuditFinding(
+                "record", "missing", call.problem, "mend the file, or record it again", call=call.id
+            )
+        ]
+    asked = [] if isinstance(call.asked, FunctionCall) else _of_request(call)
+    found = [*asked, *_of_model(call), *_of_retrieval(call), *_times(call), *_place(call)]
+    return [
+        AuditFinding(each.name, each.status, each.what, each.capture, call=call.id)
+        for each in found
+    ]
+
+
+def _of_request(call: CallSeen) -> list[AuditFinding]:
+    known = routing(call)
+    where = known.status if known is not None else "recorded"
+    limits = ", ".join(sorted(call.facts.limits))
+    return [
+        AuditFinding("host", "recorded", call.host),
+        AuditFinding(
+            "region", "pinned" if where == "pinned" and call.region else "recorded", call.region
+        )
+        if call.region
+        else AuditFinding("region", "unpinnable", "neither the address nor the reply tells one"),
+        AuditFinding("request id", "recorded", call.facts.request_id or "the reply gave none"),
+        AuditFinding("rate limits", "recorded", limits or "the reply told none"),
+        AuditFinding("attempt", "recorded", str(call.more.attempt)),
+    ]
+
+
+def _of_model(call: CallSeen) -> list[AuditFinding]:
+    if not call.is_model and not call.is_embedding:
+        return []
+    settings = sampling(call)
+    tools = ", ".join(f"{each.name} {each.digest}" for each in call.facts.tools)
+    answered = call.facts.answered
+    return [
+        AuditFinding("provider", "recorded", call.facts.provider),
+        AuditFinding("requested model", "recorded", call.facts.model),
+        AuditFinding("answered model", "recorded", "none: the call failed")
+        if not answered and (call.status or 500) >= 400
+        else _there("answered model", answered, f"ask for a dated snapshot of {call.facts.model}"),
+        *(
+            [AuditFinding("sampling", settings.status, settings.what, settings.capture)]
+            if settings is not None
+            else []
+        ),
+        AuditFinding("tool schemas", "recorded", tools or "no tools offered"),
+    ]
+
+
+def _of_retrieval(call: CallSeen) -> list[AuditFinding]:
+    if call.kind != "retrieval":
+        return []
+    capture = "return {'chunks': [...], 'embedding_model': '...'}"
+    return [_there("embedding model", chunks_of(call.reply).embedding, capture)]
+
+
+def _times(call: CallSeen) -> list[AuditFinding]:
+    reply = call.reply
+    first = f"{reply.waits[0]:g} s after" if isinstance(reply, Reply) and reply.waits else ""
+    ended = f"{call.seconds:g} s after" if call.seconds is not None else ""
+    found = [_there("start", call.head.get("at"), AGAIN), _there("end", ended, AGAIN)]
+    return [*found, AuditFinding("first byte", "recorded", first)] if first else found
+
+
+def _place(call: CallSeen) -> list[AuditFinding]:
+    return [AuditFinding("lineage", "recorded", call.lineage or "the cell itself")]

@@ -1,0 +1,90 @@
+"""Whether a bundle's notebook is one, by nbformat's schema of its version.
+
+The schema is nbformat's own, read as a file: to import nbformat takes two seconds where
+jsonschema's formats are installed (JupyterLab brings them), many times what a whole bundle takes to
+check.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DEEPEST = 100
+"""Objects and lists in one another that are read: what works on a notebook makes several calls a
+level.
+"""
+
+
+def wrong(data: bytes) -> str:
+    """What is wrong with a notebook in these bytes; "" nothing."""
+    try:
+        told = json.loads(data.decode("utf-8"))
+        if not isinstance(told, dict):
+            return "it is no JSON object"
+        if not _is_flat_enough(told):
+            return f"it is nested deeper than {DEEPEST}"
+        validate = _validator(told.get("nbformat"), told.get("nbformat_minor"))
+        validate(told) if validate else _validated(data)
+    except (
+        Exception
+    ) as error:  # the validators have each their own; ValueError and RecursionError are JSON's
+        return (str(error) or type(error).__name__).splitlines()[0][:200]
+    return ""
+
+
+def _is_flat_enough(told: Any) -> bool:
+    level = [told]
+    for _ in range(DEEPEST):
+        inside = (
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        )
+        level = [each for values in inside for each in values]
+    return not level
+
+
+@functools.cache
+def _validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
+    """The check of a version whose schema is there; None for another."""
+    found = importlib.util.find_spec("nbformat")
+    if found is None or found.origin is None or type(major) is not int or type(minor) is not int:
+        return None
+    path = Path(found.origin).with_name(f"v{major}") / f"nbformat.v{major}.{minor}.schema.json"
+    if not path.is_file():
+        return None
+    schema = _open(json.loads(path.read_text(encoding="utf-8")))
+    check: Callable[[Any], Any] = importlib.import_module("fastjsonschema").compile(schema)
+    return check
+
+
+def _open(schema: Any) -> Any:
+    """The schema without its bans of further keys: nbclient runs a notebook that has some (cell ids
+    in version 4.0), so it is recorded and exported as well.
+    """
+    if isinstance(schema, list):
+        return [_open(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _open(each)
+        for key, each in schema.items()
+        if (key, each) != ("additionalProperties", False)
+    }
+
+
+def _validated(data: bytes) -> None:
+    """By nbformat itself: older versions, and those newer than it."""
+    import nbformat
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        notebook = nbformat.reads(data.decode("utf-8"), as_version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
+        nbformat.validate(notebook, relax_add_props=True)

@@ -1,0 +1,434 @@
+"""Asks the package index for the digests of a version's files (the Simple API, PEP 691 and 503).
+
+It is the person's own index (bundle/environment/index.py). What was answered is kept in the user's
+cache folder: a version's files do not change.
+
+Which package indexes the person's pip and uv are configured for, and which of them is the public
+one.
+
+Only the public one, pip's own default, is ever named in a bundle; of any other neither address,
+host nor password.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import netrc
+import os
+import re
+import ssl
+import subprocess
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.progress import Tell, nobody
+
+
+@dataclass(frozen=True, slots=True)
+class PackageIndex:
+    """One package index. `url` has no password in it; `public`: it is pip's own default."""
+
+    url: str
+    public: bool
+    login: str = ""
+
+
+def plain(address: str) -> str:
+    """Without password, query and fragment."""
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def configured(environ: Mapping[str, str] | None = None) -> list[PackageIndex]:
+    """What pip is configured for, then uv; the default first. [] where it is to use none, or the
+    default is unknown.
+    """
+    return [_index(url) for url in addresses(environ)]
+
+
+def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The addresses of the indexes as configured, passwords and all: for an installer, never to be
+    written.
+    """
+    environ = os.environ if environ is None else environ
+    if forbidden(environ):
+        return []
+    pip, uv = _pip(environ), _uv(environ)
+    default = pip.get("index-url") or uv.get("index-url") or _public()[0]
+    found = [
+        default,
+        *pip.get("extra-index-url", "").split(),
+        *uv.get("extra-index-url", "").split(),
+    ]
+    return list(dict.fromkeys(url for url in found if url))
+
+
+def forbidden(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether pip is configured to use no index at all."""
+    told = _pip(os.environ if environ is None else environ).get("no-index", "")
+    return told.lower() in ("1", "true", "yes", "on")
+
+
+def loose(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Folders and pages of wheels that pip looks at beside its indexes."""
+    return _pip(os.environ if environ is None else environ).get("find-links", "").split()
+
+
+def _index(url: str) -> PackageIndex:
+    parts = urlsplit(url)
+    address = plain(url)
+    login = ""
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    elif parts.hostname and (known := _netrc(parts.hostname)):
+        login = known
+    basic = "Basic " + base64.b64encode(login.encode()).decode() if login else ""
+    return PackageIndex(address, is_public(address), basic)
+
+
+def _netrc(host: str) -> str:
+    try:
+        found = netrc.netrc().authenticators(host)
+    except (OSError, netrc.NetrcParseError):
+        return ""
+    return f"{found[0]}:{found[2]}" if found else ""
+
+
+def is_public(url: str) -> bool:
+    """Whether it is pip's default index, or a file of it."""
+    index, files = _public()
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return (
+        parts.scheme == "https" and bool(index) and parts.netloc in (urlsplit(index).netloc, files)
+    )
+
+
+@lru_cache(maxsize=1)
+def _public() -> tuple[str, str]:
+    """Address of the index that pip asks when it is not told another, and the host of its files;
+    from pip itself.
+    """
+    found = re.search(
+        r'PackageIndex\(\s*"(https://[^"]+?)/?",\s*file_storage_domain="([^"]+)"', _pips_own()
+    )
+    return (f"{found[1]}/simple", found[2]) if found else ("", "")
+
+
+def _pips_own() -> str:
+    inside = "pip/_internal/models/index.py"
+    spec = find_spec("pip")
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parents[1].joinpath(inside).read_text("utf-8")
+    try:  # environments that uv makes have no pip; the interpreter brings one
+        import ensurepip
+
+        wheel = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            return archive.read(inside).decode()
+    except (ImportError, OSError, KeyError, StopIteration, zipfile.BadZipFile):
+        return ""
+
+
+def _pip(environ: Mapping[str, str]) -> dict[str, str]:
+    """What pip is configured for, by option: its files, then the environment."""
+    found = dict(_pips_files(tuple(sorted(environ.items()))))
+    for option in ("index-url", "extra-index-url", "no-index", "find-links"):
+        if value := environ.get("PIP_" + option.upper().replace("-", "_")):
+            found[option] = value
+    return found
+
+
+@lru_cache(maxsize=4)
+def _pips_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if find_spec("pip") is None:
+        return ()
+    line = [sys.executable, "-P", "-m", "pip", "config", "list", "--disable-pip-version-check"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            line, capture_output=True, text=True, check=False, timeout=60, env=dict(environ)
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout, re.MULTILINE)
+    return tuple((name, value.replace("\\n", " ")) for name, value in found)
+
+
+def _uv(environ: Mapping[str, str]) -> dict[str, str]:
+    """uv's, in pip's words: its files, then the environment."""
+    found: dict[str, str] = {}
+    home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    for place in (Path("/etc/uv/uv.toml"), home / "uv" / "uv.toml"):
+        try:
+            found.update(_from_uv(tomllib.loads(place.read_text("utf-8"))))
+        except (OSError, tomllib.TOMLDecodeError):
+            continue
+    default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
+    extra = " ".join(filter(None, (environ.get("UV_INDEX"), environ.get("UV_EXTRA_INDEX_URL"))))
+    if default:
+        found["index-url"] = (
+            default.partition("=")[2] if re.match(r"\w[\w-]*=", default) else default
+        )
+    if extra:
+        found["extra-index-url"] = " ".join(
+            re.sub(r"^\w[\w-]*=", "", each) for each in extra.split()
+        )
+    return found
+
+
+def _from_uv(told: Mapping[str, Any]) -> dict[str, str]:
+    entries = [
+        each
+        for each in told.get("index", [])
+        if isinstance(each, dict) and isinstance(each.get("url"), str)
+    ]
+    default = next(
+        (each["url"] for each in entries if each.get("default")), told.get("index-url", "")
+    )
+    extra = [each["url"] for each in entries if not each.get("default")] + list(
+        told.get("extra-index-url", [])
+    )
+    found = {"index-url": str(default), "extra-index-url": " ".join(map(str, extra))}
+    return {name: value for name, value in found.items() if value}
+
+
+THREADS = 8
+PATIENCE = 20.0
+"""Seconds that one request may take."""
+LARGEST = 64 << 20
+"""Bytes of an answer that are read."""
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class IndexFile:
+    """A file of a version: `url` without query, password and fragment; `yanked` is the reason,
+    "yes" without one.
+    """
+
+    name: str
+    sha256: str
+    url: str
+    size: int = 0
+    yanked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswer:
+    """The files of one version, or why there are none. `public`: they are the public index's."""
+
+    files: tuple[IndexFile, ...] = ()
+    public: bool = False
+    why: str = ""
+    asked: bool = True
+    """Whether an index answered at all."""
+
+
+def ask(
+    wanted: Iterable[str], indexes: Sequence[PackageIndex], tell: Tell = nobody
+) -> dict[str, IndexAnswer]:
+    """For each `name==version` the answer of the first index that has it; several at a time. Raises
+    nothing.
+    """
+    names = sorted(set(wanted))
+    down: dict[str, str] = {}
+    answers: dict[str, IndexAnswer] = {}
+    with ThreadPoolExecutor(THREADS, "index") as pool:
+        waiting = {pool.submit(_first, name, indexes, down): name for name in names}
+        for done, future in enumerate(as_completed(waiting), 1):
+            answers[waiting[future]] = future.result()
+            tell("asking the package index for digests", done, len(names))
+    return dict(sorted(answers.items()))
+
+
+def _first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str]) -> IndexAnswer:
+    """Of the first index that has it. One that did not answer once (`down`: why) is not asked
+    again.
+    """
+    name, _, version = wanted.partition("==")
+    why, asked = "no package index is configured", False
+    for each in indexes:
+        if each.url in down:
+            why = down[each.url]
+            continue
+        try:
+            files = _kept(each, name, version)
+        except _Refused as refusal:
+            asked, why = True, str(refusal)
+        except (OSError, ValueError) as error:
+            down[each.url] = why = f"the package index cannot be reached ({type(error).__name__})"
+        else:
+            asked, why = True, f"the index has no {wanted}"
+            if files:
+                return IndexAnswer(files, each.public)
+    return IndexAnswer(why=why, asked=asked)
+
+
+class _Refused(Exception):
+    """The index answered, and not with a list of files; says how."""
+
+
+def _said(code: int) -> str:
+    if code == 404:
+        return "the index has no package of that name"
+    if code in (401, 403):
+        return f"the package index refuses ({code}): log in where pip is configured"
+    return f"the package index answered {code}"
+
+
+# ---- one version
+
+
+def _kept(index: PackageIndex, name: str, version: str) -> tuple[IndexFile, ...]:
+    """From the user's cache, or asked; an answer without files is not kept: it may be published
+    tomorrow.
+    """
+    place = (
+        cache()
+        / "index"
+        / hashlib.sha256(index.url.encode()).hexdigest()[:16]
+        / f"{name}-{version}.json"
+    )
+    try:
+        return tuple(IndexFile(**each) for each in json.loads(place.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        files = tuple(sorted(_of_version(_listed(index, name), name, version)))
+    if files:
+        _keep(place, json.dumps([asdict(each) for each in files]).encode())
+    return files
+
+
+def _keep(place: Path, data: bytes) -> None:
+    with suppress(OSError):  # a cache that cannot be written is none
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(place) as draft:
+            draft.write_bytes(data)
+
+
+def cache() -> Path:
+    """The user's cache folder of tape-jupyter."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("tape-jupyter", appauthor=False)
+
+
+def _listed(index: PackageIndex, name: str) -> list[IndexFile]:
+    """All files of a package, as its index lists them."""
+    page = urljoin(index.url.rstrip("/") + "/", f"{name}/")
+    if page.startswith("file:"):
+        page += "index.html"
+    elif not page.startswith(("http://", "https://")):
+        raise ValueError("no address of an index")
+    request = urllib.request.Request(  # noqa: S310
+        page, headers={"Accept": _ACCEPT, "User-Agent": "tape-jupyter"}
+    )
+    if index.login:
+        request.add_header("Authorization", index.login)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=_tls()) as reply:  # noqa: S310
+            data, kind, where = (
+                reply.read(LARGEST),
+                reply.headers.get("Content-Type", ""),
+                reply.geturl(),
+            )
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _Refused(_said(error.code)) from None
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, FileNotFoundError):  # an index that is a folder
+            raise _Refused(_said(404)) from None
+        raise
+    return list(_from_json(data, where) if "json" in kind else _from_html(data, where))
+
+
+def _from_json(data: bytes, where: str) -> Iterator[IndexFile]:
+    for each in json.loads(data).get("files", []):
+        sha = str(each.get("hashes", {}).get("sha256", "")).lower()
+        if _SHA256.fullmatch(sha):
+            yanked = each.get("yanked") or ""
+            told = "yes" if yanked is True else str(yanked)
+            yield IndexFile(
+                str(each["filename"]),
+                sha,
+                plain(urljoin(where, each["url"])),
+                int(each.get("size") or 0),
+                told,
+            )
+
+
+def _from_html(data: bytes, where: str) -> Iterator[IndexFile]:
+    anchors = _Anchors()
+    anchors.feed(data.decode("utf-8", "replace"))
+    for link in anchors.found:
+        address = urljoin(where, link.get("href") or "")
+        digest = re.fullmatch(r"sha256=([0-9a-f]{64})", urlsplit(address).fragment)
+        if digest:
+            yanked = (link["data-yanked"] or "yes") if "data-yanked" in link else ""
+            name = unquote(urlsplit(address).path.rpartition("/")[2])
+            yield IndexFile(name, digest[1], plain(address), 0, yanked)
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.append(dict(attrs))
+
+
+def _of_version(files: Iterable[IndexFile], name: str, version: str) -> Iterator[IndexFile]:
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+    from packaging.version import Version
+
+    goal = Version(version)
+    for each in files:
+        try:
+            whose = (
+                parse_wheel_filename(each.name)
+                if each.name.endswith(".whl")
+                else parse_sdist_filename(each.name)
+            )
+        except (InvalidSdistFilename, InvalidWheelFilename, ValueError):
+            continue  # eggs, installers
+        if (whose[0], whose[1]) == (name, goal):
+            yield each
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    own = next(
+        (
+            os.environ[name]
+            for name in ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+            if os.environ.get(name)
+        ),
+        None,
+    )
+    return ssl.create_default_context(cafile=own)

@@ -1,0 +1,474 @@
+"""Makes a virtual environment and installs into it, with uv where it is on the PATH, else with pip.
+
+Packages come from the person's own indexes, as pip (and uv) are configured; only what is asked for
+by name, version and digest, and only wheels: to build a package is to run its code. An installer
+gets the variables that it needs, and no others. What goes wrong is told in a person's words: which
+package, and what to do now.
+
+The environment that a bundle's notebook runs in: fresh, made from its lock, its wheels and its
+sources.
+
+Packages come from the person's own package index, by name, version and digest; the addresses in a
+stranger's lock are not followed. What is made is kept in the user's cache folder, by the digest of
+all it was made from; one that was not finished is made again. Nothing of the bundle runs while it
+is made: only wheels are installed, those of its sources are put together by us, and what would run
+by itself in an environment is refused (bundle/environment/startup_hooks.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from tape_jupyter.bundle.archive import Bundle
+from tape_jupyter.bundle.environment import build_backend, index, lock, startup_hooks
+from tape_jupyter.bundle.environment.index import cache
+from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError
+
+Said = Callable[[str], None]
+"""Hears each line that an installer says."""
+_KEPT = re.compile(
+    r"PATH|HOME|USER|USERNAME|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|XDG_(?:CONFIG|CACHE|DATA)_\w+|LD_LIBRARY_PATH"
+    r"|PIP_\w+|UV_\w+|(?:https?|all|no|ftp)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NETRC"
+    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM(?:DATA|FILES)\S*"
+    # the last: where passwords are kept
+    r"|PROCESSOR_ARCHITECTURE|NUMBER_OF_PROCESSORS|DBUS_SESSION_BUS_ADDRESS",
+    re.IGNORECASE,
+)
+"""Variables that an installer gets: where programs and its own files lie, its options, the way to
+the network.
+"""
+_LEFT = re.compile(
+    r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE)"
+)
+"""Of those the ones that are for other environments than a bundle's."""
+_NETWORK = re.compile(
+    r"Failed to establish a new connection|name resolution|Max retries exceeded|Connection refused|dns error"
+    r"|error sending request|Could not connect|ConnectTimeout|NewConnectionError|network is unreachable"
+    r"|Failed to fetch",
+    re.IGNORECASE,
+)
+_DIFFERS = re.compile(
+    r"DO NOT MATCH|Hash mismatch|hash(?:es)? (?:of|for) .* (?:do|does) not match", re.IGNORECASE
+)
+_NAMED = (
+    re.compile(r"No matching distribution found for ([\w.-]+)"),
+    re.compile(r"satisfies the requirement ([\w.-]+)"),
+    re.compile(r"Because ([\w.-]+) was not found"),
+    re.compile(r"there (?:is|are) no (?:version|wheels?)[^`]*? (?:of|for) `?([\w.-]+)"),
+    re.compile(r"Because ([\w.-]+)(?:==\S+)? has no"),
+    re.compile(r"(?:Hash mismatch for|Failed to (?:download|build)) `?([\w.-]+)"),
+    re.compile(r"/simple/([\w.-]+)/"),
+    re.compile(r"^\s+([\w.-]+)==\S+ from ", re.MULTILINE),
+    re.compile(r"for ([\w.-]+) .*DO NOT MATCH"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What environments are made with. `uv`: its program, "" without; `python`: an interpreter, or
+    `3.11` for uv.
+    """
+
+    python: str
+    uv: str = ""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def make(self, folder: Path, said: Said) -> Path:
+        """An empty environment in `folder`; its python."""
+        if self.uv:
+            line = [
+                self.uv,
+                "venv",
+                "--no-project",
+                "--no-config",
+                "--python",
+                self.python,
+                str(folder),
+            ]
+        else:
+            words = [
+                *(["--without-pip"] if _own_pip() else []),
+                "--copies" if os.name == "nt" else "--symlinks",
+            ]
+            line = [self.python, "-I", "-m", "venv", *words, str(folder)]
+        self._run(line, folder.parent, said, "the virtual environment cannot be made")
+        return python_of(folder)
+
+    def install(self, python: Path, wanted: Sequence[str], where: Path, said: Said) -> None:
+        """What `wanted` says, line by line as in a file of requirements; every line has digests, or
+        none.
+        """
+        hashed = any("--hash=" in line for line in wanted)
+        requirements = where / "wanted.txt"
+        requirements.write_text("".join(f"{line}\n" for line in wanted), "utf-8")
+        words = [
+            "--no-deps",
+            "--only-binary=:all:",
+            *(["--require-hashes"] if hashed else []),
+            "-r",
+            str(requirements),
+        ]
+        self._install(python, words, where, said, self._sources())
+
+    def install_wheels(self, python: Path, wheels: Sequence[Path], where: Path, said: Said) -> None:
+        """Wheels that lie here. No index is asked."""
+        self._install(python, ["--no-deps", "--no-index", *map(str, wheels)], where, said, {})
+
+    def _install(
+        self, python: Path, words: list[str], where: Path, said: Said, sources: Mapping[str, str]
+    ) -> None:
+        if self.uv:
+            line = [self.uv, "pip", "install", "--no-config", "--python", str(python), *words]
+        else:
+            pip = (
+                [*_own_pip(), "--python", str(python)]
+                if _own_pip()
+                else [str(python), "-I", "-m", "pip"]
+            )
+            line = [*pip, "install", "--disable-pip-version-check", "--no-compile", "--no-input"]
+            line += ["--progress-bar=off", *words]
+            sources = {}  # pip reads its own configuration
+        self._run(line, where, said, "the packages of the lock cannot be installed", sources)
+
+    def _sources(self) -> Mapping[str, str]:
+        """The indexes that pip is configured for, for uv, which does not read pip's files."""
+        told = {
+            "UV_INDEX_STRATEGY": "unsafe-best-match"
+        }  # the digest decides, not which index has it
+        if links := index.loose(self.environ):
+            told["UV_FIND_LINKS"] = ",".join(links)
+        if index.forbidden(self.environ):
+            return {**told, "UV_NO_INDEX": "1"}
+        found = index.addresses(self.environ)
+        if found:
+            told["UV_DEFAULT_INDEX"] = found[0]
+        if found[1:]:
+            told["UV_INDEX"] = " ".join(found[1:])
+        return told
+
+    def _run(
+        self,
+        line: list[str],
+        where: Path,
+        said: Said,
+        goal: str,
+        added: Mapping[str, str] | None = None,
+    ) -> None:
+        environ = {
+            name: value
+            for name, value in self.environ.items()
+            if _KEPT.fullmatch(name) and not _LEFT.fullmatch(name)
+        }
+        if self.uv:  # who is trusted is the system's to say, as it is for pip
+            environ.setdefault("UV_SYSTEM_CERTS", "1")
+            environ.setdefault("UV_NATIVE_TLS", "1")
+            if bundle := environ.get("PIP_CERT"):
+                environ.setdefault("SSL_CERT_FILE", bundle)
+        lines: list[str] = []
+        try:
+            # a command line of ours; names and versions were checked
+            with subprocess.Popen(  # noqa: S603
+                line, cwd=where, env={**environ, **(added or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
+            ) as process:  # fmt: skip
+                for each in process.stdout or ():
+                    lines.append(each.rstrip())
+                    said(each.rstrip())
+        except OSError as error:
+            raise BundleError(
+                f"{goal}: {Path(line[0]).name} cannot be run ({error.strerror or error})"
+            ) from error
+        if process.returncode:
+            raise BundleError(f"{goal}: {reason(lines)}")
+
+
+@lru_cache(maxsize=1)
+def _own_pip() -> list[str]:
+    """The pip beside us, where it can install for another interpreter (22.3): to put in a new one
+    takes 5 s.
+    """
+    try:
+        version = importlib.metadata.version("pip")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    found = re.match(r"(\d+)\.(\d+)", version)
+    new_enough = found is not None and (int(found[1]), int(found[2])) >= (22, 3)
+    return [sys.executable, "-P", "-m", "pip"] if new_enough else []
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter of an environment."""
+    return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
+
+
+def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
+    """What makes environments of this Python (`3.11`; "" any). Raises BundleError where there is no
+    such Python.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    uv = uv_of(environ)
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    python = sys.executable if version in ("", own) else next(_pythons(version, environ), "")
+    if not python and not uv:
+        raise BundleError(
+            f"this bundle was made with Python {version}, and there is none on this machine (this is {own}). Install "
+            f"Python {version} so that `python{version}` is found, or install uv, which brings it"
+        )
+    return Maker(python or version, uv, environ)
+
+
+def uv_of(environ: Mapping[str, str]) -> str:
+    """Where uv is: the one that runs us (`uvx tape-jupyter`), or on the PATH; "" nowhere."""
+    return environ.get("UV") or shutil.which("uv", path=environ.get("PATH")) or ""
+
+
+def _pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Interpreters of that version on the PATH that do run (a version manager may list one that
+    does not).
+    """
+    for name in (f"python{version}", "python3", "python"):
+        found = shutil.which(name, path=environ.get("PATH"))
+        if found is None:
+            continue
+        ask = [found, "-I", "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        try:
+            done = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.stdout.strip() == version:
+            yield found
+
+
+def reason(lines: Sequence[str]) -> str:
+    """Why an installer failed, from what it said: which package, and what to do."""
+    text = "\n".join(lines)
+    name = next((found[1] for pattern in _NAMED if (found := pattern.search(text))), "")
+    whose = f"{name}: " if name else ""
+    if _DIFFERS.search(text):
+        return f"{whose}what your package index gives has another digest than the session's file. It was not installed"
+    if re.search(r"certificate", text, re.IGNORECASE):
+        return (
+            f"{whose}the certificate of the package index is not trusted here. Point SSL_CERT_FILE at the certificates "
+            "that your network uses"
+        )
+    if _NETWORK.search(text):
+        return f"{whose}the package index cannot be reached. Connect to the network (packages are kept once installed)"
+    if name:
+        return (
+            f"{whose}your package index has no such version as a wheel for this Python and platform. Configure the "
+            "index that has it (pip config set global.extra-index-url ...), or replay with the packages that are here"
+        )
+    last = [re.sub(r"//[^/@\s]*@", "//…@", line) for line in lines if line.strip()][-3:]
+    return " | ".join(last)[:600] or "the installer gave no reason"
+
+
+_FOLDER = "environment"
+_DONE = "made.txt"
+_PATIENCE = 1800.0
+"""Seconds to wait while another process makes the same environment."""
+
+
+def made(
+    bundle: Bundle, folder: Path | None = None, *, allow_index: bool = False, tell: Tell = nobody
+) -> Path:
+    """The python of an environment with all that the bundle's lock says. Made where there is none
+    yet.
+
+    `folder`: make it there (it must be new) and keep it out of the cache. `allow_index`: packages
+    that the lock has only by an address of its own are fetched from there. Raises BundleError, with
+    the package and what to do.
+    """
+    pylock = bundle.read(f"{_FOLDER}/pylock.toml")
+    wanted = lock.packages(pylock)
+    _refuse_foreign(wanted, allow_index=allow_index)
+    _refuse_built(wanted)
+    making = maker(lock.python(pylock))
+    wheels = dict(_wheels(bundle, wanted))
+    if folder is not None:
+        if folder.exists() and any(folder.iterdir()):
+            raise BundleError(
+                f"{folder} is not empty; nothing was installed. Give a folder that is new"
+            )
+        return _make(folder, making, wanted, wheels, tell, allow_index=allow_index)
+    place = cache() / "environments" / _key(pylock, wheels, making, allow_index=allow_index)
+    with _alone(place, tell):
+        if (place / _DONE).is_file() and python_of(place).exists():
+            return python_of(place)
+        shutil.rmtree(place, ignore_errors=True)
+        return _make(place, making, wanted, wheels, tell, allow_index=allow_index)
+
+
+def _refuse_foreign(wanted: Iterable[LockedPackage], *, allow_index: bool) -> None:
+    """A package to be had only from an address of the bundle's: not without being allowed, nor
+    without digest.
+    """
+    foreign = [each for each in wanted if each.foreign]
+    shown = "; ".join(f"{each.name}: {odd}" for each in foreign for odd in each.odd)
+    if foreign and not allow_index:
+        raise BundleError(
+            f"nothing was installed: {shown}. Allow it (--allow-index) if you trust that place"
+        )
+    if lost := [each.name for each in foreign if not list(_addresses([each]))]:
+        raise BundleError(
+            f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({shown})"
+        )
+
+
+def _refuse_built(wanted: Iterable[LockedPackage]) -> None:
+    if built := [each.name for each in wanted if each.built]:
+        raise BundleError(
+            f"nothing was installed: the lock has no wheel of {', '.join(built[:5])}, and to build one would run "
+            "its code with your files and network. Install it yourself if you trust it, and replay with your packages"
+        )
+
+
+def _key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_index: bool) -> str:
+    digest = hashlib.sha256(f"2 {making.python} {allow_index}\n".encode())
+    for data in (pylock, *(wheels[name] for name in sorted(wheels))):
+        digest.update(hashlib.sha256(data).digest())
+    return digest.hexdigest()[:32]
+
+
+@contextmanager
+def _alone(place: Path, tell: Tell) -> Iterator[None]:
+    """Nobody else makes this environment meanwhile."""
+    import portalocker
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    tell("the environment", 0, 0)
+    try:
+        with portalocker.Lock(
+            place.with_name(f".{place.name}.lock"), "a", timeout=_PATIENCE, check_interval=0.2
+        ):
+            yield
+    except portalocker.LockException as error:
+        raise BundleError(
+            f"another process has been making this environment for {_PATIENCE / 60:.0f} minutes"
+        ) from error
+
+
+def _make(
+    place: Path,
+    making: Maker,
+    wanted: Sequence[LockedPackage],
+    wheels: dict[str, bytes],
+    tell: Tell,
+    *,
+    allow_index: bool,
+) -> Path:
+    """All or nothing: a folder without its mark at the end is never used."""
+    lines = [_line(each) for each in wanted if each.digests and not each.path and not each.foreign]
+    bare = [
+        f"{each.name}=={each.version}"
+        for each in wanted
+        if not each.digests and not each.path and not each.foreign
+    ]
+    foreign = list(_addresses(wanted)) if allow_index else []
+    count = _Count(tell, len(lines) + len(bare) + len(wheels) + len(foreign))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tape-venv-") as scratch:
+            where = Path(scratch)
+            python = making.make(place, count)
+            watched = startup_hooks.WatchedEnvironment.new(place)
+            for group in filter(None, (lines, bare, foreign)):
+                making.install(python, group, where, count)
+                watched.check()
+            files = [where / name for name in sorted(wheels)]
+            for file in files:
+                file.write_bytes(wheels[file.name])
+            making.install_wheels(python, files, where, count)
+            watched.check()
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    (place / _DONE).write_text("all packages of the lock are in\n", "utf-8")
+    return python
+
+
+class _Count:
+    """Tells how many packages are under way, by the lines that an installer says."""
+
+    def __init__(self, tell: Tell, total: int) -> None:
+        self._tell, self._total, self._done = tell, total, 0
+        tell("making the environment", 0, total)
+
+    def __call__(self, line: str) -> None:
+        if line.startswith(("Collecting ", " + ", "Processing ")):
+            self._done = min(self._done + 1, self._total)
+            self._tell(
+                f"installing {line.split()[1].partition('==')[0].rpartition('/')[2]}",
+                self._done,
+                self._total,
+            )
+
+
+def _line(package: LockedPackage) -> str:
+    digests = "".join(f" --hash=sha256:{digest}" for digest in package.digests)
+    return f"{package.name}=={package.version}{digests}"
+
+
+def _addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
+    for each in wanted:
+        for url, digest in each.urls if each.foreign else ():
+            if re.fullmatch(r"https://[^\s?#]+\.whl", url) and NOWHERE not in url:
+                yield f"{each.name} @ {url} --hash=sha256:{digest}"
+
+
+# ---- what the bundle brings
+
+
+def _wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator[tuple[str, bytes]]:
+    """Of each package that the bundle carries a wheel, by its file's name."""
+    for each in wanted:
+        kind, _, name = each.path.partition("/")
+        if kind == "wheels":
+            data = bundle.read(f"{_FOLDER}/{each.path}")
+            if each.digests and hashlib.sha256(data).hexdigest() not in each.digests:
+                raise BundleError(
+                    f"{name} is not the wheel that the lock names: its sha256 is another"
+                )
+            startup_hooks.refuse(each.name, _entries(name, data))
+            yield name, data
+        elif kind == "sources":
+            yield _put_together(bundle, each.name, f"{_FOLDER}/{each.path}/{build_backend.FOLDER}/")
+
+
+def _put_together(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
+    inside = [name for name in bundle.names("source") if name.startswith(root)]
+    startup_hooks.refuse(package, (name.removeprefix(root) for name in inside))
+    try:
+        name, data = build_backend.packed(
+            {name.removeprefix(root): bundle.read(name) for name in inside}
+        )
+    except StopIteration:
+        raise BundleError(
+            f"the sources of {package} hold nothing that can be installed ({root})"
+        ) from None
+    if not name.endswith(".whl") or "/" in name:
+        raise BundleError(f"the sources of {package} name no wheel")
+    return name, data
+
+
+def _entries(name: str, data: bytes) -> list[str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as wheel:
+            return wheel.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise BundleError(f"{name} is no wheel: {error}") from error

@@ -1,0 +1,223 @@
+"""A bundle in JupyterLab (`tape open FILE --lab`): its session in a scratch folder, its packages,
+and every cell in replay mode, whatever it says itself. Where the machine has namespaces its kernel
+has no network (bundle/socket_bridge.py).
+
+It is a stranger's code that a person may now run, so the same is asked as before a replay. Jupyter
+is not told to trust the notebook: what its saved outputs would run in the browser stays off until
+the person says so there. The server is this Python's, so that nothing of the bundle runs until a
+kernel is started; the kernel is that of its own environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.bundle import replay, socket_bridge, trust
+from tape_jupyter.bundle.archive import Bundle, opened
+from tape_jupyter.bundle.environment import caches
+from tape_jupyter.bundle.proof import process
+from tape_jupyter.bundle.replay import BundleListener, Wanted
+from tape_jupyter.core.temp_dirs import clean
+from tape_jupyter.errors import BundleError
+from tape_jupyter.isolation import namespaces
+
+KERNEL = "python3"
+"""The kernel's name in the scratch folder: what most notebooks name, so that nobody has to choose."""
+CUT = (
+    "the network of its kernel is cut off: a network namespace of its own",
+    "the socket guard",
+)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A bundle that lies ready: the folder, the notebook in it, and the words and variables that
+    start JupyterLab.
+    """
+
+    folder: Path
+    notebook: Path
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    notes: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    """What keeps its kernel from the network, in words."""
+
+    def record(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "folder": str(self.folder), "notebook": str(self.notebook), "command": list(self.command),
+            "guards": list(self.guards), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """What a person is told."""
+        return [
+            *(f"! {note}" for note in self.notes),
+            f"folder: {self.folder}",
+            "It stays when JupyterLab ends, with what you change in it; the bundle is as it was. Remove it when done.",
+            f"guard: {'; '.join(self.guards)}",
+            "Every cell replays (TAPE_MODE=replay): no key, no network. Lab's terminals are yours, and have one.",
+            "The notebook is not trusted: Jupyter shows its saved outputs without running what they hold.",
+        ]
+
+
+def lay(
+    place: str | Path,
+    wanted: Wanted | None = None,
+    heard: BundleListener | None = None,
+    folder: Path | None = None,
+) -> Laid:
+    """Take a bundle out into a folder (by itself a new scratch folder) and make its environment;
+    nothing has run then.
+
+    Raises BundleError where it cannot be used, or may not run, or where JupyterLab is not
+    installed.
+    """
+    want, hear = wanted or Wanted(), heard or BundleListener()
+    _require_lab()
+    with opened(place, hear.tell) as bundle:
+        replay.runnable(bundle, want)
+        notes = [trust.ask(bundle, facts(bundle, want), yes=want.yes, answer=hear.answer)]
+        where, sockets = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_stem(bundle)}-")), None
+        try:
+            python = replay.interpreter(bundle, want, hear.tell, where, notes)
+            notebook, odd = replay.laid_out(bundle, where / "session")
+            sockets = socket_bridge.runtime(where / "run") if namespaces.can_cut() else None
+            environment = _environment(where / "home", python, notebook, want, sockets)
+        except BaseException:
+            socket_bridge.remove(sockets or where, where)
+            if folder is None:
+                clean(where)
+            raise
+    lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
+    command = (*lab, *_settings(), *(socket_bridge.SERVER if sockets else ()), str(notebook))
+    return Laid(
+        where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), _guards()
+    )
+
+
+def _guards() -> tuple[str, ...]:
+    return CUT if namespaces.can_cut() else namespaces.GUARDED
+
+
+def run(laid: Laid) -> int:
+    """Start JupyterLab and wait for its end; gives its exit code. An interrupt ends it, the folder
+    stays.
+    """
+    try:
+        return _run(laid)
+    finally:
+        socket_bridge.remove(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
+
+
+def _run(laid: Laid) -> int:
+    # ours
+    with subprocess.Popen(laid.command, env=laid.environment, cwd=laid.notebook.parent) as child:  # noqa: S603
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                    return child.wait(process.PATIENCE)
+                child.terminate()
+
+
+def facts(bundle: Bundle, want: Wanted) -> list[str]:
+    """What a person is told before it is laid out."""
+    packages = (
+        "the packages of its lock" if want.env == "lock" else "this interpreter's packages (--here)"
+    )
+    return [
+        f"In JupyterLab its code can run on this machine, as you: {len(bundle.manifest.cells)} cells, with {packages}.",
+        "Its kernel gets an empty home and none of your variables, but it can read what you can read.",
+        f"What holds it there: {'; '.join(_guards())}.",
+    ]
+
+
+def _require_lab() -> None:
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise BundleError(
+            "JupyterLab is not installed beside tape-jupyter: pip install jupyterlab (or: uvx --with jupyterlab "
+            "tape-jupyter open ... --lab). Without it: tape open shows the recording, tape replay runs it"
+        )
+
+
+def _stem(bundle: Bundle) -> str:
+    name = bundle.manifest.notebook.rpartition("/")[2].removesuffix(".ipynb")
+    return "".join(each if each.isascii() and each.isalnum() else "-" for each in name)[:24]
+
+
+def _settings() -> Iterator[str]:
+    """Of the server: no news and updates from elsewhere, no settings of the folder, nothing to
+    install.
+    """
+    yield "--LabApp.news_url=None"
+    yield "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"
+    yield "--LabApp.extension_manager=readonly"
+    yield "--KernelSpecManager.ensure_native_kernel=False"
+    # whatever kernel of this machine the notebook names
+    yield f"--KernelSpecManager.allowed_kernelspecs={KERNEL}"
+
+
+def _environment(
+    home: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None
+) -> dict[str, str]:
+    """Of JupyterLab and so of its kernels: a home of their own, replay mode, and one kernel to
+    choose.
+
+    The bundle's programs come first on the kernel's PATH alone: the server starts a browser and
+    kernels by its own.
+    """
+    env = process.environment(home, python)
+    data = Path(env["JUPYTER_DATA_DIR"])
+    _install(data / "kernels" / KERNEL, python, notebook, env["PATH"], cut=sockets is not None)
+    runtime = sockets or home / "runtime"
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shown = (
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "BROWSER",
+        "XDG_SESSION_TYPE",
+        "DBUS_SESSION_BUS_ADDRESS",
+    )
+    said = process.said(want.take, want.pace)
+    options = {"TAPE_OPTIONS": said} if said else {}
+    return {
+        **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
+        "PATH": os.environ.get("PATH", os.defpath), "TAPE_MODE": "replay",
+        "PYTHONHASHSEED": process.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1", "JUPYTER_RUNTIME_DIR": str(runtime),
+        "JUPYTER_PATH": str(data),  # before the kernels of the server's own environment
+    }  # fmt: skip
+
+
+def _install(folder: Path, python: str, notebook: Path, path: str, *, cut: bool) -> None:
+    """A kernel that loads the tape before the first cell, as a replay's does."""
+    from tape_jupyter.headless.kernel import LOAD, START
+
+    folder.mkdir(parents=True)
+    words = [
+        python,
+        "-c",
+        START,
+        "-f",
+        "{connection_file}",
+        f"--InteractiveShellApp.exec_lines={LOAD}",
+    ]
+    spec = {
+        "argv": socket_bridge.command(words) if cut else words, "display_name": f"{notebook.stem} (replay)",
+        "language": "python",
+        "env": {"PATH": path.replace("$", "$$")},  # to jupyter_client `$NAME` is a variable's value
+    }  # fmt: skip
+    (folder / "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")

@@ -1,0 +1,244 @@
+"""`tape open`: the viewer's page of a bundle's recordings, made anew by this installation; nothing
+runs.
+
+The page that lies in a bundle is never shown: it is a stranger's, and may run or claim anything.
+Ours is sent to the browser from this machine's loopback while it is made, so that a long session is
+seen at once. It answers who knows its address, which nobody can guess, as long as `shown` waits;
+the page then needs nothing more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.bundle.archive import Bundle, locations, opened
+from tape_jupyter.bundle.verify import SESSION
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError, CassetteError, TapeUsageError
+from tape_jupyter.reports import page
+
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    # the rest of the policy stands in the page
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+Say = Callable[[str], None]
+"""Hears the address, once it answers."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A bundle's page: `page` is its address or its file; `recordings` are all there are, the shown
+    one first.
+    """
+
+    place: str
+    digest: str
+    page: str
+    recordings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.place}: intact; its page was made here, and nothing in it was run"
+        if not self.page.startswith("http"):
+            yield self.page
+        if len(self.recordings) > 1:
+            yield f"shown: {self.recordings[0]}; there is more: {', '.join(self.recordings[1:])} (-n NAME)"
+        yield from (f"  ! {note}" for note in self.notes)
+
+
+def written(
+    place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
+) -> Shown:
+    """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
+    with recordings(place, name, take, tell) as (it, cassettes):
+        out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default(cassettes[0].path).name)
+        _, notes = page.write(
+            cassettes[0], out, lambda done, total: tell("making the page", done, total)
+        )
+        return Shown(it.place, it.digest, str(out), _names(cassettes), tuple(notes))
+
+
+def shown(
+    place: str | Path,
+    name: str | None = None,
+    take: str | None = None,
+    *,
+    tell: Tell = nobody,
+    say: Say | None = None,
+) -> Shown:
+    """Open the page in the browser, and wait until it is there whole; where there is no browser, as
+    a file.
+
+    Raises BundleError, TapeUsageError.
+    """
+    with recordings(place, name, take, tell) as (it, cassettes):
+        pages = Pages(cassettes[0], tell)
+        with pages.served() as address:
+            if webbrowser.open(pages.once):
+                if say is not None:
+                    say(address)
+                pages.sent.wait()
+                if pages.wrong is not None:
+                    raise BundleError(
+                        f"a recording cannot be shown: {pages.wrong.reason}", place=it.place
+                    )
+                return Shown(it.place, it.digest, address, _names(cassettes), tuple(pages.notes))
+    return written(place, name, take, tell)
+
+
+@contextlib.contextmanager
+def recordings(
+    place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
+) -> Iterator[tuple[Bundle, list[Cassette]]]:
+    """The opened bundle, and its recordings in a folder for as long as the context lasts; the
+    wanted one first.
+    """
+    with opened(place, tell) as it, tempfile.TemporaryDirectory(prefix="tape-open-") as folder:
+        unpacked = it.extract(Path(folder, "bundle"), SESSION)
+        found = sorted(
+            it.names("cassette"),
+            key=lambda each: (files.stem(Path(each)) != (name or paths.MAIN), each),
+        )
+        if not found or (name and files.stem(Path(found[0])) != name):
+            have = ", ".join(files.stem(Path(each)) for each in found) or "none"
+            raise TapeUsageError(
+                f"{locations.shown(place)}: no recording {name or 'in it'}; there are: {have}"
+            )
+        try:
+            cassettes = [Cassette.open(unpacked / each, check="marks") for each in found]
+            if take is not None:
+                cassettes.insert(
+                    0, Cassette.open(files.require(cassettes[0].path, take), check="marks")
+                )
+        except CassetteError as error:
+            raise TapeUsageError(f"{locations.shown(place)}: {error.reason}") from error
+        yield it, cassettes
+
+
+def _names(cassettes: list[Cassette]) -> tuple[str, ...]:
+    return tuple(" / ".join(each.chain) for each in cassettes)
+
+
+class Pages:
+    """One page, at one address of this machine that cannot be guessed; `sent` when one reader has
+    all of it.
+    """
+
+    def __init__(self, cassette: Cassette, tell: Tell = nobody) -> None:
+        self.cassette, self.notes, self.sent = cassette, list[str](), threading.Event()
+        self.wrong: CassetteError | None = None
+        self.host = ""
+        self._tell, self._path = (
+            tell,
+            f"/{secrets.token_urlsafe(24)}/{page.default(cassette.path).name}",
+        )
+        self._once, self._lock = f"/{secrets.token_urlsafe(24)}", threading.Lock()
+
+    @contextlib.contextmanager
+    def served(self) -> Iterator[str]:
+        """The address, which answers as long as the context lasts."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        server.daemon_threads = True
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.05,), name="tape-open", daemon=True
+        )
+        thread.start()
+        try:
+            self.host = f"127.0.0.1:{server.server_port}"
+            yield f"http://{self.host}{self._path}"
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    @property
+    def once(self) -> str:
+        """An address that leads to the page one time: other users of the machine can read a
+        browser's command line.
+        """
+        return f"http://{self.host}{self._once}"
+
+    def redeemed(self, host: str, path: str) -> str:
+        """The page's own path, for the first who asks for the address that leads there; else ""."""
+        with self._lock:
+            if (
+                not self._once
+                or host != self.host
+                or not secrets.compare_digest(path.encode(), self._once.encode())
+            ):
+                return ""
+            self._once = ""
+            return self._path
+
+    def asked(self, host: str, path: str) -> bool:
+        """Whether a request is for the page; by another name of this machine's it is not (DNS
+        rebinding).
+        """
+        return host == self.host and secrets.compare_digest(path.encode(), self._path.encode())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The page, as it is made for one reader."""
+        notes: list[str] = []
+        cassette = Cassette.open(self.cassette.path, check="marks")
+        for piece in page.streamed(
+            cassette, notes, lambda done, total: self._tell("making the page", done, total)
+        ):
+            yield piece.encode("utf-8", "replace")
+        self.notes = notes
+
+
+def _handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 60
+
+        def do_GET(self) -> None:
+            host = self.headers.get("Host", "")
+            if page := pages.redeemed(host, self.path):
+                self.send_response(303)
+                self.send_header("Location", page)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            if not pages.asked(host, self.path):
+                self.send_error(
+                    404,
+                    explain="An address of tape open is good for one time, and for this machine alone.",
+                )
+                return
+            self.send_response(200)
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError, TimeoutError):  # the tab was closed
+                try:
+                    self.wfile.writelines(pages.pieces())
+                except CassetteError as error:
+                    pages.wrong = error
+                pages.sent.set()
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    return Handler

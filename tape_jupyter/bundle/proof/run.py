@@ -1,0 +1,152 @@
+"""The proof: a session replays in a fresh kernel without network, and gives what its notebook
+shows.
+
+First in a copy of the folder, where it is seen what its cells read and import; then once more from
+that alone, in a folder with blanks and letters of other alphabets in its name. Where the copy held
+nothing else, the first run is it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.bundle.environment import caches
+from tape_jupyter.bundle.proof import process
+from tape_jupyter.bundle.proof.expected import shown
+from tape_jupyter.bundle.session import Session
+from tape_jupyter.comparison import outputs
+from tape_jupyter.comparison.outputs import places
+from tape_jupyter.core.progress import Tell
+from tape_jupyter.headless import run
+from tape_jupyter.isolation import namespaces
+
+PLACE = "a session, проба 試"
+"""The folder's name that a proof runs in: what a path may look like elsewhere."""
+
+MISSED = "asks for a call that is not on the tape"
+UNTAPED = "goes to the network and is not taped"
+RAISED = "raises, which it did not when the notebook was saved"
+NOT_RUN = "was not run, since a cell before it raised"
+NEVER_RUN = "was not run when the notebook was saved, and shows something"
+DIFFERS = "shows other than what is saved"
+UNHELD = "has a recorded tool that did what a replay does not do again"
+
+
+@dataclass(frozen=True, slots=True)
+class CellProof:
+    """A code cell in the proof. `why` it is not as saved, in words that every run repeats ("": it
+    is); `said` are lines that show it.
+    """
+
+    number: int
+    title: str
+    why: str = ""
+    said: tuple[str, ...] = ()
+    seconds: float = 0.0
+    ran: bool = True
+
+    def text(self) -> str:
+        return f"[{self.number}] {self.title}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProofRun:
+    """A whole run; `after` is what the kernel was asked in the end."""
+
+    cells: tuple[CellProof, ...]
+    guards: tuple[str, ...]
+    after: str = ""
+
+    @property
+    def differences(self) -> tuple[CellProof, ...]:
+        return tuple(cell for cell in self.cells if cell.why)
+
+
+def prove(
+    session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, pace: str = "",
+    before: str = "", after: str = "",
+) -> ProofRun:  # fmt: skip
+    """Run the notebook where it lies (a copy) and compare each cell with the session's saved
+    outputs.
+
+    `before` and `after` are for the kernel (alone.Job). Raises BundleError where there is no run.
+    """
+    job = process.ProofJob(
+        str(notebook),
+        str(home),
+        python,
+        pace=pace,
+        variables=caches.variables(),
+        before=before,
+        after=after,
+    )
+    where = session.where | places(notebook.parent, home)
+
+    def starting(number: int, count: int, title: str) -> None:
+        tell(f"replaying without network: {title}", number - 1, count)
+
+    done = process.run(job, starting, lambda _: None)
+    saved = [cell for cell in session.notebook.cells if run.runs(cell)]
+    judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
+    return ProofRun(tuple(judged), namespaces.guards(), done.after)
+
+
+def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:
+    """How a cell came out. A refused call is never as saved, even where the saved outputs show the
+    same refusal.
+    """
+    why, said = _judged(saved, out, where)
+    return CellProof(out.number, out.title, why, tuple(said), out.seconds, out.ran)
+
+
+def _judged(saved: Any, out: process.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    name, value = outputs.failure_of(out.outputs)
+    before, after = shown(saved), run.counted(saved.source, out.outputs)
+    if not out.ran:
+        return (NOT_RUN, ()) if before else ("", ())
+    if name in run.REFUSALS:
+        return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
+    if out.unheld:
+        return UNHELD, out.unheld
+    if outputs.same(before, after, where):
+        return "", ()
+    said = outputs.diff(before, after, where)
+    if name and name != outputs.failure_of(before)[0]:
+        return RAISED, said
+    return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said
+
+
+def told(found: ProofRun) -> list[str]:
+    """Which cells are not as saved, and how, for a person whose session is not exported."""
+    count = f"{len(found.differences)} of {len(found.cells)} cells"
+    lines = [
+        f"the session does not give again what its saved notebook shows ({count}), nothing was written:"
+    ]
+    for cell in found.differences:
+        lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
+    return [
+        *lines,
+        f"Now: {_advice(found)}, or export it all the same, marked: tape export NB --allow-differences",
+    ]
+
+
+def _advice(found: ProofRun) -> str:
+    """What mends the first of them; what comes after it may only follow from it."""
+    match found.differences[0].why:
+        case why if why == MISSED:
+            return "record that cell again (%%tape record), run and save the notebook"
+        case why if why == UNTAPED:
+            return (
+                "put %%tape record on the cells that go to the network, run and save the notebook"
+            )
+        case why if why == UNHELD:
+            return "let the tool return what it does, or do it in a cell of its own, and record that cell again"
+        case why if why == NEVER_RUN:
+            return "run the whole notebook and save it"
+        case _:
+            return (
+                "run the notebook from its first cell to its last and save it (or: tape record NB)"
+            )

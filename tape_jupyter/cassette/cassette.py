@@ -1,0 +1,488 @@
+"""A cassette: a book of recorded calls that is written to, one record at a time.
+
+No decision about a live call is made here (replay/player.py), and nothing is patched. What is
+written is proven first, and committed by one append (cassette/journal.py); other kernels may append
+to the same file, and people may edit it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets as entropy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape_jupyter import __version__
+from tape_jupyter.cassette import external_texts, records, request_refs
+from tape_jupyter.cassette.journal import Replaced
+from tape_jupyter.cassette.match_key import MatchedRequest
+from tape_jupyter.cassette.migrations import VERSION
+from tape_jupyter.cassette.prepared_requests import UNPROVEN, Beginning, begun
+from tape_jupyter.cassette.reader import TORN, WHOLE_CHECK, Entry, Overridden
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.cassette.takes.derived import Derived
+from tape_jupyter.cassette.takes.files import TakeBase
+from tape_jupyter.core import large_body
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.secrets.spooling import spooled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["WHOLE_CHECK", "Cassette", "Entry", "Overridden", "open"]
+
+_ASIDE = "and are put aside in .torn now"
+_NO_HEADER: Mapping[str, Any] = {}
+# calls of a take's base that its own may refer to: the last ones hold what those before them held
+_PRIMED = 4
+
+
+class Cassette(Derived):
+    """A cassette file, open for reading and appending. Safe to use from several threads."""
+
+    def __init__(self, path: Path, *, of: TakeBase | None = None) -> None:
+        super().__init__(path, of=of)
+        self._folder = request_refs.RequestFolder()
+        self._primed = ""
+        self._first_kit = ""
+        self._unsynced: list[large_body.LargeBody] = []
+
+    def refresh(self) -> bool:
+        """Index what is in the file now; True where it had changed. Appended records alone are
+        added in place.
+        """
+        with self._lock:
+            self.notes = [note for note in self.notes if not note.endswith(_ASIDE)]
+            return super().refresh()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._folder, self._primed = (
+            request_refs.RequestFolder(),
+            "",
+        )  # what it refers to may be gone
+
+    def frame(self) -> pd.DataFrame:
+        """Its spans as a pandas frame: one row a span, typed columns (spans/dataframe.py tells them
+        and their units).
+
+        Raises TapeUsageError where pandas is not installed.
+        """
+        from tape_jupyter.spans.dataframe import frame
+
+        self.refresh()
+        return frame(self)
+
+    def append_override(
+        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+    ) -> Overridden:
+        """Commit what answers a recorded call from now on; `told` stands above it (by, at, seconds,
+        failed, kit).
+
+        Raises CassetteError where this is no take, or it cannot be written. The base is never
+        written.
+        """
+        with self._lock:
+            try:
+                self._create()
+                reply = self._kept_reply(reply, secrets)
+                return self._append_override(entry, reply, told, secrets)
+            except Replaced:
+                self._start_over(str(told.get("by", "")))
+                return self._append_override(entry, reply, told, secrets)
+
+    def _append_override(
+        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+    ) -> Overridden:
+        replaced = self.by_name.get((entry.run, entry.id))
+        if self.base is None or replaced is None:
+            reason = f"call {entry.id} of run {entry.run} cannot be overridden here: "
+            reason += (
+                "this is no take"
+                if self.base is None
+                else f"{self.base.path.name} does not hold it"
+            )
+            raise CassetteError(reason, path=str(self.path))
+        response = records.response_section(reply, secrets)
+        record = {"override": entry.id, "run": entry.run, **told, "response": response}
+        text = emitter.emit(record)
+        if secrets.suspicious(text):
+            clean = records.masked(
+                {key: value for key, value in told.items() if key != "by"}, secrets
+            )
+            record = {**record, **clean, "response": records.scrubbed(response, secrets)}
+            text = emitter.emit(record)
+        overridden = Overridden(
+            self, self._append(self._prove(record, text)), replaced, str(told.get("by", ""))
+        )
+        self._put_over(overridden)
+        return overridden
+
+    def append_again(
+        self, entry: Overridden, replies: Sequence[Reply], at: str, secrets: Secrets
+    ) -> None:
+        """Commit what answers an overridden request when it is sent again (a fault, then the
+        recorded reply).
+        """
+        run = self._run(entry.run) or {}
+        identity = {key: run[key] for key in ("cell", "source", "session", "title") if run.get(key)}
+        again = self.start_run(
+            {"mode": "again", "parent": entry.run, **identity, "at": at}, {}, secrets
+        )
+        told, request = entry.recorded.head(), entry.request()
+        name = entry.match[:8]
+        for number, reply in enumerate(replies, 1):
+            head = records.Head(
+                name if number == 1 else f"{name}-{number}", again, entry.match, str(told.get("kind", "host")),
+                Where(again, entry.lineage), at, float(told.get("seconds", 0.0)), told.get("kit", {}),
+                str(told.get("name", "")), apart=entry.apart,
+            )  # fmt: skip
+            self.append_call(head, request, reply, secrets)
+        self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
+
+    def _create(self) -> None:
+        """A take's file, with its header; another kernel may have made it meanwhile, of a longer
+        base.
+        """
+        if self._of is None or self._journal.committed:
+            return
+        if not self._journal.exists():
+            header = {"cassette": files.stem(self.root), "made by": f"tape-jupyter {__version__}"}
+            self._journal.append(b"", self._top(header))
+        self._journal.distrust()
+        self.refresh()
+
+    def writable(self) -> str:
+        """Why nothing can be recorded here, or ""."""
+        if self._memory is not None:
+            return "the cassette is of an older format; record under another name, or migrate it"
+        return self._journal.writable()
+
+    def start_run(
+        self, record: dict[str, Any], header: dict[str, Any], secrets: Secrets | None = None
+    ) -> str:
+        """Commit a run record; gives its id (random, so that two kernels or branches never share
+        one).
+        """
+        run = f"r-{entropy.token_hex(4)}"
+        whole = {"run": run, **records.masked(record, secrets)}
+        with self._lock:
+            try:
+                self._append(emitter.emit(whole), header)
+            except Replaced:
+                self._start_over(run)
+                self._append(emitter.emit(whole), header)
+            self._add_run(whole)
+        return run
+
+    def add_kit(self, run: str, kit: Mapping[str, Any], secrets: Secrets | None = None) -> None:
+        """Commit the slow part of a run's kit: as what differs from that of this session's first
+        run in the file.
+        """
+        told = records.masked(dict(kit), secrets)
+        with self._lock:
+            first = self._run(self._first_kit)
+            record = records.kit_like(run, told, first)
+            try:
+                self._append(emitter.emit(record))
+            except Replaced:
+                self._start_over(run)
+                first, record = None, records.kit_like(run, told, None)
+                self._append(emitter.emit(record))
+            self._first_kit = first["run"] if first else run
+            if (own := self._run(run)) is not None:
+                own["kit"] = records.kit_whole(record, own, first)
+
+    def begin_call(
+        self, run: str, call: Request | FunctionCall, asked: MatchedRequest, secrets: Secrets
+    ) -> Beginning:
+        """What a call's record begins with, made before its reply is there. Writes nothing. Raises
+        CassetteError.
+        """
+        with self._lock:
+            self._prime(run)
+            return begun(run, call, asked, secrets, self._folder)
+
+    def append_call(
+        self,
+        head: records.Head,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        secrets: Secrets,
+        beginning: Beginning | None = None,
+    ) -> Entry:
+        """Commit one call. What is written is proven first: parse(emit(record)) == record, and the
+        bytes restore.
+
+        `beginning`: its `begin_call`, where that was made already. Raises CassetteError where it
+        cannot be kept (disk full, read-only); the caller's program is not concerned.
+        """
+        reply = self._kept_reply(reply, secrets)
+        if isinstance(call, Request) and call.large is not None:
+            kept = self._put_body(call.large, call.large.blocks(), secrets)
+            beginning = beginning if kept.sha256 == call.large.sha256 else None
+            call = replace(call, large=kept)
+        with self._lock:
+            try:
+                return self._append_call(head, call, reply, secrets, beginning)
+            except Replaced:
+                self._start_over(head.run)
+                return self._append_call(head, call, reply, secrets)
+
+    def _kept_reply(self, reply: Reply | Value, secrets: Secrets) -> Reply | Value:
+        """The reply, a large body of it in assets/. Raises CassetteError."""
+        if not isinstance(reply, Reply) or not large_body.is_large(reply.chunks):
+            return reply
+        if isinstance(reply.chunks, large_body.LargeChunks):
+            body, sizes = reply.chunks.body, reply.chunks.sizes
+            kept = self._put_body(body, body.blocks(), secrets)
+        else:
+            kept, sizes = self._put_body(None, reply.chunks, secrets), list(map(len, reply.chunks))
+        return replace(reply, chunks=large_body.LargeChunks(kept, sizes))
+
+    def _put_body(
+        self, body: large_body.LargeBody | None, parts: Iterable[bytes], secrets: Secrets
+    ) -> large_body.LargeBody:
+        """A secret that was learned after the body had passed is looked for now."""
+        if body is not None and body.path is not None and body.path.parent == self._assets:
+            return body
+        try:
+            if body is None or body.learned != secrets.learned:
+                again = spooled(parts, self._assets, secrets)
+                again.sent = again.sent or (body.sent if body is not None else None)
+                body = again
+            kept = external_texts.put_body(body, self._assets)
+        except OSError as error:
+            reason = f"a large body cannot be written to assets/: {error.strerror or error}"
+            raise CassetteError(reason, path=str(self.path)) from error
+        self._unsynced.append(kept)
+        return kept
+
+    def _append_call(
+        self,
+        head: records.Head,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        secrets: Secrets,
+        beginning: Beginning | None = None,
+    ) -> Entry:
+        if (head.run, head.call) in self.by_name:
+            raise CassetteError(
+                f"call {head.call} of run {head.run} is recorded already", path=str(self.path)
+            )
+        self._prime(head.run)
+        if beginning is None or not beginning.holds(self._folder):
+            asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
+            beginning = begun(head.run, call, asked, secrets, self._folder)
+        text = self._whole(head, beginning, reply, secrets)
+        remember = beginning.remember
+        if not text:
+            record, remember = self._scrubbed(head, call, reply, secrets)
+            text = self._prove(record, emitter.emit(record))
+        place = self._append(text)
+        entry = Entry(
+            self, place, (head.call, head.run, head.match, head.where.lineage), head.apart
+        )
+        self._add_call(entry, head.exact, call.name if isinstance(call, FunctionCall) else "")
+        remember(head.call)
+        return entry
+
+    def _whole(
+        self, head: records.Head, beginning: Beginning, reply: Reply | Value, secrets: Secrets
+    ) -> str:
+        """The text of a call's record, proven; "" where it holds secrets."""
+        told = head.record()
+        answer = {"response": records.response_section(reply, secrets, head.said)}
+        parts = (emitter.lines(told), beginning.text, emitter.lines(answer))
+        looked_at = parts[::2] if beginning.clean and beginning.clean == secrets.version else parts
+        if secrets.suspicious("".join(looked_at)):
+            return ""
+        if sum(map(len, parts)) > external_texts.LIMIT:
+            record = {**told, "request": beginning.section, **answer}
+            return self._prove(record, emitter.whole(*parts))
+        if emitter.parse(emitter.whole(*parts[::2])) != {**told, **answer}:
+            raise CassetteError(UNPROVEN, path=str(self.path))
+        return emitter.whole(*parts)
+
+    def _scrubbed(
+        self,
+        head: records.Head,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        secrets: Secrets,
+    ) -> tuple[dict[str, Any], Callable[[str], None]]:
+        """The record of a call without known secrets, and what to do once it is committed."""
+        head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
+        request = records.scrubbed(records.request_section(call, secrets, head.asked), secrets)
+        records.require_address(request)
+        response = records.scrubbed(records.response_section(reply, secrets, head.said), secrets)
+        folded, remember = self._folder.fold(head.run, request.get("body"))
+        if "body" in request:
+            request["body"] = folded
+        return {
+            **records.scrubbed_head(head, secrets),
+            "request": request,
+            "response": response,
+        }, remember
+
+    def _prime(self, run: str) -> None:
+        """Let a take's requests refer to those of the recording that the run adds to: they repeat
+        its history.
+        """
+        parent = str((self._run(run) or {}).get("parent", ""))
+        if self.base is None or not parent or parent == self._primed:
+            return
+        self._primed = parent
+        for entry in [entry for entry in self.base.calls if entry.run == parent][-_PRIMED:]:
+            _, remember = self._folder.fold(parent, self.request_section(entry).get("body"))
+            remember(entry.id)
+
+    def append_more(self, entry: Entry, reply: Reply | Value, secrets: Secrets) -> None:
+        """Commit bytes (or an error, or items of a generator) that came after a call had been
+        committed.
+        """
+        response = records.response_section(self._kept_reply(reply, secrets), secrets)
+        for told in ("status", "headers", "version", "reason"):
+            response.pop(told, None)
+        with self._lock:
+            record = {"more": entry.id, "run": entry.run, **response}
+            text = emitter.emit(record)
+            if secrets.suspicious(text):
+                record = {"more": entry.id, "run": entry.run, **records.scrubbed(response, secrets)}
+                text = emitter.emit(record)
+            try:
+                entry.more += (self._append(self._prove(record, text)),)
+            except Replaced:
+                self._start_over(entry.run)
+                raise
+
+    def end_run(
+        self, run: str, record: dict[str, Any], secrets: Secrets | None = None, *, sync: bool = True
+    ) -> None:
+        """Commit a run's end mark, and with `sync` ask the disk to hold all that is committed.
+        Raises CassetteError.
+        """
+        whole = {"end": run, **records.masked(record, secrets)}
+        data = emitter.emit(whole)
+        with self._lock:
+            try:
+                self._append(data)
+            except Replaced:
+                self._start_over(run)
+                self._append(data)
+            self.ended[run] = whole
+            if sync:
+                self._sync()
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the file open and locked over many appends: for a cassette that nobody else knows of
+        yet.
+        """
+        return self._journal.held()
+
+    def sync(self) -> None:
+        """Ask the disk to hold all that is committed. Raises CassetteError."""
+        with self._lock:
+            self._sync()
+
+    def _sync(self) -> None:
+        while self._unsynced:
+            with suppress(OSError):  # one that is gone is told of where it is read
+                os.fsync(self._unsynced.pop().fileno())
+        self._journal.sync()
+
+    def recovered(self, run: str, name: str, over: Entry | None = None) -> Entry | None:
+        """A call whose commit an interrupt broke off: only the file can tell whether it is there.
+
+        `over`: the run's answer to that recorded call, an override.
+        """
+        with self._lock:
+            self._journal.distrust()
+            self.refresh()
+            found = self.call(run, name) if over is None else self.call(over.run, over.id)
+            return (
+                found
+                if over is None or (isinstance(found, Overridden) and found.by == run)
+                else None
+            )
+
+    def _start_over(self, run: str) -> None:
+        """Somebody edited, cut or removed the file while it was recorded to: read it anew, and put
+        our run back.
+
+        A file that is broken now is still recorded to: what was paid for is kept, and reading it
+        again will tell.
+        """
+        own = self._run(run)
+        self._histories.clear()
+        self._forget()
+        try:
+            self._read(0)
+        except CassetteError:
+            self._forget()
+            self._journal.distrust()
+        if own is not None and self._run(run) is None:
+            self._append(emitter.emit(own))
+            self._add_run(own)
+
+    def _prove(self, record: dict[str, Any], text: str) -> str:
+        """The text to commit, long texts put away; proven to read back as what they were written
+        from.
+        """
+        if len(text) > external_texts.LIMIT:
+            record = self._put_away(record)
+            text = emitter.emit(record)
+        if emitter.parse(text) != record:
+            raise CassetteError(UNPROVEN, path=str(self.path))
+        return text
+
+    def _put_away(self, record: dict[str, Any]) -> dict[str, Any]:
+        kept = ("call", "override", "more", "run", "kit")
+        try:
+            return {
+                k: v if k in kept else external_texts.put_away(v, self._assets)
+                for k, v in record.items()
+            }
+        except OSError as error:
+            reason = f"a long text cannot be written to assets/: {error.strerror or error}"
+            raise CassetteError(reason, path=str(self.path)) from error
+
+    def _append(self, text: str, header: Mapping[str, Any] = _NO_HEADER) -> tuple[int, int]:
+        """Commit a record; gives offset and length. What others appended since we looked is indexed
+        before it.
+        """
+        if self._memory is not None:
+            raise CassetteError(self.writable(), path=str(self.path))
+        known, torn = self._journal.committed, self._journal.torn
+        data, top = text.encode("utf-8"), self._top(header)
+        offset = self._journal.append(data, top)
+        if torn:
+            self.notes = [note.replace(TORN, _ASIDE) for note in self.notes]
+        if offset > known and offset != len(top):
+            self._catch_up(known, offset)
+        return offset, len(data)
+
+    def _top(self, header: Mapping[str, Any]) -> bytes:
+        """The header that a new file begins with; a take's says what it is of."""
+        of = self._of.record() if self._of is not None else {}
+        return emitter.emit({"tape": VERSION, **header, **of}).encode("utf-8")
+
+    def _catch_up(self, known: int, until: int) -> None:
+        try:
+            for span in self._journal.between(known, until):
+                self._index(span)
+        except CassetteError:
+            # our record is committed; whoever reads the file next is told of the other
+            self._journal.distrust()
+
+
+# tape.open
+def open(path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Cassette:  # noqa: A001
+    """`tape.open(path)`: see Cassette.open."""
+    return Cassette.open(path, check)

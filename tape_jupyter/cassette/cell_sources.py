@@ -1,0 +1,140 @@
+"""What a cell is called, and its source: from its run's record, else from the notebook beside the
+tapes.
+
+A record keeps a title and a digest of the source, never the source: the notebook has that. One that
+was changed or is gone leaves a cell without a source, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.takes import files
+
+TITLE = 60
+"""Characters of a title, at most."""
+
+_CAP = 64 * 1024 * 1024
+_DULL = re.compile(r"(?:import |from \S+ import |%|!|@|\"\"\"|'''|[)\]}]|global |pass$)")
+_DEFINES = re.compile(r"(?:async )?def (\w+)|class (\w+)")
+_GIVES = re.compile(r"([A-Za-z_]\w*) *(?::[^=]+)?= *(?:await )?([A-Za-z_][\w.]*)\(")
+
+
+def title_of(source: str) -> str:
+    """A few words for a cell: its heading comment, what it defines, the call it makes, else its
+    first telling line.
+    """
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    if lines and lines[0].startswith("%%tape"):
+        del lines[0]
+    if lines and lines[0].startswith("#") and (heading := lines[0].strip("#! ")):
+        return _cut(heading)
+    code = [line for line in lines if not line.startswith("#")]
+    telling = next((line for line in code if not _DULL.match(line)), code[0] if code else "")
+    if found := _DEFINES.match(telling):
+        return _cut(found[1] or found[2])
+    if found := _GIVES.match(telling):
+        return _cut(f"{found[1]} = {found[2].rpartition('.')[2]}(…)")
+    return _cut(telling)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
+
+
+def cell_of(record: Mapping[str, Any]) -> str:
+    """What its spans name a cell by: the front end's id, else the first 12 digits of its source's
+    hash.
+    """
+    return str(record.get("cell") or str(record.get("source") or "")[:12])
+
+
+def source_hash(source: str) -> str:
+    """16 hex digits of a cell's source, blank ends aside."""
+    return hashlib.sha256(source.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def notebook_of(cassette: Path) -> Path:
+    """Where the notebook of a cassette or take lies: `churn.tapes/main.tape.yaml` is
+    `churn.ipynb`'s.
+    """
+    folder = files.cassette_of(cassette).absolute().parent
+    return folder.with_suffix(".ipynb") if folder.suffix == ".tapes" else folder / ".ipynb"
+
+
+@dataclass
+class Sources:
+    """The sources of a notebook's cells by their hash; read when first asked for, and again when
+    the file changed.
+
+    `known` are sources of this session, which the file may not hold yet.
+    """
+
+    notebook: Path
+    known: dict[str, str] = field(default_factory=dict)
+    _held: dict[str, str] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
+    _seen: tuple[int, int] = (0, 0)
+
+    def of(self, record: Mapping[str, Any]) -> str | None:
+        """The source of the cell of a run; None where nothing holds it as it was."""
+        digest = str(record.get("source") or "")
+        if digest in self.known:
+            return self.known[digest]
+        self._refresh()
+        return self._held.get(digest)
+
+    def of_cell(self, cell: str) -> str | None:
+        """The source of a cell by what its spans name it by: as it stands in the notebook now."""
+        for held in (self.known, self._current()):
+            for digest, source in held.items():
+                if cell and digest.startswith(cell):
+                    return source
+        return self._ids.get(cell)
+
+    def title(self, record: Mapping[str, Any]) -> str:
+        """`[2] classify`"""
+        count = record.get("count")
+        number = f"[{count}] " if isinstance(count, int) else ""
+        told = record.get("title")
+        title = told if isinstance(told, str) and told else title_of(self.of(record) or "")
+        return f"{number}{_cut(title) or 'cell'}"
+
+    def _current(self) -> Mapping[str, str]:
+        self._refresh()
+        return self._held
+
+    def _refresh(self) -> None:
+        try:
+            found = self.notebook.stat()
+            seen = (found.st_mtime_ns, found.st_size)
+            if seen == self._seen or found.st_size > _CAP:
+                return
+            self._seen = seen
+            cells = json.loads(self.notebook.read_bytes())["cells"]
+            self._held = {
+                digest: source for source in map(_source, cells) for digest in digests(source)
+            }
+            self._ids = {str(cell.get("id")): _source(cell) for cell in cells if cell.get("id")}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    told = cell.get("source", "") if cell.get("cell_type") == "code" else ""
+    return "".join(map(str, told)) if isinstance(told, list) else str(told)
+
+
+def digests(source: str) -> Iterator[str]:
+    """A run's hash is of the source without its `%%tape` line; an untaped cell's of all of it."""
+    first, _, rest = source.lstrip("\n").partition("\n")
+    if first.startswith("%%tape"):
+        yield source_hash(rest)
+    yield source_hash(source)

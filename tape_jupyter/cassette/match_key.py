@@ -1,0 +1,581 @@
+"""When two calls are the same, and how two that are not differ. Pure: reads nothing, decides
+nothing.
+
+Same means: method, URL (secrets and volatile query keys out) and canonical JSON body; for tools the
+name and the bound arguments. Headers never count: keys, retry counters, idempotency keys and trace
+ids vary per run.
+
+Two calls of one match key may still differ: in a value that was masked, in the state of an argument
+that cannot be written, in a method's own object. `apart` is a digest of that; what takes no part in
+it is named (Asked).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from operator import itemgetter
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.encoding.http.body import decode
+from tape_jupyter.encoding.http.json_style import encoder
+from tape_jupyter.encoding.values.mutations import frozen_or_type
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.secrets.masked_values import MaskedValues
+from tape_jupyter.secrets.registry import Secrets, is_login_query
+
+VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signature"})
+_AZURE = frozenset(
+    {"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"}
+)
+_SIGNED = (
+    ("x-amz-signature", "x-amz-"),
+    ("x-goog-signature", "x-goog-"),
+)  # links that carry their own credentials
+TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
+WHO_QUERY = frozenset({"key", "api_key", "apikey", "access_token", "auth_token", "id_token"})
+WHO_HEADERS = frozenset(
+    {
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "apikey",
+        "x-goog-api-key",
+        "x-auth-token",
+        "x-access-token",
+    }
+    | {
+        "private-token",
+        "x-user",
+        "x-user-id",
+        "x-user-email",
+        "x-tenant",
+        "x-tenant-id",
+        "x-org-id",
+        "x-account-id",
+    }
+    | {
+        "x-customer-id",
+        "openai-organization",
+        "openai-project",
+        "accept",
+        "accept-language",
+        "prefer",
+    }
+)
+"""What says who asks, or in which form: it does not count, since it varies by who runs a program.
+Where one program asks as two, that is said.
+"""
+VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
+_BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
+
+
+class IgnorePath:
+    """A JSON path of `--ignore`: `$.metadata.ts`, `messages[*].id`, `input[0].id`."""
+
+    def __init__(self, text: str) -> None:
+        body = text.removeprefix("$")
+        self.steps = [name or index for name, index in _STEP.findall(body)]
+        if not self.steps or _STEP.sub("", body):
+            raise TapeUsageError(
+                f"--ignore {text!r} is not a JSON path; write it like $.metadata.ts or messages[*].id"
+            )
+
+    def drop(self, value: Any) -> Any:
+        """The same value without what the path names."""
+        return _without(value, self.steps)
+
+
+def _without(value: Any, steps: Sequence[str]) -> Any:
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, dict):
+        names = list(value) if step == "*" else [step] if step in value else []
+        changed = {name: _without(value[name], rest) for name in names if rest}
+        return {k: changed.get(k, v) for k, v in value.items() if rest or k not in names}
+    if isinstance(value, list) and (step == "*" or step.isdigit()):
+        hit = range(len(value)) if step == "*" else range(int(step), int(step) + 1)
+        return [
+            _without(v, rest) if i in hit and rest else v
+            for i, v in enumerate(value)
+            if rest or i not in hit
+        ]
+    return value
+
+
+def match_key(
+    call: Request | FunctionCall, secrets: Secrets, ignore: Sequence[IgnorePath] = ()
+) -> str:
+    """32 hex digits that are equal exactly when two calls are the same."""
+    if isinstance(call, FunctionCall):
+        return asked_function(call, secrets).match
+    return asked(call, secrets, ignore).match
+
+
+def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
+    """`match_key` of a call as it stands in a cassette: masked, the arguments of a function frozen."""
+    if isinstance(call, FunctionCall):
+        return _digest(
+            f"{call.kind} {call.name}",
+            canonical({n: _by_type(v) for n, v in call.arguments.items()}),
+        )
+    return match_key(call, Secrets(), ignore)
+
+
+def _digest(what: str, text: str) -> str:
+    return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class MatchedRequest(NamedTuple):
+    """A request as it is matched, with what was found out on the way, so that no body is read
+    twice.
+
+    `match` and `exact` are its digests, `json` its parsed body where that was needed, `clean` the
+    Secrets.version that had nothing to hold back in its body (0: not known).
+
+    `apart` tells calls with the same match key apart, "" where they are the same; `by_value` names
+    what it is made of, a credential's name and a method's object aside. What takes no part in it is
+    named: `by_type` what counts by its type or in samples, `masked` weak values that were masked,
+    `given` what a replay gave the program a marker for. `plain` is what tells calls apart that are
+    the same else, by name; it is never written.
+    """
+
+    match: str
+    exact: str = ""
+    json: Any = None
+    clean: int = 0
+    apart: str = ""
+    by_type: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    by_value: tuple[str, ...] = ()
+    plain: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there is more to the call than its match key."""
+        return bool(self.apart or self.given or self.untold)
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What of the call is not on the tape."""
+        return (*self.by_type, *self.masked)
+
+
+def asked(
+    request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (), exact: str = ""
+) -> MatchedRequest:
+    """`match_key` of a request, and what it was made from."""
+    version = secrets.version
+    masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
+    text, value, clean = _counted_body(request, secrets, ignore, masked)
+    match = _digest(_address(request, secrets), text)
+    in_query = "?" in request.url and _mask_query(request.url, masked)
+    told = _with_masked(MatchedRequest(match, exact, value, version if clean else 0), masked)
+    return (
+        told._replace(exact="") if in_query or told.hidden else told
+    )  # a digest of it would help to guess it
+
+
+def _with_masked(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
+    if not (masked.parts or masked.weak or masked.given or masked.asking):
+        return told
+    return told._replace(
+        apart=_apart(masked.parts),
+        masked=tuple(masked.weak),
+        given=tuple(masked.given),
+        by_value=tuple(masked.keyed),
+        plain=(*masked.weak.items(), *masked.asking.items()),
+    )
+
+
+def _apart(parts: Sequence[str]) -> str:
+    return _digest("apart", "\n".join(sorted(parts)))[:16] if parts else ""
+
+
+def _mask_query(url: str, masked: MaskedValues) -> bool:
+    """Tell of the query's values that are masked; whether there are any. Those that only say who
+    asks take no part.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
+    names = {name.lower() for name, _ in query}
+    gone = _volatile(names, parts.netloc) - (set() if "key-pair-id" in names else {"signature"})
+    found = False
+    for name, value in query:
+        counts = name.lower() not in gone and not is_login_query(name)
+        if (
+            masked.secrets.masks_query(name, value)
+            or masked.secrets.suspicious(value)
+            or value.startswith("<secret:")
+        ):
+            found = True
+            if counts:
+                masked.add(f"?{name}=", value)
+            elif name.lower() in WHO_QUERY:
+                masked.asking[f"?{name}="] = value
+        elif counts and name.lower() == "signature":  # which the match key is without
+            masked.parts.append(f"?{name}={value}")
+            masked.keyed[f"?{name}="] = None
+    return found
+
+
+def asked_function(
+    call: FunctionCall, secrets: Secrets, states: Sequence[str] = ()
+) -> MatchedRequest:
+    """`match_key` of a function call. `states` tell apart what of it cannot be written
+    (function_capture.as_asked).
+    """
+    frozen: Any = {name: _by_type(frozen_or_type(value)) for name, value in call.arguments.items()}
+    told = f"{call.kind} {call.name}"
+    text = canonical(frozen)
+    masked = MaskedValues(told, secrets)
+    if secrets.suspicious(text):
+        clean = secrets.scrub_structure(frozen)[0]
+        masked.compare(frozen, clean)
+        text = canonical(clean)
+    masked.parts += states
+    return _with_masked(MatchedRequest(_digest(told, text)), masked)
+
+
+def _by_type(structure: Any) -> Any:
+    """An argument as it counts for the match key: one that cannot be written by its type."""
+    opaque = type(structure) is dict and "<opaque>" in structure
+    return {"<opaque>": structure["<opaque>"]} if opaque else structure
+
+
+def asked_as(request: Request) -> tuple[tuple[str, str], ...]:
+    """The headers of a request that say who asks, or in which form. A signature is another one each
+    time.
+    """
+    found = WHO_HEADERS.intersection(request.named)
+    told = ((name, request.named[name]) for name in sorted(found))
+    return tuple((name, value) for name, value in told if not value.startswith(_SIGNATURES))
+
+
+_SIGNATURES = (
+    "AWS4-",
+    "AWS ",
+    "Digest ",
+    "OAuth ",
+    "Signature ",
+    "Hawk ",
+    "SharedKey ",
+    "NTLM ",
+    "Negotiate ",
+)
+
+
+def exact_digest(request: Request) -> str:
+    """16 hex digits of method, URL and body as they are: equal requests are found by it without
+    reading their JSON.
+    """
+    large = "" if request.large is None else f" large {request.large.sha256}"
+    head = f"{request.method} {request.url} {told_by_headers(request) or ''}{large}\n"
+    digest = hashlib.blake2b(head.encode("utf-8", "surrogatepass"), digest_size=8)
+    digest.update(request.body)
+    return digest.hexdigest()
+
+
+def _address(request: Request, secrets: Secrets) -> str:
+    url = canonical_url(request.url, secrets)
+    told = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
+    return f"{request.method} {url}{told}"
+
+
+def told_by_headers(request: Request) -> list[tuple[str, str]]:
+    """The few headers that say what is asked: AWS and SOAP name the operation there, and a range is
+    another answer.
+    """
+    if TELLING_HEADERS.isdisjoint(request.named):
+        return []
+    return [
+        (name.lower(), value) for name, value in request.headers if name.lower() in TELLING_HEADERS
+    ]
+
+
+def canonical_url(url: str, secrets: Secrets) -> str:
+    """The URL as it counts: without query keys that say nothing, or whose value is held back as a
+    secret.
+    """
+    clean = secrets.scrub_url(url)
+    if (
+        "%3C" in clean
+    ):  # a marker that the program was given in a key's place, as a client spells it
+        clean = _SPELLED_MARKER.sub(r"<secret:\1>", clean)
+    return _canonical_url(clean)
+
+
+_SPELLED_MARKER = re.compile(r"%3Csecret(?::|%3A)([\w.\-]+)%3E")
+
+
+@lru_cache(maxsize=256)
+def _canonical_url(clean: str) -> str:
+    try:
+        parts = urlsplit(clean)
+    except ValueError:  # a record edited by hand; no client sends such a URL
+        return clean
+    query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
+    gone = _volatile({name.lower() for name, _ in query}, parts.netloc)
+    kept = [
+        (name, value)
+        for name, value in query
+        if name.lower() not in gone and not value.startswith("<secret:")
+    ]
+    kept.sort(key=itemgetter(0))  # repeated keys keep their order
+    host = parts.netloc.rpartition("@")[2].lower()
+    return f"{parts.scheme}://{host}{parts.path or '/'}" + (
+        "?" + urlencode(kept, quote_via=quote, errors=_BYTES) if kept else ""
+    )
+
+
+_BYTES = "surrogateescape"
+"""A query may be spelled in whatever bytes: unlike ones stay unlike."""
+
+
+def _volatile(names: set[str], host: str) -> set[str]:
+    """Of these query keys, those that do not count. `key=` may be anybody's word: only Google's is
+    a credential.
+    """
+    signing = {
+        name
+        for sign, prefix in _SIGNED
+        if sign in names
+        for name in names
+        if name.startswith(prefix)
+    }
+    azure = _AZURE if "sig" in names else frozenset()
+    return (
+        signing
+        | (names & (VOLATILE_QUERY | azure))
+        | ({"key"} if host.endswith(".googleapis.com") else set())
+    )
+
+
+def _counted_body(
+    request: Request, secrets: Secrets, ignore: Sequence[IgnorePath], masked: MaskedValues
+) -> tuple[str, Any, bool]:
+    """The text of what counts of a body, its JSON or None, and whether it certainly holds no
+    secret.
+    """
+    if request.large is not None:  # by what is kept of it: what was masked takes no part
+        boundary = _BOUNDARY.search(request.header("content-type"))
+        told = request.large.counted(boundary[1].encode("latin-1", "replace") if boundary else b"")
+        return f"large {told}", None, False
+    body = decode(request.body, request.header("content-encoding"))
+    if body is None:
+        return request.body.hex(), None, False
+    value = json_value(body)
+    if value is None:
+        text = body.decode("utf-8", "surrogateescape")
+        boundary = _BOUNDARY.search(request.header("content-type"))
+        text = text.replace(boundary[1], "BOUNDARY") if boundary else text
+        clean = secrets.scrub(text)[0]
+        masked.compare(text, clean, "body")
+        return clean, None, False
+    found = secrets.suspicious(body)
+    try:
+        counted = _counted(value, ignore)
+        if found:
+            clean = secrets.scrub_structure(counted)[0]
+            masked.compare(counted, clean)
+            return canonical(clean), value, False
+        return canonical(counted), value, b"\\u" not in body
+    except RecursionError:
+        return body.decode("utf-8", "surrogateescape"), value, False
+
+
+def _counted(value: Any, ignore: Sequence[IgnorePath]) -> Any:
+    """What counts of a JSON body, before its secrets are masked."""
+    if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
+        value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
+    for path in ignore:
+        value = path.drop(value)
+    return value
+
+
+def json_value(body: bytes) -> Any:
+    """The JSON in `body`, whole floats as ints (1.0 and 1 are the same number), or None where there
+    is none.
+    """
+    if body[:1] not in (b"{", b"["):
+        return None
+    try:
+        return _decoder.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+_decoder = json.JSONDecoder(parse_float=_number)
+"""Made once: `json.loads` makes one for each body."""
+
+
+canonical = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
+"""The text of a plain structure that is the same for equal ones."""
+
+
+# ---------------------------------------------------------------- how two calls differ
+
+
+def leaves(value: Any) -> Iterator[tuple[str, Any]]:
+    """(path, scalar) of each leaf; empty containers are leaves too. However deep: no recursion."""
+    stack = [("", value)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, dict) and value:
+            stack += [
+                (f"{path}.{key}" if path else str(key), item)
+                for key, item in reversed(value.items())
+            ]
+        elif isinstance(value, list) and value:
+            stack += [(f"{path}[{index}]", value[index]) for index in reversed(range(len(value)))]
+        else:
+            yield path, value
+
+
+def fields(
+    call: Request | FunctionCall, *, recorded: bool = False, secrets: Secrets | None = None
+) -> dict[str, Any]:
+    """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's
+    arguments are frozen.
+
+    With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
+    """
+    if isinstance(call, FunctionCall):
+        given = {**call.arguments, **({} if call.own is None else {"self": call.own})}
+        arguments = {
+            name: _fields_of(value if recorded else frozen_or_type(value))
+            for name, value in given.items()
+        }
+        return {"tool": call.name, **dict(leaves(_shown(arguments, secrets)))}
+    body = decode(call.body, call.header("content-encoding"))
+    if call.large is not None:
+        body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
+    value = json_value(body) if body else None
+    whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    rest = dict(leaves(_shown(whole, secrets)))
+    url = secrets.scrub_url(call.url) if secrets else call.url
+    own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
+    return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
+
+
+def _fields_of(structure: Any) -> Any:
+    """An argument for people to compare: one that could not be written by its fields, if these are
+    known.
+    """
+    if type(structure) is not dict or "<opaque>" not in structure:
+        return structure
+    fields = structure.get("fields")
+    return {
+        "type": structure["<opaque>"],
+        **(fields or {"state": structure.get("state", "unknown")}),
+    }
+
+
+def _shown(value: Any, secrets: Secrets | None) -> Any:
+    return secrets.scrub_structure(value)[0] if secrets else value
+
+
+def likeness(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:
+    """Share of fields that are equal, 0 to 1; long texts that begin alike count for half."""
+    if not ours or not theirs:
+        return 0.0
+    score = 0.0
+    for name, value in ours.items():
+        other = theirs.get(name)
+        if other == value:
+            score += 1.0
+        elif isinstance(value, str) and isinstance(other, str) and value[:24] == other[:24]:
+            score += 0.5
+    return score / max(len(ours), len(theirs))
+
+
+def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int = 8) -> list[str]:
+    """Readable lines: each differing field with its recorded and its present value, cut around the
+    difference.
+    """
+    lines: list[str] = []
+    found = differing(recorded, now)
+    for name, before, after in found[:limit]:
+        lines += [f"  {name}", f"    recorded: {before}", f"    now:      {after}"]
+    if len(found) > limit:
+        lines.append(f"  ... and {len(found) - limit} more fields differ")
+    return lines
+
+
+def differing(
+    recorded: Mapping[str, Any], now: Mapping[str, Any], width: int = 100
+) -> list[tuple[str, str, str]]:
+    """Each differing field: its name, its recorded and its present value, cut to `width` around the
+    difference.
+    """
+    names = [
+        n
+        for n in dict.fromkeys((*recorded, *now))
+        if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)
+    ]
+    return [
+        (name, *_around(recorded.get(name, _ABSENT), now.get(name, _ABSENT), width))
+        for name in names
+    ]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+_ABSENT = _Absent()
+
+
+def _around(before: Any, after: Any, width: int) -> tuple[str, str]:
+    if not (isinstance(before, str) and isinstance(after, str)):
+        return _short(repr(before), width), _short(repr(after), width)
+    start = parting(before, after, width, width // 3)
+    return tuple(
+        ("..." if start else "") + _short(repr(t[start : start + width]), width + 8)
+        for t in (before, after)
+    )  # type: ignore[return-value]  # two texts in, two out
+
+
+def parting(before: str, after: str, width: int, lead: int) -> int:
+    """Where to begin so that `width` characters show what parts two texts, with `lead` of them
+    before it.
+    """
+    if max(len(before), len(after)) <= width:
+        return 0
+    same = next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
+        min(len(before), len(after)),
+    )
+    return max(0, same - lead)
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def nearest(
+    ours: Mapping[str, Any], others: Iterable[tuple[Any, Mapping[str, Any]]]
+) -> tuple[Any, float] | None:
+    """The (thing, likeness) whose fields are most like ours; the first of equals."""
+    best: tuple[Any, float] | None = None
+    for thing, theirs in others:
+        score = likeness(ours, theirs)
+        if best is None or score > best[1]:
+            best = (thing, score)
+    return best

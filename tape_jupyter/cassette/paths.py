@@ -1,0 +1,386 @@
+"""Which notebook runs here, and where its cassettes lie. No IPython import; reads, never writes,
+except `adopt`, which a person asked for.
+
+A kernel is not told its notebook's name, so a ladder of hints is climbed (each front end gives
+another one); the last rung reads the notebooks of the working directory and looks for the very
+source that is running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import digests
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes.files import SUFFIX, stem
+from tape_jupyter.core.parent_process import ParentCommand, parent_command
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+
+NAME = re.compile(r"[a-z0-9-]{1,64}")
+MAIN = "main"
+HOW_TO_NAME = "name the cassette (%%tape record NAME) or set TAPE_NOTEBOOK to the notebook's path"
+
+Hashes = Callable[[Path], Collection[str]]
+"""Reads the source hashes of the cells that a cassette holds."""
+
+
+def check_name(name: str) -> str:
+    """The name itself when it can be a cassette's; TapeUsageError otherwise. Never a path, never
+    expanded.
+    """
+    if NAME.fullmatch(name):
+        return name
+    raise TapeUsageError(f"{name[:80]!r} cannot name a cassette: use 1 to 64 of a-z, 0-9 and '-'")
+
+
+def folder(notebook: Path) -> Path:
+    """`churn.ipynb` -> `churn.tapes`, beside it."""
+    return notebook.with_suffix(".tapes")
+
+
+def cassette_path(notebook: Path | None, name: str = MAIN, start: Path | None = None) -> Path:
+    """Where the cassette `name` lies: in the notebook's folder, or in a folder of its own when
+    there is no notebook.
+
+    That one is in `start` (default: the working directory), where the kernel started: a program may
+    change directory.
+    """
+    check_name(name)
+    if notebook is None:
+        return (start or Path.cwd()) / f"{name}.tapes" / f"{MAIN}{SUFFIX}"
+    return folder(notebook) / f"{name}{SUFFIX}"
+
+
+def cassette_names(notebook: Path | None, start: Path | None = None) -> list[str]:
+    """Names of the cassettes that are there, sorted. `start` as in `cassette_path`."""
+    if notebook is None:
+        return sorted(
+            path.parent.stem for path in (start or Path.cwd()).glob(f"*.tapes/{MAIN}{SUFFIX}")
+        )
+    return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
+
+
+def beside(cassette: Path) -> list[Path]:
+    """The cassette, whether it is there or not, and the others of its notebook."""
+    others = cassette.parent.glob(f"*{SUFFIX}") if cassette.parent.suffix == ".tapes" else ()
+    return [cassette, *sorted((each for each in others if each != cassette), key=main_first)]
+
+
+def main_first(cassette: Path) -> tuple[bool, str]:
+    """The order in which the cassettes of a notebook are told."""
+    return stem(cassette) != MAIN, cassette.name
+
+
+@dataclass
+class Ladder:
+    """The ways to find the notebook, best first; the answer of the last (slow) rung is kept.
+
+    `start` is the directory the kernel started in: user code may change directory later.
+    """
+
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    start: Path = field(default_factory=Path.cwd)
+    told: Path | None = None
+    found: Path | None = None
+    command: Callable[[], ParentCommand | None] = parent_command
+    note: str = ""
+    """What to tell a person of how the notebook was found, once."""
+
+    def tell(self, path: str | Path) -> None:
+        """The front end's own word (labextension message)."""
+        self.told = self._real(str(path))
+
+    def find(self, source: str, user_ns: Mapping[str, Any]) -> Path:
+        """The notebook that `source` (a cell as the front end sent it) runs in. Raises
+        NotebookUnknown.
+        """
+        for hint in (
+            self.told,
+            user_ns.get("__vsc_ipynb_file__"),
+            self.env.get("JPY_SESSION_NAME"),
+        ):
+            if known := self._real(hint):
+                return known
+        if named := self.env.get("TAPE_NOTEBOOK"):
+            return self._named(named)
+        if self.found is None or not self.found.is_file():
+            self.found = self._by_source(source)
+        return self.found
+
+    def _real(self, hint: object) -> Path | None:
+        """The file a hint speaks of: a notebook that exists (a hint is stale once the notebook is
+        renamed).
+        """
+        if not isinstance(hint, str | Path) or not str(hint).endswith(".ipynb"):
+            return None
+        for path in (self.start / hint, self.start / Path(hint).name):
+            if path.is_file():
+                return path.resolve()
+        return None
+
+    def _named(self, named: str) -> Path:
+        path = self.start / named
+        if path.suffix == ".ipynb" and path.parent.is_dir():
+            return path.resolve()
+        raise NotebookUnknown(f"TAPE_NOTEBOOK={named!r} is no .ipynb path in an existing folder")
+
+    def _by_source(self, source: str) -> Path:
+        if executed := self._executed(source):
+            return executed
+        holders = notebooks_holding(source, self.start)
+        if len(holders) == 1:
+            return holders[0]
+        if not holders:
+            raise NotebookUnknown(f"no notebook in {self.start} holds this cell: {HOW_TO_NAME}")
+        names = ", ".join(path.name for path in holders)
+        owners = [path for path in holders if cassette_names(path)]
+        if len(owners) != 1:
+            raise NotebookUnknown(f"several notebooks hold this cell ({names}): {HOW_TO_NAME}")
+        self.note = (
+            f"several notebooks hold this cell ({names}); {owners[0].name} has cassettes, so it is "
+            f"taken for the one that runs. If it is another: {HOW_TO_NAME}"
+        )
+        return owners[0]
+
+    def _executed(self, source: str) -> Path | None:
+        """The notebook that nbconvert, `jupyter execute` or papermill was started with, where it is
+        the parent process. Of papermill's two notebooks the first is run, the other written.
+        """
+        command = self.command()
+        if command is None or not _executes(command.words):
+            return None
+        named = [
+            (command.folder or self.start) / word
+            for option, word in pairwise(command.words)
+            if word.endswith(".ipynb")
+            and not word.startswith("-")
+            and option not in _OUTPUT_OPTIONS
+        ]
+        found = list(dict.fromkeys(path.resolve() for path in named if _holds(_read(path), source)))
+        first = _PAPERMILL in map(_program, command.words[:_PROGRAM_WORDS])
+        return found[0] if len(found) == 1 or (found and first) else None
+
+
+_PAPERMILL = "papermill"
+_EXECUTORS = frozenset({_PAPERMILL, "jupyter-nbconvert", "jupyter-execute", "jupyter-run"})
+_EXECUTOR_MODULES = frozenset({_PAPERMILL, "nbconvert", "nbclient", "jupyter"})
+_OUTPUT_OPTIONS = frozenset({"--output", "-o"})
+_PROGRAM_WORDS = 3
+"""Words of a command line that may name the program: `python -m nbconvert`, `python jupyter-run`."""
+
+
+def _program(word: str) -> str:
+    return Path(word).stem if word.endswith((".exe", ".py")) else Path(word).name
+
+
+def _executes(words: Sequence[str]) -> bool:
+    """Whether a command line is that of a program that executes the notebooks it is given."""
+    first = words[:_PROGRAM_WORDS]
+    if any(_program(word) in _EXECUTORS for word in first):
+        return True
+    return "-m" in first and any(word in _EXECUTOR_MODULES for word in words[: _PROGRAM_WORDS + 1])
+
+
+def _holds(notebook: Mapping[str, Any] | None, source: str) -> bool:
+    """Whether a code cell of a notebook is `source` (white space around it aside)."""
+    wanted = source.strip()
+    return bool(wanted) and notebook is not None and wanted in map(str.strip, code_cells(notebook))
+
+
+def notebooks_holding(source: str, where: Path) -> list[Path]:
+    """The notebooks of a directory in which a code cell is `source` (white space around it aside),
+    sorted.
+
+    An output of papermill's is no such notebook: it stands for its source while it is being
+    written, and for itself only where nothing else holds the cell.
+    """
+    held = [
+        (path.resolve(), _papermill_run(path.resolve(), notebook))
+        for path, notebook in _holding(source, where)
+    ]
+    sources = {path for path, run in held if run is None}
+    sources |= {run.source for _, run in held if run and run.source and not run.ended}
+    return sorted(sources) or _papermill_below(source, where) or sorted({path for path, _ in held})
+
+
+def _papermill_below(source: str, where: Path) -> list[Path]:
+    """The notebooks that papermill runs, started in `where`, with its output in a folder below;
+    sorted.
+    """
+    held = [
+        (path, notebook)
+        for folder in _folders(where)
+        for path, notebook in _holding(source, folder)
+    ]
+    runs = [_papermill_run(path.resolve(), notebook) for path, notebook in held]
+    return sorted({run.source for run in runs if run and run.source and not run.ended})
+
+
+def _folders(where: Path) -> list[Path]:
+    return sorted(
+        path for path in where.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
+
+
+def _holding(source: str, where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in sorted(where.glob("*.ipynb")):
+        notebook = _read(path)
+        if notebook is not None and _holds(notebook, source):
+            yield path, notebook
+
+
+def code_cells(notebook: Mapping[str, Any]) -> Iterator[str]:
+    """Sources of the code cells of a notebook's JSON (nbformat 4), in order; what is no cell is
+    passed over.
+    """
+    for cell in notebook.get("cells") or ():
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            text = cell.get("source", "")
+            yield "".join(text) if isinstance(text, list) else str(text)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A notebook's JSON; None where there is none (any more): it cannot be the one that runs."""
+    try:
+        notebook = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return notebook if isinstance(notebook, dict) else None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What papermill says in its output: the notebook it ran (None where that cannot be found), and
+    whether it ended.
+
+    Both hold the source; the cassettes belong beside the one that people edit.
+    """
+
+    source: Path | None
+    ended: bool
+
+
+def _papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
+    """The run whose output `path` is; None when it is nobody's (a copy of an output, a notebook run
+    onto itself).
+
+    Papermill writes its metadata at the start, with `end_time: null`.
+    """
+    metadata = notebook.get("metadata")
+    facts = metadata.get("papermill") if isinstance(metadata, dict) else None
+    facts = facts if isinstance(facts, dict) else {}
+    given, output = facts.get("input_path"), facts.get("output_path")
+    if not isinstance(given, str) or not isinstance(output, str) or not given or not output:
+        return None
+    start = _papermill_start(path, output)
+    if start is None or (start / given).resolve() == path:
+        return None
+    source = (start / given).resolve()
+    return _Run(source if source.is_file() else None, facts.get("end_time") is not None)
+
+
+def _papermill_start(path: Path, output: str) -> Path | None:
+    """The folder from which `output` leads to `path`: the one papermill was started in. None when
+    none is.
+    """
+    parts = Path(os.path.normpath(output)).parts
+    if not Path(output).is_absolute() and ".." not in parts:
+        return path.parents[len(parts) - 1] if path.parts[-len(parts) :] == parts else None
+    return path.parent if (path.parent / output).resolve() == path else None
+
+
+def cells_of(notebook: Path) -> set[str]:
+    """Source hashes of the code cells of a saved notebook, without their `%%tape` line; none where
+    it is unreadable.
+    """
+    try:
+        read = json.loads(notebook.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return (
+        {next(digests(text)) for text in code_cells(read) if text.strip()}
+        if isinstance(read, dict)
+        else set()
+    )
+
+
+def recorded(cassette: Path) -> set[str]:
+    """Source hashes of the cells that a cassette holds calls of; of a recording without calls, of
+    all its cells.
+
+    Cells that only set up draw from the clock, and are recorded too: notebooks that begin alike are
+    not copies.
+    """
+    try:
+        tape = Cassette.open(cassette, check="marks")
+        runs, calls = current_runs(map(run_of, tape.runs)), {call.run for call in tape.calls}
+    except (CassetteError, OSError):
+        return set()
+    sources = {run.cell.source for run in runs if run.id in calls} or {
+        run.cell.source for run in runs
+    }
+    return sources - {""}
+
+
+def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes = recorded) -> Path | None:
+    """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook
+    has none itself.
+
+    `wanted` are source hashes of the notebook's cells. A renamed or copied notebook is recognised
+    by it: none is started empty in silence.
+    """
+    if folder(notebook).exists():
+        return None
+    neighbours = [
+        each
+        for each in sorted(notebook.parent.glob("*.tapes"))
+        if _recorded_from(wanted, each, hashes)
+    ]
+    return neighbours[0] if len(neighbours) == 1 else None
+
+
+def _recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -> bool:
+    """Whether at least half of what the neighbour recorded are these cells and, where its notebook
+    is still there, there are fewer cells that it does not know: one that merely shares its first
+    cells has a recording of its own.
+    """
+    held = {source for path in sorted(neighbour.glob(f"*{SUFFIX}")) for source in hashes(path)}
+    shared, beside = held & set(cells), neighbour.with_suffix(".ipynb")
+    if not shared or len(shared) < len(held - shared):
+        return False
+    return not beside.exists() or len(shared) > len(set(cells) - held - cells_of(beside))
+
+
+def offer(notebook: Path, neighbour: Path) -> str:
+    """What to tell a person whose notebook was renamed or copied."""
+    verb = "copied" if neighbour.with_suffix(".ipynb").exists() else "renamed"
+    return (
+        f"{notebook.name} has no cassettes of its own, but {neighbour.name} was recorded from these cells "
+        f"(was the notebook {verb}?). To go on with them: %tape set adopt={neighbour.name}. "
+        f"To start anew: make an empty folder {folder(notebook).name}."
+    )
+
+
+def adopt(notebook: Path, name: str) -> Path:
+    """Give the notebook a neighbour's cassettes: moved if the neighbour's notebook is gone, copied
+    if it is there.
+    """
+    neighbour, own = notebook.parent / name, folder(notebook)
+    if Path(name).name != name or not name.endswith(".tapes") or not neighbour.is_dir():
+        raise TapeUsageError(f"{name!r} is no .tapes folder beside {notebook.name}")
+    if own.exists():
+        raise TapeUsageError(f"{own.name} exists already: {notebook.name} has cassettes of its own")
+    if neighbour.with_suffix(".ipynb").exists():
+        shutil.copytree(neighbour, own)
+    else:
+        neighbour.rename(own)
+    return own

@@ -1,0 +1,189 @@
+"""Drops recordings that no replay can use any more. The file is replaced in one step, under its
+lock.
+
+Kept: of each cell the newest recording, runs that add to it (new_episodes), and every run that a
+kept request refers to for its history. What takes are based on stays byte for byte: only recordings
+after it can go. Takes are not pruned.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import external_texts as assets
+from tape_jupyter.cassette import request_refs
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.journal import Journal
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core import locks
+from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.errors import CassetteError
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What went, or would go: run ids, how many calls, bytes of the cassette and of texts beside
+    it.
+    """
+
+    runs: tuple[str, ...]
+    calls: int
+    before: int
+    after: int
+    assets: tuple[str, ...] = ()
+
+    def text(self, path: Path, *, dry: bool) -> str:
+        """A line for people."""
+        verb = "would drop" if dry else "dropped"
+        return f"{path}: {verb} {len(self.runs)} runs with {self.calls} calls ({self.before:,} -> {self.after:,} bytes)"
+
+
+Record = dict[str, Any]
+
+
+def superseded(records: Iterable[Record]) -> tuple[str, ...]:
+    """Runs that can go, in file order."""
+    runs: list[Record] = []
+    needs: dict[str, set[str]] = {}
+    for record in records:
+        if "run" in record and next(iter(record)) == "run":
+            runs.append(record)
+        elif "call" in record:
+            needs.setdefault(owner(record), set()).update(_referred(record))
+    known = [owner(run) for run in runs]
+    kept = {run.id for run in current_runs([run_of(run) for run in runs])} | (
+        set(needs) - set(known)
+    )
+    waiting = list(kept)
+    while waiting:
+        more = needs.get(waiting.pop(), set()) - kept
+        kept |= more
+        waiting += more
+    return tuple(run for run in known if run not in kept)
+
+
+def _referred(call: Record) -> set[str]:
+    """The other runs whose requests this request takes its history from."""
+    request = call.get("request")
+    body = request.get("body") if isinstance(request, dict) else None
+    return {ref.run for ref in request_refs.references(body) if ref.run}
+
+
+def owner(record: Record) -> str:
+    """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, kit,
+    call, more, end.
+    """
+    return str(
+        record[next(iter(record))]
+        if next(iter(record)) in ("run", "kit", "end")
+        else record.get("run", "")
+    )
+
+
+def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
+    """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is
+    then as it was.
+    """
+    tell(f"checking {path.name}", 0, 0)
+    with _locked(path):
+        if Cassette.open(path, check="whole").base is not None:
+            raise CassetteError(
+                "a take is not pruned: it holds only what was changed", path=str(path)
+            )
+        before = path.stat().st_size
+        texts, torn = _texts(path)
+        records = [
+            emitter.parse(text.decode("utf-8"))
+            for text in counted(texts, f"records of {path.name}", tell)
+        ]
+        drops = droppable(
+            records, set(superseded(records)) - _held(texts, records, files.extent(path))
+        )
+        kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
+        if any(drops) and not dry:
+            _replace(path, kept)
+    gone = [record for record, drop in zip(records, drops, strict=True) if drop]
+    unused = unused_assets(path, kept, gone)
+    for name in unused if not dry else ():
+        (path.parent / "assets" / name).unlink(missing_ok=True)
+    runs = tuple(dict.fromkeys(owner(record) for record in gone))
+    return Pruned(runs, sum("call" in record for record in gone), before, len(kept), unused)
+
+
+def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
+    """Of each record, whether it goes with these runs; of a run that a kept one tells its kit by,
+    only the calls go.
+    """
+    bases = {
+        str(record["like"]) for record in records if "like" in record and owner(record) not in gone
+    }
+    return [
+        owner(r) in gone and (owner(r) not in bases or next(iter(r)) in ("call", "more"))
+        for r in records
+    ]
+
+
+def _held(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
+    """The runs with a record in the first `extent` bytes, which takes are based on."""
+    held, offset = set(), 0
+    for text, record in zip(texts, records, strict=True):
+        if offset < extent:
+            held.add(owner(record))
+        offset += len(text)
+    return held
+
+
+def _texts(path: Path) -> tuple[list[bytes], bytes]:
+    """The records of a cassette, byte for byte, and its torn tail."""
+    journal = Journal(path)
+    texts = [journal.read(span.offset, span.length) for span in journal.scan()]
+    return texts, journal.read(journal.committed, journal.torn)
+
+
+def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, ...]:
+    """Texts beside the cassette that only the dropped records name: none of the folder's cassettes
+    does.
+    """
+    named = set().union(*map(assets.names, dropped)) if dropped else set()
+    others = (
+        [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
+        if named
+        else []
+    )
+    return tuple(
+        sorted(name for name in named if not any(name.encode() in text for text in (kept, *others)))
+    )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The cassette's own lock (cassette/journal.py takes it for each append)."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except OSError as error:
+        raise CassetteError(f"cannot be opened: {error.strerror}", path=str(path)) from error
+    try:
+        locks.hold(file, path)
+        yield
+    finally:
+        os.close(file)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    try:
+        with replacing(path, private=True, lasting=True) as draft:
+            draft.write_bytes(data)
+            shutil.copymode(path, draft)
+    except OSError as error:
+        raise CassetteError(
+            f"cannot be replaced: {error.strerror or error}", path=str(path)
+        ) from error

@@ -1,0 +1,541 @@
+"""Calls <-> records. Both directions of what a `call:` record says, in one file; no file is touched
+here.
+
+The order of the head keys matters: opening a cassette reads `call`, `run`, `match`, `exact` and
+`lineage` from a record's first lines and parses nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, get_args
+
+from tape_jupyter.cassette import external_texts
+from tape_jupyter.core import large_body
+from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where, header
+from tape_jupyter.encoding.http import body as http_body
+from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.values import generators
+from tape_jupyter.encoding.values.mutations import frozen_or_type
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.secrets.registry import Secrets
+
+
+def moment(at: datetime) -> str:
+    """A moment (UTC) as records tell it: `2026-03-01T12:00:00.000Z`."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(slots=True)
+class Head:
+    """What a record says of a call besides its request and its reply.
+
+    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked);
+    nor are `asked` and `said`, the JSON of the two bodies where they were read on the way. `frozen`
+    says that the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
+    `diverged` says what became of a replayed call that was not recorded: "live", "stale" (`frozen`
+    names what answered it), "hand" (a person's reply).
+    """
+
+    call: str
+    run: str
+    match: str
+    kind: str
+    where: Where
+    at: str
+    seconds: float
+    kit: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    failed: str = ""
+    exact: str = ""
+    clean: int = 0
+    frozen: str = ""
+    diverged: str = ""
+    asked: Any = None
+    said: Any = None
+    apart: str = ""
+
+    def record(self) -> dict[str, Any]:
+        span = list(self.where.span)
+        optional = {
+            "exact": self.exact,
+            "lineage": self.where.lineage,
+            "apart": self.apart,
+            "kind": self.kind,
+            "name": self.name,
+            "parent": self.where.parent,
+            "span": " / ".join(span),
+            "at": self.at,
+            "seconds": round(self.seconds, 4),
+            "failed": self.failed,
+            "frozen": self.frozen,
+            "diverged": self.diverged,
+            "kit": dict(self.kit),
+        }
+        told = {key: value for key, value in optional.items() if value not in ("", [], {})}
+        return {"call": self.call, "run": self.run, "match": self.match, **told}
+
+    def answered(self) -> dict[str, Any]:
+        """What an override says of a live answer to a recorded call: everything that is not that
+        call's own.
+        """
+        kept = ("at", "seconds", "failed", "frozen", "kit")
+        return {"by": self.run, **{key: told for key, told in self.record().items() if key in kept}}
+
+
+def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
+    """The head keys without known secrets: errors quote keys, tags and names are people's own
+    words.
+    """
+    return {
+        key: value
+        if key in ("call", "run", "match", "apart")
+        else secrets.scrub_structure(value)[0]
+        for key, value in replace(head, exact="")
+        .record()
+        .items()  # a digest of what is masked would help to guess it
+    }
+
+
+def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
+    """A run or end record without known secrets: errors quote keys, kits name people. What runs and
+    cells are told apart by is ours, and stays as it is: people's patterns may well be found in a
+    digest.
+    """
+    clean = secrets.scrub_structure(record)[0] if secrets is not None else record
+    kept = {key: record[key] for key in _OURS if key in record}
+    return {**clean, **kept} if isinstance(clean, dict) else record
+
+
+_OURS = ("run", "source", "session", "parent", "alike", "alike in", "order", "timers")
+
+
+def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A `kit:` record; beside a `base` run, what differs from that one's kit, and null for what it
+    had more.
+    """
+    if base is None:
+        return {"kit": run, "has": dict(kit)}
+    before = base.get("kit", {})
+    differs = {name: told for name, told in kit.items() if before.get(name) != told}
+    missing = {
+        name: None
+        for name in before
+        if name not in kit and name not in FAST and before[name] is not None
+    }
+    return {"kit": run, "like": base["run"], "has": {**differs, **missing}}
+
+
+FAST = ("clock", "random")
+"""Parts of a kit that stand in the `run:` record itself (kit.collect_fast)."""
+
+
+def kit_whole(
+    record: Mapping[str, Any], own: Mapping[str, Any], base: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """A run's whole kit: what its own record says, its `kit:` record, and the kit that one is
+    `like`.
+    """
+    before = _mapping(base.get("kit", {}), "kit") if base is not None else {}
+    like = {name: told for name, told in before.items() if name not in FAST}
+    kit = {**_mapping(own.get("kit", {}), "kit"), **like, **_mapping(record.get("has", {}), "has")}
+    return {name: told for name, told in kit.items() if told is not None}
+
+
+def request_section(
+    call: Request | FunctionCall, secrets: Secrets, parsed: Any = None, *, digest: bool = True
+) -> dict[str, Any]:
+    """`request:` of a record: what was asked, without what may not be kept. `parsed` is its JSON,
+    where it was read.
+
+    `digest`: with the sha256 of its body.
+    """
+    if isinstance(call, FunctionCall):
+        own = {} if call.own is None else {"self": frozen_or_type(call.own)}
+        return {
+            call.kind: call.name,
+            "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()},
+            **own,
+        }
+    kinds = call.header("content-type"), call.header("content-encoding")
+    body = (
+        http_body.fold(call.body, *kinds, parsed, digest=digest)
+        if call.large is None
+        else large_section(call.large)
+    )
+    headers = headers_record(secrets.safe_request_headers(call.headers))
+    first = {method_key(call): secrets.scrub_url(call.url)}
+    return {**first, **({"headers": headers} if headers else {}), **body}
+
+
+def method_key(call: Request) -> str:
+    """What the URL of a request stands under: its method in lower case, unless that is a word of
+    the format.
+    """
+    lower = call.method.lower()
+    taken = lower in _TAKEN or (
+        lower == "head" and call.body
+    )  # `head`: white space before a JSON body
+    return call.method if taken else lower
+
+
+_TAKEN = frozenset({
+    "tool", "retrieval", "arguments", "headers", "scrubbed", "reads", "sha256", "json", "body", "tail", "events",
+    "lines", "frames", "text", "newline", "base64", "encoding", "plain", "wire", "large",
+})  # fmt: skip
+
+
+def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None) -> dict[str, Any]:
+    """`response:` of a record: a reply (`parsed`: its JSON, where it was read), or a function's
+    value or exception.
+    """
+    if isinstance(reply, Value) and reply.unkept:
+        return {"unkept": reply.unkept, **({"did": dict(reply.did)} if reply.did else {})}
+    section: dict[str, Any] = {}
+    if isinstance(reply, Value):
+        section = (
+            {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
+        )
+        more = {
+            "effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did),
+            "changed": list(reply.changed),
+        }  # fmt: skip
+        return {**section, **{name: told for name, told in more.items() if told}}
+    if reply.status is not None:
+        section = _head_record(reply, secrets)
+        section |= _body_section(reply, parsed)
+    if len(reply.chunks) > 1:
+        chunks = reply.chunks
+        section["reads"] = (
+            chunks.sizes if isinstance(chunks, large_body.LargeChunks) else list(map(len, chunks))
+        )
+    if reply.waits:
+        section["waits"] = [round(wait, 4) for wait in reply.waits]
+    if reply.end != "complete":
+        section["end"] = reply.end
+    if reply.error is not None:
+        section["error"] = dict(reply.error)
+    return section
+
+
+def _body_section(reply: Reply, parsed: Any) -> dict[str, Any]:
+    if isinstance(reply.chunks, large_body.LargeChunks):
+        return large_section(reply.chunks.body)
+    return http_body.fold(
+        reply.body, reply.header("content-type"), reply.header("content-encoding"), parsed
+    )
+
+
+def large_section(body: large_body.LargeBody) -> dict[str, Any]:
+    """What stands for a large body: its digest, and where it lies."""
+    masked = {"scrubbed": True} if body.masked else {}
+    return {"sha256": body.sha256, "large": {external_texts.BYTES: body.sha256}, **masked}
+
+
+def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
+    _require_status(reply.status)
+    secrets.learn_cookies(reply.headers, lambda: _plain_body(reply))
+    headers, masked = secrets.scrub_reply_headers(reply.headers)
+    section: dict[str, Any] = {"status": reply.status}
+    if reply.version != "HTTP/1.1":
+        section["version"] = reply.version
+    if reply.reason != phrase(reply.status):
+        section["reason"] = reply.reason
+    if headers:
+        section["headers"] = headers_record(headers)
+    if masked:
+        section["scrubbed"] = True
+    return section
+
+
+def _plain_body(reply: Reply) -> bytes:
+    coding = reply.header("content-encoding")
+    try:
+        return opened(reply.readable, coding) if coding else reply.readable
+    except ValueError:  # also where it is too large
+        return reply.readable
+
+
+@lru_cache(maxsize=64)
+def phrase(status: int | None) -> str:
+    try:
+        return HTTPStatus(status or 0).phrase
+    except ValueError:
+        return ""
+
+
+def headers_record(headers: Headers) -> dict[str, str] | list[dict[str, str]]:
+    """One map, or a list of maps where a name repeats. A value folded over lines is one line (RFC
+    9112, 5.2).
+    """
+    pairs = [(_FOLDED.sub(" ", name), _FOLDED.sub(" ", value)) for name, value in headers]
+    once = dict(pairs)
+    return once if len(once) == len(pairs) else [{name: value} for name, value in pairs]
+
+
+_FOLDED = re.compile(r"[\r\n\0]+[ \t]*")
+
+
+def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """A `request:` or `response:` without known secrets; its digests and reads are then of the
+    masked bytes.
+    """
+    masked, changed = secrets.scrub_structure(
+        {k: v for k, v in section.items() if k not in ("sha256", "plain", "wire")}
+    )
+    if not changed or not isinstance(masked, dict):
+        return section
+    if "large" in section:  # what lies in its file was masked on its way there
+        kept = {key: section[key] for key in ("sha256", "large")}
+        return {**masked, **kept, "scrubbed": True}
+    if "sha256" in section:
+        fresh, raw = http_body.renewed(masked)
+        masked = {**masked, **fresh}
+        if "reads" in masked:
+            masked["reads"] = [
+                len(chunk) for chunk in http_body.cut(raw, masked["reads"], _content_type(masked))
+            ]
+    return {**masked, "scrubbed": True}
+
+
+def _content_type(section: Mapping[str, Any]) -> str:
+    return header(headers_of(section.get("headers")), "content-type")
+
+
+# ---------------------------------------------------------------- back
+
+
+def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Request | FunctionCall:
+    """The call that a (resolved) `request:` describes. Function arguments stay frozen.
+
+    `folder`: where large bodies lie.
+    """
+    for kind in ("tool", "retrieval"):
+        if kind in section:
+            arguments = _mapping(section.get("arguments", {}), "arguments")
+            own = section.get("self")
+            return FunctionCall(
+                str(section[kind]),
+                arguments,
+                kind,
+                own=None if own is None else _mapping(own, "self"),
+            )
+    method, url = _asked(section)
+    if "large" in section:
+        headers = headers_of(section.get("headers"))
+        return Request(method.upper(), url, headers, large=_large(section, folder))
+    return Request(
+        method.upper(), url, headers_of(section.get("headers")), http_body.restore(section)[0]
+    )
+
+
+def _asked(section: Mapping[str, Any]) -> tuple[str, str]:
+    method = next(iter(section), "")
+    url = section.get(method)
+    if not isinstance(url, str) or "://" not in url:
+        raise CassetteError("a request begins with its method and URL, like `post: https://...`")
+    return method, url
+
+
+def require_address(section: Mapping[str, Any]) -> None:
+    """Raises CassetteError for a `request:` whose URL was masked: no reader would know it for a
+    request.
+    """
+    if section.keys() & {"tool", "retrieval"}:
+        return
+    try:
+        _asked(section)
+    except CassetteError:
+        first = next(iter(section), "")
+        raise CassetteError(
+            f"its URL was taken for a secret and masked ({first!r:.80}: {section[first]!r:.80})"
+        ) from None
+
+
+def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A `request:` with its method, URL and headers alone."""
+    return {
+        key: value
+        for place, (key, value) in enumerate(section.items())
+        if not place or key == "headers"
+    }
+
+
+def _large(section: Mapping[str, Any], folder: Path | None) -> large_body.LargeBody:
+    if folder is None:
+        raise CassetteError("a large body lies beside its cassette, and is read with it only")
+    return external_texts.body(section["large"], folder)
+
+
+def reply_of(section: Mapping[str, Any], folder: Path | None = None) -> tuple[Reply | Value, bool]:
+    """The reply that a (resolved) `response:` describes, and whether its body was edited by hand.
+
+    `folder`: where large bodies lie.
+    """
+    if (
+        "status" not in section
+        and "waits" not in section
+        and ({"value", "error", "unkept"} & section.keys())
+        and "end" not in section
+    ):
+        effects = _mapping(section.get("effects", {}), "effects")
+        moved, did = (_mapping(section.get(name, {}), name) for name in ("moved", "did"))
+        changed = section.get("changed", [])
+        if not isinstance(changed, list):
+            raise CassetteError("`changed` lists types, each on its line")
+        unkept, types = str(section.get("unkept", "")), tuple(map(str, changed))
+        return Value(
+            section.get("value"), _error(section), 0.0, unkept, effects, moved, did, types
+        ), False
+    if "status" not in section:
+        return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
+    status = section["status"]
+    _require_status(status)
+    headers = headers_of(section.get("headers"))
+    chunks, edited = _chunks(section, headers, folder)
+    waits = _waits(section)
+    waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
+    version, reason = (
+        str(section.get("version", "HTTP/1.1")),
+        str(section.get("reason", phrase(status))),
+    )
+    return Reply(
+        status, headers, chunks, waits, _end(section), _error(section), version, reason
+    ), edited
+
+
+def _chunks(
+    section: Mapping[str, Any], headers: Headers, folder: Path | None
+) -> tuple[Sequence[bytes], bool]:
+    if "large" in section:
+        body = _large(section, folder)
+        sizes = _reads(section) if "reads" in section else [body.size]
+        if sum(sizes) >= 1 << 62:
+            raise CassetteError("reads: more bytes than any body has")
+        return large_body.LargeChunks(body, sizes), body.sha256 != section.get("sha256")
+    raw, edited = http_body.restore(section)
+    if "reads" in section:
+        return tuple(http_body.cut(raw, _reads(section), header(headers, "content-type"))), edited
+    return ((raw,) if raw else ()), edited
+
+
+def _require_status(status: Any) -> None:
+    """What no reader takes is not written either: one such record would close the whole file to it."""
+    if type(status) is not int or not 100 <= status <= 999:
+        raise CassetteError(f"status {status!r:.80} is not a number from 100 to 999")
+
+
+def true_length(reply: Reply, edited: bool) -> Reply:
+    """The declared length follows the body where all of it is there: after an edit, a mask, or
+    where it is not true.
+
+    A reply without a body keeps its own (HEAD, 304), and one that broke off promised more than
+    came.
+    """
+    if reply.end != "complete" or not (reply.chunks or edited):
+        return reply
+    length = str(reply.size)
+    if header(reply.headers, "content-length", length) == length:
+        return reply
+    headers = tuple((k, length if k.lower() == "content-length" else v) for k, v in reply.headers)
+    return replace(reply, headers=headers)
+
+
+_splits = re.compile("[\r\n\0]").search
+
+
+def headers_of(section: Any) -> Headers:
+    """Header pairs from their record. Raises CassetteError for a name or value that would split a
+    response.
+    """
+    if section is None:
+        return ()
+    maps = [section] if isinstance(section, dict) else section
+    if not isinstance(maps, list) or not all(isinstance(one, dict) for one in maps):
+        raise CassetteError("headers are written as `name: value` lines")
+    pairs = tuple((name, value) for one in maps for name, value in one.items())
+    for name, value in pairs:
+        if type(value) is not str:
+            raise CassetteError(
+                f'the value of header {name!r} is no text; write it in quotes: "{value}"'
+            )
+        if _splits(name) or _splits(value):
+            raise CassetteError(
+                f"header {name[:80]!r} holds a line break or NUL; write its value on one line"
+            )
+    return pairs
+
+
+def _reads(section: Mapping[str, Any]) -> list[int]:
+    reads = section["reads"]
+    if not isinstance(reads, list) or not all(type(n) is int and n >= 0 for n in reads):
+        raise CassetteError("reads is a list of byte counts")
+    return reads
+
+
+def _waits(section: Mapping[str, Any]) -> tuple[float, ...]:
+    waits = section.get("waits", [])
+    if not isinstance(waits, list) or not all(
+        type(n) in (int, float) and 0 <= n < _FOR_EVER for n in waits
+    ):
+        raise CassetteError("waits is a list of seconds")
+    return tuple(float(n) for n in waits)
+
+
+_FOR_EVER = 1e9
+
+
+_ENDS = get_args(End)
+
+
+def _end(section: Mapping[str, Any]) -> End:
+    end = section.get("end", "complete")
+    if end not in _ENDS:
+        raise CassetteError(f"end is one of {', '.join(_ENDS)}, not {end!r}")
+    return end  # type: ignore[no-any-return]  # just checked
+
+
+def _error(section: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    error = section.get("error")
+    return None if error is None else _mapping(error, "error")
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise CassetteError(f"{name} holds `key: value` lines")
+    return value
+
+
+def with_late(
+    reply: Reply, parts: Sequence[Mapping[str, Any]], folder: Path | None = None
+) -> tuple[Reply, bool]:
+    """A reply and the `more:` records after it (bytes that came after its terminal event) as one;
+    whether edited.
+    """
+    any_edited = False
+    for part in parts:
+        late, edited = reply_of({"status": reply.status, **part}, folder)
+        if not isinstance(late, Reply):
+            raise CassetteError("a `more:` record holds late bytes of an HTTP reply, or its error")
+        chunks, waits = large_body.joined(reply.chunks, late.chunks), (*reply.waits, *late.waits)
+        reply = replace(reply, chunks=chunks, waits=waits, end=late.end, error=late.error)
+        any_edited = any_edited or edited
+    return reply, any_edited
+
+
+def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
+    """What a generator did, and what it did after its cell had ended (the `more:` records after
+    it), as one.
+    """
+    for part in parts:
+        effects = {**value.effects, **_mapping(part.get("effects", {}), "effects")}
+        value = replace(
+            value, value=generators.joined(value.value, part.get("value")), effects=effects
+        )
+    return value

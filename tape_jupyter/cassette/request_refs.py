@@ -1,0 +1,476 @@
+"""A request that repeats history refers to it. Pure: structure in, structure out.
+
+In a folded body a run of list items may stand as {"<from>": "78a670b1 messages[0:17]"}, a long text
+as {"<from>": "78a670b1 system"}; the call named is an earlier one of the same run, or
+"RUN/78a670b1" of another. Only requests refer, and only to requests: editing a reply by hand never
+changes what was asked.
+
+Follows the references of request bodies to the bodies they name. Reads through what it is given.
+
+References only go back in the file, so bodies are unfolded oldest first: no recursion, however long
+the chain, and a body is let go once the last one that refers to it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import marshal
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tape_jupyter.errors import CassetteError
+
+MARK = "<from>"
+LONG_TEXT = 200
+WORTH = 64  # characters of JSON that a reference must save: below, the items themselves read better
+REMEMBERED = 64  # bodies whose items can be referred to; older ones are stored anew
+_TEXTS_KEPT = 4096
+_MOST_NODES = 2_000_000  # of an unfolded body; a few hostile lines could ask for any number
+_MOST_TEXT = 128 * 1024 * 1024
+_DEPTH = (
+    3  # dictionaries below the body that are looked into: toolConfig.tools, systemInstruction.parts
+)
+_REF = re.compile(
+    r"(?:([^\s/]+)/)?([0-9a-f]{8}(?:-\d+)?) ([^\[\]]+?)(?:\[(\d{1,9}):(\d{1,9})\])?\Z"
+)
+
+
+class Ref(NamedTuple):
+    """A parsed reference: `run` is "" for the same run; `start`/`stop` are None for a whole text."""
+
+    run: str
+    call: str
+    path: str
+    start: int | None
+    stop: int | None
+
+
+def parse_ref(text: Any) -> Ref:
+    found = _REF.match(text) if isinstance(text, str) else None
+    if not found:
+        raise CassetteError(
+            f'{text!r:.100} is not a reference; write it like "78a670b1 messages[0:17]"'
+        )
+    run, call, path, start, stop = found.groups()
+    return Ref(
+        run or "",
+        call,
+        path,
+        None if start is None else int(start),
+        None if stop is None else int(stop),
+    )
+
+
+def _alone(mark: dict[str, Any]) -> Ref:
+    if len(mark) > 1:
+        raise CassetteError(
+            f"beside the reference {str(mark[MARK])[:80]!r} stand other keys; take them out"
+        )
+    return parse_ref(mark[MARK])
+
+
+class _Item(NamedTuple):
+    """A list's item or a text, as the folder remembers it; `size` in characters of JSON, of a long
+    one about.
+    """
+
+    digest: bytes
+    size: int
+
+
+def _item(value: Any) -> _Item:
+    if isinstance(value, int | float) or value is None:
+        return _SCALAR
+    data = marshal.dumps(value, _PLAIN)
+    size = len(data) if len(data) > _SURELY_WORTH else len(json.dumps(value, separators=(",", ":")))
+    return _Item(hashlib.sha256(data).digest(), size)
+
+
+_PLAIN = 2
+"""The format of marshal (never read back) whose bytes depend on nothing but the value. Writing JSON
+takes ten times as long.
+"""
+_SURELY_WORTH = 10 * WORTH
+_SCALAR = _Item(b"", 0)
+"""Numbers and words like true are not referred to: lists of numbers stay on one line. All are this
+one item, which therefore never shows that two values are the same.
+"""
+
+
+class _Listed(NamedTuple):
+    """A list as it was last folded: its items' bytes (none where they are too many), and what is
+    known of each.
+    """
+
+    data: bytes
+    items: list[_Item]
+
+
+_LIST_HEAD = 5
+"""Bytes of marshal before a list's items: its kind and its length. The items follow one another,
+each ending itself.
+"""
+_LONGEST_KEPT = 4 * 1024 * 1024
+
+
+def _listed(value: list[Any], before: _Listed | None) -> _Listed:
+    """What is known of a list. Where it begins with all of the one before, only its new items are
+    looked at.
+    """
+    data = marshal.dumps(value, _PLAIN)
+    known = (
+        before.items if before and before.data and data.startswith(before.data, _LIST_HEAD) else []
+    )
+    items = [*known, *map(_item, value[len(known) :])]
+    return _Listed(data[_LIST_HEAD:] if len(data) <= _LONGEST_KEPT else b"", items)
+
+
+def _places(
+    body: dict[str, Any], prefix: str = "", depth: int = _DEPTH
+) -> Iterator[tuple[str, Any]]:
+    for key, value in body.items():
+        if not key or not key.replace("_", "").replace("-", "").isalnum():
+            continue
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and depth > 1:
+            yield from _places(value, path + ".", depth - 1)
+        elif (isinstance(value, list) and value) or (
+            isinstance(value, str) and len(value) > LONG_TEXT
+        ):
+            yield path, value
+
+
+class RequestFolder:
+    """Remembers what the requests of this session held, and folds later requests against it."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[str, bytes], tuple[str, str, int]] = {}
+        self._texts: dict[tuple[str, bytes], tuple[str, str]] = {}
+        self._bodies: OrderedDict[tuple[str, str], dict[str, list[_Item]]] = OrderedDict()
+        self._last: dict[str, _Listed] = {}
+        """The lists of the body that was folded last, by their paths."""
+        self.known = 0
+        """How many bodies it was told of: as long as no other is, the same body is folded alike."""
+
+    def fold(self, run: str, body: Any) -> tuple[Any, Callable[[str], None]]:
+        """The body with references, and `remember(call id)` to be called once the record is
+        committed.
+        """
+        if not isinstance(body, dict):
+            return body, lambda _call: None
+        lists: dict[str, list[_Item]] = {}
+        texts: dict[str, bytes] = {}
+        last: dict[str, _Listed] = {}
+        folded = body
+        for path, value in _places(body):
+            if isinstance(value, list):
+                last[path] = _listed(value, self._last.get(path))
+                lists[path] = last[path].items
+                new = self._fold_list(run, path, value, lists[path])
+            else:
+                texts[path] = _item(value).digest
+                new = self._fold_text(run, path, value, texts[path])
+            folded = folded if new is value else _put(folded, path.split("."), new)
+        self._last = last
+        return folded, lambda call: self._remember(run, call, lists, texts)
+
+    def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
+        held = self._texts.get((path, digest))
+        return {MARK: f"{_name(run, *held)} {path}"} if held else value
+
+    def _fold_list(self, run: str, path: str, value: list[Any], items: list[_Item]) -> list[Any]:
+        out: list[Any] = []
+        at = 0
+        while at < len(value):
+            length, name, start = self._same(run, path, items, at)
+            if name and sum(item.size for item in items[at : at + length]) >= WORTH:
+                out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
+            else:
+                out += value[at : at + length]
+            at += length
+        return value if out == value else out
+
+    def _same(self, run: str, path: str, items: list[_Item], at: int) -> tuple[int, str, int]:
+        """How many items from `at` on stand in one remembered list (at least 1: itself), in which
+        call, and where.
+        """
+        held = self._items.get((path, items[at].digest)) if items[at].size else None
+        source = self._bodies.get(held[:2], {}).get(path) if held else None
+        if held is None or source is None:
+            return 1, "", 0
+        start = held[2]
+        most = min(len(items) - at, len(source) - start)
+        length = next(
+            (
+                i
+                for i in range(most)
+                if items[at + i] != source[start + i] or not items[at + i].size
+            ),
+            most,
+        )
+        return length, _name(run, *held[:2]), start
+
+    def _remember(
+        self, run: str, call: str, lists: dict[str, list[_Item]], texts: dict[str, bytes]
+    ) -> None:
+        self.known += 1
+        self._bodies[run, call] = lists
+        for path, items in lists.items():
+            for index, item in enumerate(items):
+                if item.size:
+                    self._items[path, item.digest] = (run, call, index)
+        for path, digest in texts.items():
+            self._texts.setdefault((path, digest), (run, call))
+        if len(self._bodies) > REMEMBERED:
+            self._drop_oldest()
+        while len(self._texts) > _TEXTS_KEPT:
+            del self._texts[next(iter(self._texts))]
+
+    def _drop_oldest(self) -> None:
+        oldest, bodies = self._bodies.popitem(last=False)
+        for path, items in bodies.items():
+            for item in items:
+                if self._items.get((path, item.digest), ("", "", 0))[:2] == oldest:
+                    del self._items[path, item.digest]
+
+
+def _name(run: str, other: str, call: str) -> str:
+    return call if other == run else f"{other}/{call}"
+
+
+def _put(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
+    return {**value, path[0]: new if len(path) == 1 else _put(value[path[0]], path[1:], new)}
+
+
+def _get(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def references(body: Any) -> list[Ref]:
+    """Every reference in a folded body (lists and dictionaries are walked without recursion)."""
+    found: list[Ref] = []
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            if MARK in value:
+                found.append(_alone(value))
+            else:
+                stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return found
+
+
+def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
+    """The body with every reference replaced; `held(ref)` gives the *unfolded* body of the call it
+    names.
+    """
+    if isinstance(body, list):
+        out: list[Any] = []
+        for item in body:
+            if isinstance(item, dict) and MARK in item:
+                out.extend(_slice(_alone(item), held))
+            else:
+                out.append(unfold(item, held))
+            if len(out) > _MOST_NODES:
+                raise CassetteError(_TOO_MUCH)
+        return out
+    if isinstance(body, dict):
+        if MARK in body:
+            return _text(_alone(body), held)
+        return {key: unfold(value, held) for key, value in body.items()}
+    return body
+
+
+def _slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
+    items = _get(held(ref), ref.path)
+    fits(ref, {ref.path: len(items)} if isinstance(items, list) else {})
+    return items[ref.start : ref.stop] if isinstance(items, list) else []
+
+
+def _text(ref: Ref, held: Callable[[Ref], Any]) -> str:
+    text = _get(held(ref), ref.path)
+    fits(ref, {ref.path: None} if isinstance(text, str) else {})
+    return str(text)
+
+
+Shape = dict[str, int | None]
+"""What a body has to refer to: its lists by path, with their unfolded lengths, and its texts
+(None).
+"""
+
+
+def shape(folded: Any) -> Shape:
+    found: Shape = {}
+    stack = [("", folded)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, list):
+            found[path] = sum(_length(item) for item in value)
+        elif isinstance(value, str) or (
+            isinstance(value, dict) and next(iter(value), "")[:1] == "<"
+        ):
+            found[path] = None  # a reference or an asset stands for a text
+        elif isinstance(value, dict):
+            stack += [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
+    return found
+
+
+def _length(item: Any) -> int:
+    if not isinstance(item, dict) or MARK not in item:
+        return 1
+    ref = parse_ref(item[MARK])
+    return (ref.stop or 0) - (ref.start or 0)
+
+
+def fits(ref: Ref, shape: Shape) -> None:
+    """Raises CassetteError where a reference asks for what a body of this shape does not have."""
+    if ref.start is None or ref.stop is None:
+        if ref.path not in shape or shape[ref.path] is not None:
+            raise CassetteError(f"call {ref.call} has no text {ref.path!r} to refer to")
+        return
+    length = shape.get(ref.path)
+    if length is None:
+        raise CassetteError(f"call {ref.call} has no list {ref.path!r} to refer to")
+    if not ref.start < ref.stop <= length:
+        raise CassetteError(
+            f"{ref.path}[{ref.start}:{ref.stop}] is outside call {ref.call}, which holds {length}"
+        )
+
+
+_TOO_MUCH = (
+    "its references unfold to more than any request holds; restore the file, or record again"
+)
+
+
+def bounded(body: Any) -> Any:
+    """The unfolded body itself. Raises CassetteError where it is larger than any request:
+    references that multiply.
+    """
+    nodes, text, stack = 0, 0, [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            text += len(value)
+        elif isinstance(value, dict | list):
+            nodes += len(value)
+            if nodes > _MOST_NODES:
+                break
+            stack.extend(value.values() if isinstance(value, dict) else value)
+        if text > _MOST_TEXT:
+            break
+    else:
+        return body
+    raise CassetteError(_TOO_MUCH)
+
+
+Key = tuple[str, str]
+"""Run id and call id."""
+
+_KEPT = 128  # whole bodies: the next request of a conversation refers to one of the last
+
+
+class Histories:
+    """Unfolds bodies. `place(key)` is where a call's record begins (None: no such call),
+    `folded(key)` its body.
+    """
+
+    def __init__(self, place: Callable[[Key], int | None], folded: Callable[[Key], Any]) -> None:
+        self._place, self._folded = place, folded
+        self._whole: OrderedDict[Key, Any] = OrderedDict()
+
+    def clear(self) -> None:
+        self._whole.clear()
+
+    def body(self, key: Key, folded: Any) -> Any:
+        """The body of a call with every reference replaced. Raises CassetteError naming both calls."""
+        bodies, whole = self._needed(key, folded)
+        uses = Counter(other for owner, body in bodies.items() for other in targets(owner, body))
+        for owner in sorted(bodies, key=lambda k: self._place(k) or 0):
+            # bound early on purpose
+            body = unfold(bodies[owner], lambda ref, owner=owner: whole[target(owner, ref)])  # type: ignore[misc]
+            for other in targets(owner, bodies[owner]):
+                uses[other] -= 1
+                if not uses[other]:
+                    del whole[other]
+            whole[owner] = self._keep(owner, body)
+        return bounded(whole[key]) if targets(key, folded) else folded
+
+    def _needed(self, key: Key, folded: Any) -> tuple[dict[Key, Any], dict[Key, Any]]:
+        """The folded bodies that must be unfolded for this one, and the whole ones that are at
+        hand.
+        """
+        bodies, whole = {key: folded}, {}
+        waiting = [key]
+        while waiting:
+            owner = waiting.pop()
+            for other in targets(owner, bodies[owner]):
+                require_earlier(owner, other, self._place)
+                if other in self._whole:
+                    whole[other] = self._whole[other]
+                elif other not in bodies:
+                    bodies[other] = self._folded(other)
+                    waiting.append(other)
+        return bodies, whole
+
+    def _keep(self, key: Key, body: Any) -> Any:
+        self._whole[key] = body
+        while len(self._whole) > _KEPT:
+            self._whole.popitem(last=False)
+        return body
+
+
+class Check:
+    """Checks the references of a file's bodies in file order, by their lengths alone: in time
+    linear in the file.
+    """
+
+    def __init__(
+        self, place: Callable[[Key], int | None], below: Callable[[Key], Shape] = lambda _: {}
+    ) -> None:
+        """`below`: the shape of a body that stands before the records that are checked (in a take's
+        base).
+        """
+        self._place, self._below = place, below
+        self._shapes: dict[Key, Shape] = {}
+
+    def body(self, key: Key, folded: Any) -> bool:
+        """Whether the body refers to others. Raises CassetteError for a reference to what is not
+        there.
+        """
+        refs = references(folded)
+        for ref in refs:
+            other = target(key, ref)
+            require_earlier(key, other, self._place)
+            if other not in self._shapes:
+                self._shapes[other] = self._below(other)
+            fits(ref, self._shapes[other])
+        self._shapes[key] = shape(folded)
+        return bool(refs)
+
+
+def target(owner: Key, ref: Ref) -> Key:
+    return ref.run or owner[0], ref.call
+
+
+def targets(owner: Key, folded: Any) -> set[Key]:
+    return {target(owner, ref) for ref in references(folded)}
+
+
+def require_earlier(owner: Key, other: Key, place: Callable[[Key], int | None]) -> None:
+    there, here = place(other), place(owner)
+    named = "/".join(other) if other[0] != owner[0] else other[1]
+    if there is None:
+        raise CassetteError(
+            f"call {owner[1]} refers to call {named}, which is not in this cassette", line=2
+        )
+    if here is not None and there >= here:
+        raise CassetteError(
+            f"call {owner[1]} refers to call {named}, which does not come before it", line=2
+        )

@@ -1,0 +1,118 @@
+"""Which runs count: of each cell the newest recording, and what adds to it. Pure: records in, runs
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RESENT = "resend"
+"""The mode of a run that answers nothing in a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellIdentity:
+    """What makes two executions executions of the same cell: its id where the front end tells one,
+    else its source.
+
+    `session` is random per kernel: where no id is known, runs of one kernel never replace each
+    other, since a notebook may hold the same source in two cells, and a program the same block in a
+    loop. At a terminal it is random per cell.
+    """
+
+    cell_id: str = ""
+    source: str = ""
+    session: str = ""
+
+    def same_cell(self, other: CellIdentity) -> bool:
+        if self.cell_id and other.cell_id:
+            return self.cell_id == other.cell_id
+        return bool(self.source) and self.source == other.source
+
+    def replaces(self, older: CellIdentity) -> bool:
+        if self.cell_id and older.cell_id:
+            return self.cell_id == older.cell_id
+        return self.same_cell(older) and self.session != older.session
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run record as the player sees it. `parent` is the run that it adds to (`new_episodes`, or
+    live in a take).
+    """
+
+    id: str
+    cell: CellIdentity
+    parent: str = ""
+    aside: bool = False
+    """It answers nothing: an answer that was asked for beside the program (`tape resend`)."""
+
+
+def run_of(record: Mapping[str, Any]) -> RecordedRun:
+    """The player's view of a `run:` record."""
+    names = (str(record.get(key) or "") for key in ("cell", "source", "session"))
+    aside = record.get("mode") == RESENT
+    return RecordedRun(
+        str(record.get("run")), CellIdentity(*names), str(record.get("parent") or ""), aside
+    )
+
+
+def current_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
+    """The runs that count: of each cell the newest recording, whatever its outcome, and later runs
+    that add to it.
+    """
+    return list(Current(runs).kept.values())
+
+
+def newer_than(runs: Iterable[Mapping[str, Any]], run: str) -> str:
+    """The recording that counts instead of this one, or "" where this one counts."""
+    newer = Current(map(run_of, runs)).newer
+    passed = {run}  # a file made by hand may go round in a circle
+    while run in newer and newer[run] not in passed:
+        run = newer[run]
+        passed.add(run)
+    return run if len(passed) > 1 else ""
+
+
+class Current:
+    """The runs that count so far, kept up to date run by run: a kernel that records 500 cells asks
+    500 times.
+    """
+
+    def __init__(self, runs: Iterable[RecordedRun] = ()) -> None:
+        self.kept: dict[str, RecordedRun] = {}
+        self.newer: dict[str, str] = {}  # run -> the recording that replaced it
+        self._additions: dict[str, list[RecordedRun]] = {}
+        self._rivals: dict[tuple[str, str], list[RecordedRun]] = {}
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: RecordedRun) -> None:
+        if run.aside:
+            return
+        if run.parent:
+            self._additions.setdefault(run.parent, []).append(run)
+            if run.parent in self.kept:
+                self.kept[run.id] = run
+            return
+        for old in self._replaced_by(run):
+            for gone in (old, *self._additions.pop(old.id, ())):
+                self.kept.pop(gone.id, None)
+                self.newer[gone.id] = run.id
+        self.kept[run.id] = run
+        for addition in self._additions.get(
+            run.id, ()
+        ):  # two branches' records may lie in any order
+            self.kept[addition.id] = addition
+
+    def _replaced_by(self, run: RecordedRun) -> list[RecordedRun]:
+        """The older recordings of the same cell, which are then no longer looked at."""
+        gone: dict[str, RecordedRun] = {}
+        for name in (("id", run.cell.cell_id), ("source", run.cell.source)):
+            if name[1]:
+                olds = [old for old in self._rivals.get(name, ()) if old.id in self.kept]
+                gone |= {old.id: old for old in olds if run.cell.replaces(old.cell)}
+                self._rivals[name] = [*(old for old in olds if old.id not in gone), run]
+        return list(gone.values())

@@ -1,0 +1,1 @@
+"""Takes: cassettes that hold what differs from another one, such as an overridden reply."""

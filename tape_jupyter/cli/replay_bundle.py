@@ -1,0 +1,88 @@
+"""What runs a bundle, `tape replay FILE` and `tape open FILE --lab`: asks whether it may, tells how
+it gets on, and writes the reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tape_jupyter.cli.common import Progress, json_text
+from tape_jupyter.errors import TapeUsageError
+
+if TYPE_CHECKING:
+    from tape_jupyter.bundle.replay import BundleRun, Wanted
+
+ELSEWHERE = "it is for notebooks; of a bundle: tape open FILE --lab, and %tape there"
+
+
+def is_bundle(place: str) -> bool:
+    """Whether the words of `tape replay` are about a bundle: a zip, a folder or a URL, not a
+    notebook.
+    """
+    from tape_jupyter.bundle.archive import locations
+
+    return locations.is_url(place) or place.lower().endswith(".zip") or Path(place).is_dir()
+
+
+def replay(
+    place: str, wanted: Wanted, page: Path | None, junit: Path | None, *, as_json: bool
+) -> int:  # fmt: skip
+    """Replay a bundle; gives the exit code."""
+    from tape_jupyter.bundle import replay as bundle_replay
+    from tape_jupyter.bundle import report, trust
+
+    for path, kind in ((page, "html"), (junit, "xml")):
+        if path is not None:
+            report.goal(path, kind)
+    with Progress(quiet=as_json, first="opening the bundle") as progress:
+        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
+        heard = bundle_replay.BundleListener(
+            progress.tell, progress.starting, lambda cell: progress.told(cell.told()), asking
+        )  # fmt: skip
+        run = bundle_replay.replay(place, wanted, heard)
+    if page is not None:
+        report.write(page, report.html(run))
+    if junit is not None:
+        report.write(junit, report.junit(run))
+    click.echo(json_text(run.record()) if as_json else "\n".join(_closing(run, page)))
+    return 0 if run.good else 1
+
+
+def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
+    """`tape open FILE --lab`; with --json it is laid out and named, and JupyterLab is not started."""
+    from tape_jupyter.bundle import jupyterlab as lab
+    from tape_jupyter.bundle import replay as bundle_replay
+    from tape_jupyter.bundle import trust
+
+    with Progress(quiet=as_json, first="opening the bundle") as progress:
+        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
+        laid = lab.lay(place, wanted, bundle_replay.BundleListener(progress.tell, answer=asking))
+    if as_json:
+        click.echo(json_text(laid.record()))
+        return 0
+    click.echo("\n".join(laid.lines()))
+    return lab.run(laid)
+
+
+def _closing(run: BundleRun, page: Path | None) -> Iterator[str]:
+    yield from (
+        f"! {each}" for each in (*run.notes, *(f"not as recorded: {each}" for each in run.drift))
+    )
+    yield f"guard: {run.guard}"
+    yield run.closing() + (f" (take {run.take})" if run.take else "")
+    if page is not None:
+        yield f"report: {page}"
+
+
+def only(place: str, *, bundle: bool, **said: object) -> None:
+    """Raises TapeUsageError for an option that is not for this kind of place."""
+    for name, value in said.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise TapeUsageError(
+                f"{option} {place}: {ELSEWHERE if bundle else 'it is for a bundle (tape export)'}"
+            )

@@ -1,0 +1,1 @@
+"""Commands that `%tape` and the command line share."""

@@ -1,0 +1,159 @@
+"""`%tape override CALL ...` and `tape override NB CALL ...`: one place, two doors. Parses words,
+makes the take, tells in text or plain structure; prints nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.takes import edits, files, overrides
+from tape_jupyter.cassette.takes.edits import EditedReply
+from tape_jupyter.core.call import Value
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.session.options import HELP, LineParser
+
+USAGE = (
+    "override CALL --text TEXT | --message JSON | --fault NAME[:OPTION=VALUE,...] | --value JSON | "
+    "--reply BODY [--status N]  [--take NAME] [--of TAKE]; or %%tape override CALL, and below it the new text or JSON"
+)
+WAYS = ("text", "message", "fault", "value", "reply")
+
+
+@dataclass(frozen=True, slots=True)
+class OverriddenReply:
+    """A reply that was overridden: the take that holds it, and what was said of it."""
+
+    take: Cassette
+    entry: Entry
+    answer: EditedReply
+    warnings: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        name, told = files.name_of(self.take.path), dict(self.answer.told)
+        notes = [*self.answer.notes, *self.warnings]
+        call = f"{self.entry.run}/{self.entry.id}"
+        return {"take": name, "path": str(self.take.path), "call": call, **told, "notes": notes}
+
+    def text(self) -> str:
+        name = files.name_of(self.take.path)
+        lines = [
+            f"take {name}: call {self.entry.id} answers otherwise now; {self.take.root.name} is as it was"
+        ]
+        lines += [f"  {note}" for note in (*self.answer.notes, *self.warnings)]
+        return "\n".join(
+            [
+                *lines,
+                f"to play it: --take {name}; to have the recorded reply again: takes undo {name}",
+            ]
+        )
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The words of a `%tape override` line. Nothing in it is expanded. Raises TapeUsageError."""
+    parser = LineParser("%tape override")
+    parser.add_argument("call")
+    for way in (*WAYS, "take", "of"):
+        parser.add_argument(f"--{way}")
+    parser.add_argument("--status", type=int)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. {HELP}") from None
+    return vars(parser.parse_args(words))
+
+
+def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
+    """The first of a notebook's cassettes (or of their takes `of`) that holds the call. Raises
+    TapeUsageError.
+    """
+    for each in cassettes:
+        with contextlib.suppress(CassetteError, TapeUsageError):
+            book = Cassette.open(each, check="marks")
+            book = (
+                book.take(said["of"])
+                if said.get("of") and files.require(each, said["of"])
+                else book
+            )
+            if any(said["call"] in (entry.id, entry.name) for entry in book.calls):
+                return each
+    if len(cassettes) > 1 and not said.get("of"):
+        have = ", ".join(each.name for each in cassettes)
+        raise TapeUsageError(f"no call {said['call']!r} in any cassette of the notebook: {have}")
+    return cassettes[0]  # which then says what there is
+
+
+def override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenReply:
+    """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError,
+    CassetteError.
+
+    `body`: the new text or JSON, where the line says neither (`%%tape override CALL`).
+    """
+    book = Cassette.open(root)
+    if of := said.get("of"):
+        files.require(root, of)
+        book = book.take(of)
+    entry = overrides.find(book, said["call"])
+    if body:
+        said = {**said, way_of(entry, body): body}
+    ways = [way for way in WAYS if said.get(way) is not None]
+    if len(ways) != 1:
+        raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
+    if said.get("status") is not None and ways != ["reply"]:
+        raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
+    answer, warnings = _answer(entry, ways[0], said)
+    warnings += _of_callers(book, entry)
+    return OverriddenReply(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
+
+
+def way_of(entry: Entry, body: str) -> str:
+    """What the body of a `%%tape override` cell is: JSON of a tool's value or of parts of a
+    message, a body of a reply that is no message, else the new text.
+    """
+    reply = entry.reply()
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = body
+    if isinstance(reply, Value):
+        return "text" if isinstance(reply.value, str) or told is body else "value"
+    editable = edits.editable_of(entry)
+    if editable.form != "message":
+        return "reply"
+    keys = {"content", "tool_calls", "refusal", *json.loads(editable.current)}
+    return "message" if isinstance(told, dict) and told and keys.issuperset(told) else "text"
+
+
+def _of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
+    """What becomes of the taped functions in whose bodies the call was made."""
+    return tuple(
+        f"it is made inside {each.title} (call {each.id}), whose body runs again in a replay of the take, on the tape; "
+        f"to have what it gave as recorded: override {each.id} --value JSON"
+        for each in overrides.callers(book, entry).values()
+    )
+
+
+def _answer(entry: Entry, way: str, said: Mapping[str, Any]) -> tuple[EditedReply, tuple[str, ...]]:
+    told = said[way]
+    if way == "value":
+        edit: dict[str, Any] = {"form": "value", "value": told}
+    elif way == "reply":
+        edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
+    else:
+        answer = edits.given(entry, **{way: told})
+        return answer, tuple(_said(each) for each in edits.warnings(entry, answer))
+    problems = edits.problems_of(entry, edit)
+    if wrong := next((each for each in problems if each["level"] == "error"), None):
+        raise TapeUsageError(_said(wrong))
+    return edits.made_of(entry, edit), tuple(map(_said, problems))
+
+
+def _said(problem: Mapping[str, str]) -> str:
+    return ": ".join(part for part in (problem["path"], problem["text"]) if part)

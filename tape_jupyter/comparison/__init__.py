@@ -1,0 +1,1 @@
+"""How outputs, tables and pictures differ from what was recorded."""

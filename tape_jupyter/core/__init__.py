@@ -1,0 +1,1 @@
+"""Values and small tools that everything above uses. Imports nothing of ours but errors."""

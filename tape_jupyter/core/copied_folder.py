@@ -1,0 +1,102 @@
+"""A notebook that is replayed in a copy of its folder at another path (headless/folders.py).
+
+What its cells ask names the copy, where the recording names the folder: it is asked by the recorded
+path. Paths that come from the tape name the person's own folder: there nothing may be changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from tape_jupyter.core.call import FunctionCall, Request
+
+VARIABLE = "TAPE_COPY"
+"""Of the kernel's environment: the copy, the folder, and what may be written there all the same, as
+JSON.
+"""
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ONE = frozenset(
+    {"os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect"}
+)
+_TWO = frozenset({"os.rename", "os.link", "os.symlink"})
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFolder:
+    """`copy` stands for `folder`; `kept`, in it, is the person's own also for this run."""
+
+    copy: str
+    folder: str
+    kept: str = ""
+
+    def variable(self) -> dict[str, str]:
+        return {VARIABLE: json.dumps([self.copy, self.folder, self.kept])}
+
+    def as_recorded(self, call: Request | FunctionCall) -> Request | FunctionCall:
+        """The call with the folder's path in the copy's place."""
+        if isinstance(call, FunctionCall):
+            told = {name: self._value(value) for name, value in call.arguments.items()}
+            same = all(told[name] is value for name, value in call.arguments.items())
+            return call if same else replace(call, arguments=told)
+        if self.copy not in call.url and os.fsencode(self.copy) not in call.body:
+            return call
+        body = call.body.replace(os.fsencode(self.copy), os.fsencode(self.folder))
+        return replace(call, url=call.url.replace(self.copy, self.folder), body=body)
+
+    def _value(self, value: Any) -> Any:
+        """The same object where it does not name the copy."""
+        if type(value) is str:
+            return value.replace(self.copy, self.folder) if self.copy in value else value
+        if isinstance(value, PurePath) and self.copy in str(value):
+            return type(value)(self._value(str(value)))
+        if type(value) in (list, tuple):
+            told = [self._value(each) for each in value]
+            return (
+                value
+                if all(one is other for one, other in zip(told, value, strict=True))
+                else type(value)(told)
+            )
+        if type(value) is dict:
+            made = {key: self._value(each) for key, each in value.items()}
+            return value if all(made[key] is each for key, each in value.items()) else made
+        return value
+
+    def guard(self) -> None:
+        """From now on refuse what would change the person's own folder, in this process."""
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if (event == "open" and _writes(args[1], args[2])) or event in _ONE:
+            self._check(args[0])
+        elif event in _TWO:
+            self._check(args[0])
+            self._check(args[1])
+
+    def _check(self, path: Any) -> None:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        place = Path(os.path.realpath(os.fsdecode(path)))
+        if not place.is_relative_to(self.folder) or place.is_relative_to(self.copy):
+            return
+        if not self.kept or not place.is_relative_to(self.kept):
+            raise PermissionError(
+                f"{place} is the notebook's own; this replay works in a copy of its folder: {self.copy}"
+            )
+
+
+def of(environment: Mapping[str, str]) -> CopiedFolder | None:
+    """What the environment tells; None where the notebook runs in its own folder."""
+    told = environment.get(VARIABLE)
+    return CopiedFolder(*json.loads(told)) if told else None
+
+
+def _writes(mode: Any, flags: Any) -> bool:
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & _WRITES)

@@ -1,0 +1,96 @@
+"""The lock of a file that several processes append to. Whoever waits for it says so, and gives up
+in the end: it may be held by a process that is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import portalocker
+
+from tape_jupyter.errors import CassetteError
+
+SAID = 1.0
+"""Seconds after which a person is told what is waited for."""
+PATIENCE = 60.0
+"""Seconds after which nobody waits any more."""
+_EXCLUSIVE = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+_SHORTEST, _LONGEST = 0.001, 0.02  # seconds between two tries
+
+
+def hold(file: int, path: Path, patience: float = PATIENCE) -> None:
+    """Lock an open file, until it is closed.
+
+    Raises CassetteError where somebody else keeps it locked that long, OSError and portalocker's
+    LockException where it cannot be locked at all.
+    """
+    waited, pause, said = 0.0, _SHORTEST, False
+    while not _locks(file):
+        if waited >= patience:
+            raise CassetteError(_given_up(file, waited), path=str(path))
+        if waited >= SAID and not said:
+            said = True
+            _say(
+                f"{path.name} is locked by {_holder(file)}: waiting for it, {patience:.0f} s at most"
+            )
+        _sleep(pause)
+        waited, pause = waited + pause, min(2 * pause, _LONGEST)
+
+
+def _locks(file: int) -> bool:
+    try:
+        portalocker.lock(file, _EXCLUSIVE)
+    except portalocker.AlreadyLocked:
+        return False
+    return True
+
+
+def _sleep(seconds: float) -> None:
+    """Whatever the program, or our own pins, have made of `time.sleep`."""
+    threading.Event().wait(seconds)
+
+
+def _say(text: str) -> None:
+    # a note to a person, in a kernel below the cell
+    print(f"tape: {text}", file=sys.stderr)  # noqa: T201
+
+
+def _given_up(file: int, waited: float) -> str:
+    pid = _pid(file)
+    now = f"end it (kill {pid}), or let it go on" if pid else "find who has it open, and end that"
+    return f"is locked by {_holder(file)}, and was for {waited:.0f} s of waiting. Now: {now}; then run this again"
+
+
+def _holder(file: int) -> str:
+    """Who has the lock, as far as the system tells: `process 4242 (python3, stopped)`."""
+    pid = _pid(file)
+    if not pid:
+        return "another process"
+    try:
+        name, _, rest = (
+            Path(f"/proc/{pid}/stat")
+            .read_text("utf-8", "replace")
+            .partition("(")[2]
+            .rpartition(")")
+        )
+    except OSError:
+        return f"process {pid}"
+    return f"process {pid} ({name}{', stopped' if rest.split()[:1] in (['T'], ['t']) else ''})"
+
+
+def _pid(file: int) -> int:
+    """The process that holds it, by Linux's table of locks; 0 where that does not tell."""
+    try:
+        about = os.fstat(file)
+        place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+        rows = (
+            line.split() for line in Path("/proc/locks").read_text("ascii", "replace").splitlines()
+        )
+        return next(
+            (int(row[4]) for row in rows if len(row) > 5 and row[5] == place and row[1] != "->"), 0
+        )
+    except (OSError, ValueError, AttributeError):
+        return 0

@@ -1,0 +1,86 @@
+"""Python's own clock and dates, where a program has put others in their place (a mock, freezegun).
+
+What is imported meanwhile takes what stands there for Python's own and keeps it: our modules would
+look for dates that are none, and time-machine's C half writes into whatever it takes for a built-in
+function, so that the kernel dies.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import BuiltinImporter
+from importlib.util import module_from_spec
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+
+@contextmanager
+def genuine() -> Iterator[None]:
+    """Inside, `time` and `datetime` have what Python came with; afterwards what the program put
+    there stands again.
+
+    Raises RuntimeError where Python's own cannot be found.
+    """
+    replaced = [(owner, name, own) for owner, name, own in _own() if not _is(owner, name, own)]
+    theirs = [getattr(owner, name, None) for owner, name, _ in replaced]
+    try:
+        for owner, name, own in replaced:
+            setattr(owner, name, own)
+        yield
+    finally:
+        for (owner, name, _), value in zip(replaced, theirs, strict=True):
+            setattr(owner, name, value)
+
+
+def _own() -> Iterator[tuple[ModuleType, str, Any]]:
+    """The module, the name, and what Python itself has there. A second `time` shares its C
+    functions with the first.
+    """
+    spec = BuiltinImporter.find_spec("time")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("the module time is not built in")
+    second = module_from_spec(spec)
+    spec.loader.exec_module(second)
+    for name in (
+        "time",
+        "time_ns",
+        "clock_gettime",
+        "clock_gettime_ns",
+        "gmtime",
+        "localtime",
+        "strftime",
+    ):
+        if hasattr(second, name):
+            yield time, name, getattr(second, name)
+    date = _static_class(object, "date")
+    yield dt, "date", date
+    yield dt, "datetime", _static_class(date, "datetime")
+
+
+def _static_class(base: type, name: str) -> type:
+    """The class of C of that name in `datetime`: the one that no Python code made."""
+    each: type
+    for each in type.__subclasses__(base):
+        if (
+            each.__module__ == "datetime"
+            and each.__name__ == name
+            and not each.__flags__ & _HEAP_TYPE
+        ):
+            return each
+    raise RuntimeError(f"datetime.{name} is not there")
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, Include/object.h
+
+
+def _is(owner: ModuleType, name: str, own: Any) -> bool:
+    """Whether `owner.name` is what Python has there: of a function its twin in the second module
+    will do.
+    """
+    value = getattr(owner, name, None)
+    return value is own or (
+        type(value) is BuiltinFunctionType and (value.__module__, value.__name__) == ("time", name)
+    )

@@ -1,0 +1,78 @@
+"""Whose code a module is: the user's own (the notebook, files beside it), or a library's."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+MACHINERY = frozenset(
+    {
+        "IPython",
+        "ipykernel",
+        "tape_jupyter",
+        "traitlets",
+        "tornado",
+        "zmq",
+        "jupyter_client",
+        "comm",
+        "matplotlib_inline",
+    }
+)
+"""Packages that run the notebook: what they do is none of the cell's doing."""
+
+
+def bag(words: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(words.split())
+
+
+def _installed() -> tuple[str, ...]:
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    found = {str(Path(p)) for p in paths if p} | {str(Path(p).resolve()) for p in paths if p}
+    return tuple(sorted(found))
+
+
+INSTALLED = _installed()
+
+
+_CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")
+
+
+def is_cell(path: str) -> bool:
+    """Whether ipykernel or IPython named a cell's code so (`ipykernel_launcher.py` is none)."""
+    return _CELL_FILE.search(path) is not None
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to an installation of Python or of a package."""
+    return (
+        path.startswith((*INSTALLED, "<frozen"))
+        or "site-packages" in path
+        or "dist-packages" in path
+    )
+
+
+def is_users(module: str) -> bool:
+    """Whether a module is the notebook itself or a file of the user's."""
+    return module == "__main__" or (module in sys.modules and _is_users(module))
+
+
+@lru_cache(4096)
+def _is_users(name: str) -> bool:
+    if not name or name.partition(".")[0] in MACHINERY or name in sys.builtin_module_names:
+        return False
+    path = getattr(sys.modules[name], "__file__", None)
+    return isinstance(path, str) and path.endswith(".py") and not is_installed(path)
+
+
+def root_module(value: Any) -> str:
+    """The package that a class, function or module belongs to; "" unknown."""
+    name = getattr(value, "__module__", None)
+    if not isinstance(name, str):
+        owner = getattr(value, "__self__", None)
+        name = type(owner).__module__ if owner is not None else None
+    return name.partition(".")[0] if isinstance(name, str) else ""

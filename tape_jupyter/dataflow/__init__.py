@@ -1,0 +1,1 @@
+"""Which cells depend on a changed reply, and how to run them again."""

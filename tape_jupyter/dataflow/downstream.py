@@ -1,0 +1,369 @@
+"""What may differ in the changed world, and who wrote it. Asked for every step of a history, so it
+finds what covers a resource without looking at all that is tainted.
+
+Which executions depend on a changed reply, and why. Pure: a walk forward through the history.
+
+A step that reads what is tainted is tainted, and so is all that it may write. A step that is not
+tainted does in the changed world what it did in this one: what it writes for certain is clean
+again. After a tainted step of a cell, later steps may not be reached (it may raise now), so they
+are tainted too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from tape_jupyter.dataflow.history import (
+    EVERYTHING,
+    FILES,
+    OUTPUTS,
+    REPLY,
+    Execution,
+    History,
+    Step,
+    covers,
+    name_of,
+)
+from tape_jupyter.dataflow.restore.versions import thing_of
+
+_ELEMENT = "[*]"
+
+
+class Taints:
+    """Resources with the entries that wrote them. Those of one root stand in order: the parts of
+    one stand together.
+    """
+
+    def __init__(self) -> None:
+        self._by: dict[str, Execution] = {}
+        self._roots: dict[str, list[str]] = defaultdict(list)
+        self._elements: dict[str, set[str]] = defaultdict(set)
+        """By root, those that end in [*]: these cover what does not begin with them."""
+        self._clean: set[str] = set()
+        """Names bound for certain since "*" was tainted."""
+        self.moved: set[str] = set()
+        """Resources that were tainted or cleared since somebody emptied this."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._by))
+
+    def __bool__(self) -> bool:
+        return bool(self._by)
+
+    def __contains__(self, resource: str) -> bool:
+        return resource in self._by
+
+    def copy(self) -> Taints:
+        fresh = Taints()
+        for resource, entry in self._by.items():
+            fresh.add(resource, entry)
+        fresh._clean |= self._clean
+        return fresh
+
+    def add(self, resource: str, entry: Execution) -> None:
+        if resource == EVERYTHING:
+            self._clean.clear()
+        self._clean.discard(resource)
+        if resource not in self._by:
+            self.moved.add(resource)
+            insort(self._roots[root_of(resource)], resource)
+            if resource.endswith(_ELEMENT):
+                self._elements[root_of(resource)].add(resource)
+        self._by[resource] = entry
+
+    def clear(self, resource: str) -> None:
+        """It was written anew, and so are its parts."""
+        if EVERYTHING in self._by:
+            self._clean.add(resource)
+        root = root_of(resource)
+        if (some := self._roots.get(root)) is None:
+            return
+        for each in [*([resource] if resource in self._by else ()), *_below(some, resource)]:
+            self.moved.add(each)
+            del some[bisect_left(some, each)]
+            self._elements[root].discard(each)
+            del self._by[each]
+        if not some:
+            del self._roots[root]
+
+    def hits(self, step: Step) -> list[tuple[str, str, Execution]]:
+        """(what it reads, what was written, by whom)."""
+        if not self._by:
+            return []
+        wide = EVERYTHING in self._roots
+        near = [
+            r
+            for r in step.reads
+            if (root := root_of(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))
+        ]
+        found = []
+        for read in sorted(near):
+            written = self._covering(read)
+            if written is not None:
+                found.append((read, written, self._by[written]))
+        return found
+
+    def reach(self, needs: Iterable[str]) -> bool:
+        """Whether something that a thing depends on may differ."""
+        return bool(self._by) and any(self._covering(need) is not None for need in needs)
+
+    def _covering(self, read: str) -> str | None:
+        """What is tainted of which a change shows in `read`: itself, else the first of all."""
+        if read in self._by:
+            return read
+        if read == EVERYTHING:
+            return min((each for each in self._by if name_of(each) is not None), default=None)
+        found = self._near(read)
+        if (
+            found is None
+            and EVERYTHING in self._by
+            and name_of(read) is not None
+            and name_of(read) not in self._clean
+        ):
+            return EVERYTHING
+        return found
+
+    def _near(self, read: str) -> str | None:
+        """The first one of its own root."""
+        root = root_of(read)
+        some = self._roots.get(root)
+        if not some:
+            return None
+        if read == root and name_of(read) == read:
+            return next(
+                (each for each in some if each not in self._elements[root] or covers(each, read)),
+                None,
+            )
+        if name_of(read) is None or read.endswith(_ELEMENT):
+            return next((each for each in some if covers(each, read)), None)
+        elements = (each for each in self._elements[root] if covers(each, read))
+        above = (whole for whole in _above(read) if whole in self._by)
+        return min((*above, *_below(some, read, most=1), *elements), default=None)
+
+
+def _above(part: str) -> Iterator[str]:
+    """What a resource is a part of."""
+    return (part[:place] for place, sign in enumerate(part) if sign in ".[")
+
+
+def _below(some: list[str], whole: str, most: int = 1 << 30) -> list[str]:
+    """Those of resources in order that are parts of `whole`, the first `most` of each kind."""
+    found = []
+    for sign, after in (".", "/"), ("[", "\\"):
+        first = bisect_left(some, whole + sign)
+        found += some[first : min(bisect_left(some, whole + after, first), first + most)]
+    return found
+
+
+@lru_cache(65536)
+def root_of(resource: str) -> str:
+    """Resources of different roots never cover each other, but for "*"."""
+    return name_of(resource) or resource.partition(":")[0]
+
+
+class Differing:
+    """Which things may differ after which entry, as a walk through a history found it."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, list[tuple[int, bool]]] = {}
+        """By thing, since when it differs and since when it does not."""
+        self._tainted: set[str] = set()
+        self._parts: Counter[str] = Counter()
+        """By thing, how many resources that are part of it are tainted."""
+        self._entries: set[int] = set()
+        self._more: dict[int, set[str]] = {}
+
+    def passed(self, index: int, taints: Taints, *, depends: bool) -> None:
+        """The walk is past an entry, which left these taints; `depends`: it depends on the change."""
+        things = set()
+        for resource in taints.moved:
+            thing = EVERYTHING if resource == EVERYTHING else thing_of(resource)
+            if thing is not None and (resource in taints) != (resource in self._tainted):
+                self._tainted ^= {resource}
+                self._parts[thing] += 1 if resource in taints else -1
+                things.add(thing)
+        taints.moved.clear()
+        for thing in things:
+            self._marks.setdefault(thing, []).append((index, self._parts[thing] > 0))
+        if depends:
+            self._entries.add(index)
+
+    def add(self, index: int, thing: str) -> None:
+        self._more.setdefault(index, set()).add(thing)
+
+    def after(self, index: int, thing: str) -> bool:
+        """Of an entry of which nothing is known, anything may."""
+        if index not in self._entries and index not in self._more:
+            return True
+        if thing in self._more.get(index, ()):
+            return True
+        return index in self._entries and (
+            self._marked(index, thing) or self._marked(index, EVERYTHING)
+        )
+
+    def _marked(self, index: int, thing: str) -> bool:
+        marks = self._marks.get(thing, [])
+        place = bisect_left(marks, (index + 1, False))
+        return place > 0 and marks[place - 1][1]
+
+
+HOLDS = "holds the changed reply"
+
+
+Lines = Mapping[int, tuple[int, ...] | None]
+"""By entry, the lines at which it made its taped calls; None: they are not known."""
+
+
+def downstream(history: History, changed: Iterable[int] | Lines) -> dict[int, tuple[str, ...]]:
+    """By index, the reasons of each entry that depends on the replies that `changed` entries hold,
+    these included.
+
+    A mapping tells the lines at which the changed call may have been made, where they are known:
+    what the entry did before them is as it was.
+    """
+    return traced(history, changed)[0]
+
+
+def traced(
+    history: History, changed: Iterable[int] | Lines
+) -> tuple[dict[int, tuple[str, ...]], Differing]:
+    """As downstream(), with what may differ after each of these entries."""
+    lines = changed if isinstance(changed, Mapping) else dict.fromkeys(changed)
+    taints, differing = Taints(), Differing()
+    found: dict[int, tuple[str, ...]] = {}
+    for entry in history:
+        reasons = walk(entry, taints, lines)
+        if reasons:
+            found[entry.index] = tuple(reasons)
+        differing.passed(entry.index, taints, depends=bool(reasons))
+    return found, differing
+
+
+def walk(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
+    """Take `taints` past one entry. Returns why it depends on them; nothing where it does not."""
+    holds = entry.index in lines
+    at = lines.get(entry.index)
+    reasons = [HOLDS] if holds else []
+    stopped = False
+    for step in entry.steps:
+        hits = taints.hits(step)
+        at_call = holds and (
+            at is None or any(step.line <= line <= max(step.end, step.line) for line in at)
+        )
+        if not (hits or at_call or stopped):
+            for written in step.strong:
+                taints.clear(written)
+            continue
+        if not holds:
+            reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
+        _leave(step, taints, hits, entry, at_call=at_call, stopped=stopped)
+        stopped = stopped or not _goes_on(step, taints, hits, at_call=at_call)
+    return reasons
+
+
+_Hits = list[tuple[str, str, "Execution"]]
+
+
+def _leave(
+    step: Step, taints: Taints, hits: _Hits, entry: Execution, *, at_call: bool, stopped: bool
+) -> None:
+    """What a step that depends on the change leaves: some of what it writes may not depend on it."""
+    all_of_it = (
+        stopped or (at_call and not _asks(step)) or any(not _is_name(read) for read, _, _ in hits)
+    )
+    amends = not at_call and not stopped and all(read in step.amends for read, _, _ in hits)
+    tainted = {
+        written
+        for written in step.strong | step.weak
+        if all_of_it
+        or ((needs := step.needs.get(written)) is None and not amends)
+        or (needs is not None and ((at_call and REPLY in needs) or taints.reach(needs)))
+    }
+    if all_of_it and amends:
+        tainted = set()
+    for written in step.strong - tainted:
+        taints.clear(written)
+    for written in tainted:
+        taints.add(written, entry)
+
+
+def _goes_on(step: Step, taints: Taints, hits: _Hits, *, at_call: bool) -> bool:
+    """Whether what follows a tainted step is reached all the same. To add to a box of which another
+    part differs does not raise.
+    """
+    if (
+        step.raises is not None
+        and all(_is_name(read) for read, _, _ in hits)
+        and (_asks(step) or not at_call)
+    ):
+        return not (at_call and REPLY in step.raises) and not taints.reach(step.raises)
+    if all(read in step.amends and written != read for read, written, _ in hits):
+        return step.calm_call
+    return step.calm
+
+
+def _asks(step: Step) -> bool:
+    """Whether it is known where in it a call is made: what it writes may depend on that."""
+    return REPLY in (step.raises or ()) or any(REPLY in needs for needs in step.needs.values())
+
+
+def _is_name(read: str) -> bool:
+    """Whether it is a variable of the notebook or of a module of the user's."""
+    return read != EVERYTHING and (
+        name_of(read) is not None or read.partition(":")[0] not in _WORLD
+    )
+
+
+_WORLD = frozenset({"file", "ambient", "library", "output"})
+
+
+def said(entry: Execution, step: Step, hits: list[tuple[str, str, Execution]]) -> list[str]:
+    """Reasons in people's words: "reads `mood`, set by [2]"."""
+    found = []
+    for read, _written, by in hits:
+        who = by.title if by.index != entry.index else "itself"
+        text = _reason(read, step.via.get(read, ""), who)
+        if text not in found:
+            found.append(text)
+    return found[:4]
+
+
+def _reason(read: str, via: str, who: str) -> str:
+    by_way = f"calls `{via}`, which " if via else ""
+    if read in _WIDE:
+        return _WIDE[read].format(who=who)
+    kind, colon, rest = read.partition(":")
+    if not colon or name_of(read) is not None:
+        return f"{by_way}reads `{read}`, set by {who}"
+    ambient = AMBIENT_SAID.get(rest.partition("[")[0], rest)
+    shown = {"file": rest.rpartition("/")[2] or rest, "ambient": ambient}.get(kind, rest)
+    return by_way + _KINDS.get(kind, "reads `{it}` of {kind}, set by {who}").format(
+        it=shown, kind=kind, who=who
+    )
+
+
+_WIDE = {
+    EVERYTHING: "may read any name; {who} changed some",
+    FILES: "may look at any file; {who} wrote one",
+    OUTPUTS: "reads `Out`; {who} showed a result",
+    "output:newest": "reads `_`, the newest result, which may be that of {who}",
+}
+_KINDS = {
+    "file": "opens {it}, written by {who}",
+    "ambient": "depends on {it}, changed by {who}",
+    "library": "uses {it}, whose state {who} may have changed",
+    "output": "reads `Out[{it}]`, shown by {who}",
+}
+AMBIENT_SAID: dict[str, str] = {
+    "environment": "an environment variable", "cwd": "the working directory", "random": "the state of `random`",
+    "numpy random": "the state of `numpy.random`", "torch": "the state of torch's random numbers",
+    "decimal": "the decimal context", "path": "`sys.path`", "locale": "the locale", "time zone": "the time zone",
+    "logging": "the levels of `logging`", "warnings": "the filters of `warnings`",
+    "process": "a setting of the interpreter", "numpy": "an option of numpy", "pandas": "an option of pandas",
+    "matplotlib": "a setting of matplotlib", "figures": "the open figures",
+    "csv": "the field size limit of `csv`",
+    "background": "tasks or threads that run on", "shell": "a setting of the notebook's shell",
+}  # fmt: skip

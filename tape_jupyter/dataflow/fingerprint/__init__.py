@@ -1,0 +1,1 @@
+"""Digests of values, so that two can be told apart without keeping them."""

@@ -1,0 +1,284 @@
+"""Classes, and objects of no kind that is known: their attributes, past everything that would run
+code of the user's, and what a builtin class beneath them or a table holds.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime as dt
+import decimal
+import functools
+import gc
+import io
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tape_jupyter.core.user_code import MACHINERY, bag, is_users, root_module
+from tape_jupyter.dataflow.fingerprint import arrays
+from tape_jupyter.dataflow.fingerprint.containers import PIECE, plain
+from tape_jupyter.dataflow.fingerprint.walker import Walk
+from tape_jupyter.dataflow.identity import identity
+
+FOREIGN_NODES = 400
+"""Objects looked at below one object of a library: an SDK's client holds thousands."""
+_SKIPPED = frozenset(
+    {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__",
+     "_abc_impl", "__abstractmethods__", "__annotations_cache__", "__annotate_func__",
+     "__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__", "__pydantic_decorators__",
+     "__pydantic_parent_namespace__", "__pydantic_complete__", "__pydantic_setattr_handlers__",
+     "__signature__"}
+)  # fmt: skip
+_QUIET = (
+    "_thread.",
+    "threading.",
+    "weakref",
+    "builtins.module",
+    "_socket.",
+    "_ssl.",
+    "select.",
+    "asyncio.",
+    "_asyncio.",
+)
+_TRANSPORTS = bag(
+    "urllib3 httpcore httpcore2 h11 h2 hpack ssl socket anyio sniffio certifi aiohappyeyeballs"
+)
+"""Packages whose objects change with each request: connections that are open, counters. An SDK's
+client holds them.
+"""
+_PASSING = {
+    "httpx": bag("_state _transport _mounts"),
+    "httpx2": bag("_state _transport _mounts"),
+    "anthropic": bag("_lazy_tracer"),
+}
+"""Attributes of clients of the same kind, by the package of their class or of one that it derives
+from.
+"""
+_PLAIN_REDUCE = frozenset(
+    {
+        "datetime",
+        "decimal",
+        "fractions",
+        "pathlib",
+        "re",
+        "array",
+        "uuid",
+        "zoneinfo",
+        "ipaddress",
+        "enum",
+    }
+)
+HELD = (
+    list,
+    dict,
+    set,
+    collections.deque,
+    types.FunctionType,
+    types.MethodType,
+    types.GeneratorType,
+)
+_FILES = frozenset(
+    {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
+)
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__repr__,
+    float: float.__repr__,
+    complex: complex.__repr__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: lambda value: bytes(bytearray.__getitem__(value, slice(None))),
+    decimal.Decimal: decimal.Decimal.__str__,
+    dt.datetime: lambda value: dt.datetime.__reduce_ex__(value, 4)[1],
+    dt.date: lambda value: dt.date.__reduce__(value)[1],
+    dt.time: lambda value: dt.time.__reduce_ex__(value, 4)[1],
+    dt.timedelta: lambda value: dt.timedelta.__reduce__(value)[1],
+    BaseException: BaseException.__dict__["args"].__get__,
+}
+
+
+def of_table(walk: Walk, value: Any, table: arrays.ArrayTable, module: str, depth: int) -> None:
+    """A frame, a series, an array of a library, as dataflow/fingerprint/arrays.py lays it open."""
+    walk.ids.add(identity(value))
+    walk.ids.update(table.ids)
+    walk.kinds.add(module)
+    walk.say(table.head)
+    walk.held.append(table)
+    _columns(walk, table, depth)
+
+
+def _columns(walk: Walk, table: arrays.ArrayTable, depth: int) -> None:
+    for buffer in table.buffers:
+        walk.buffer(buffer)
+    for each in table.values:
+        if isinstance(each, arrays.ArrayTable):
+            walk.say(each.head)
+            _columns(walk, each, depth)
+        elif isinstance(each, arrays.Objects):
+            _objects(walk, each, depth)
+        else:
+            walk.go(each, depth, foreign=False)
+
+
+def _objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
+    for piece in objects.pieces(PIECE):
+        if not plain(walk, piece, tuple):
+            for each in piece:
+                walk.go(each, depth, foreign=False)
+
+
+def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> None:
+    """A class, with all that stands in it where it is the user's. `whole`: it is the value, not
+    somebody's class.
+    """
+    module = value.__module__ if isinstance(value.__module__, str) else ""
+    if not is_users(module):
+        walk.kinds.add(module.partition(".")[0])
+        walk.say(f"class {module}.{value.__qualname__}")
+        return
+    if identity(value) in walk.seen and not whole:
+        walk.say(f"@{walk.seen[identity(value)]}")
+        return
+    walk.seen.setdefault(identity(value), len(walk.seen))
+    walk.ids.add(identity(value))
+    walk.classes.add(identity(value))
+    walk.say(f"class {value.__qualname__}")
+    for base in value.__bases__:
+        if base is not object:
+            walk.go(base, depth, foreign=False)
+    inside = sorted(type.__dict__["__dict__"].__get__(value).items())
+    for name, each in inside:
+        if name not in _SKIPPED and not _is_generated(name, each):
+            walk.say(name)
+            walk.go(each, depth, foreign=False)
+    ids, opaque = set(walk.ids), walk.opaque
+    for name, each in inside:
+        if _is_generated(name, each):
+            walk.go(each, depth, foreign=False)
+    walk.ids, walk.opaque = ids, opaque
+
+
+def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+    """An object of which nothing else is known than its class."""
+    users = is_users(kind.__module__ if isinstance(kind.__module__, str) else "")
+    walk.ids.add(identity(value))
+    if not users:
+        walk.foreigners += 1
+        walk.kinds.add(root_module(kind))
+        if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
+            walk.say(f"machinery {kind.__qualname__}")
+            return
+        if walk.foreigners > FOREIGN_NODES:
+            walk.say(f"more {kind.__qualname__}")
+            return
+    of_class(walk, kind, depth)
+    beneath = _beneath(walk, value, depth)
+    if kind in _FILES and not foreign:
+        walk.opaque = walk.opaque or not value.closed
+    if attributes(walk, value, kind, depth, foreign=foreign or not users) or beneath:
+        return
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    walk.say(f"instance {name}")
+    if kind is object:
+        return
+    if root_module(kind) in _PLAIN_REDUCE:
+        walk.go(_reduced(value), depth, foreign=foreign)
+    elif not users and not foreign and not name.startswith(_QUIET):
+        walk.opaque = True
+        held_by(walk, value, depth)
+
+
+def _beneath(walk: Walk, value: Any, depth: int) -> bool:
+    """What the builtin class that a value's class derives from holds of it, past what the class
+    made of that.
+    """
+    for base, bare in _PLAIN.items():
+        if isinstance(value, base):
+            walk.go(bare(value), depth, foreign=False)
+            return True
+    if (table := arrays.beneath(value)) is None:
+        return False
+    of_table(walk, value, table, root_module(type(value)), depth)
+    return True
+
+
+def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
+    """Its attributes, past __getattribute__ and properties. Whether it may have any."""
+    found = False
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        inside = None
+    if type(inside) is dict:
+        found = True
+        lasting = [(k, each) for k, each in inside.items() if not _passing(kind, k, each)]
+        walk.say(f"attributes {len(lasting)}")
+        for key, each in lasting:
+            walk.say(str(key) if type(key) is str else "?")
+            walk.go(each, depth, foreign=foreign)
+    for base in type.__dict__["__mro__"].__get__(kind):
+        for name, slot in type.__dict__["__dict__"].__get__(base).items():
+            if type(slot) is types.MemberDescriptorType and "__slots__" in base.__dict__:
+                found = True
+                try:
+                    each = slot.__get__(value, kind)
+                except AttributeError:
+                    continue
+                walk.say(name)
+                walk.go(each, depth, foreign=foreign)
+    return found
+
+
+def held_by(walk: Walk, value: Any, depth: int) -> None:
+    """What an object of C holds, by the collector's knowledge of it: iter(d) and d.keys() hold d."""
+    for each in gc.get_referents(value):
+        if isinstance(each, HELD):
+            walk.go(each, depth, foreign=True)
+
+
+def _passing(kind: type, key: Any, value: Any) -> bool:
+    """Whether an attribute of a library's object says nothing of its value: connections and the
+    like, or what it made of itself when first asked (`client.messages` of an SDK), where nobody has
+    put anything of the user's into it.
+    """
+    if type(key) is not str or is_users(
+        kind.__module__ if isinstance(kind.__module__, str) else ""
+    ):
+        return False
+    bases = type.__dict__["__mro__"].__get__(kind)
+    if any(key in _PASSING.get(root_module(base), ()) for base in bases):
+        return True
+    slot = next(
+        (d[key] for base in bases if key in (d := type.__dict__["__dict__"].__get__(base))), None
+    )
+    if not isinstance(slot, functools.cached_property) or isinstance(value, HELD):
+        return False
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        inside = {}
+    return not any(_is_users_own(each) for each in (type(value), *inside.values()))
+
+
+def _is_generated(name: str, value: Any) -> bool:
+    """Whether `dataclass` put it into a class: nobody changes it, so those who have it have nothing
+    in common.
+    """
+    if isinstance(value, types.FunctionType):
+        return (
+            value.__code__.co_filename == "<string>"
+            or value.__globals__.get("__name__") == "dataclasses"
+        )
+    return name in ("__dataclass_fields__", "__dataclass_params__")
+
+
+def _is_users_own(value: Any) -> bool:
+    module = (
+        value.__module__ if isinstance(value, type | types.FunctionType) else type(value).__module__
+    )
+    return is_users(module if isinstance(module, str) else "")
+
+
+def _reduced(value: Any) -> Any:
+    """Of a type of the standard library whose __reduce_ex__ only tells."""
+    parts = value.__reduce_ex__(4)
+    return parts if isinstance(parts, str) else tuple(parts[1:3])

@@ -1,0 +1,336 @@
+"""What each kind of object is, to a fingerprint: boxes, functions, generators, iterators, patterns."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import functools
+import io
+import logging
+import pathlib
+import random
+import re
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tape_jupyter.core.user_code import MACHINERY, is_users, root_module
+from tape_jupyter.dataflow.fingerprint import arrays, unwrapped
+from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, plain
+from tape_jupyter.dataflow.fingerprint.instances import (
+    attributes,
+    held_by,
+    instance,
+    of_class,
+    of_table,
+)
+from tape_jupyter.dataflow.fingerprint.walker import Walk
+from tape_jupyter.dataflow.identity import identity
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_MAPPED: tuple[type, ...] = (
+    types.MappingProxyType,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
+_ITERABLES: tuple[Any, ...] = (
+    [],
+    (),
+    range(0),
+    {},
+    {}.values(),
+    {}.items(),
+    set(),
+    "",
+    b"",
+    bytearray(),
+)
+_ITERATORS = frozenset(type(iter(each)) for each in _ITERABLES)
+
+
+def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+    """By its kind: what there is to say of an object, and what in it is gone through (walks.Look)."""
+    if isinstance(value, _CONTAINERS):
+        _container(walk, value, kind, depth, foreign=foreign)
+    elif (way := _LOOKS.get(kind)) is not None:
+        way(walk, value, depth)
+    elif isinstance(value, type):
+        of_class(walk, value, depth, whole=True)
+    elif (module := root_module(kind)) and (table := arrays.look(module, value)) is not None:
+        of_table(walk, value, table, module, depth)
+    elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
+        walk.ids.add(identity(value))
+        walk.say("closed" if value.closed else f"{value.tell()}")
+        if not value.closed:
+            walk.go(value.getvalue(), depth, foreign=foreign)
+    elif isinstance(value, weakref.ReferenceType):
+        walk.say("reference")
+        walk.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
+    elif kind in _ITERATORS:
+        _iterator(walk, value, depth, foreign=foreign)
+    else:
+        instance(walk, value, kind, depth, foreign=foreign)
+
+
+# one kind a branch
+def _container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901
+    if kind is not tuple and kind is not frozenset:
+        walk.ids.add(identity(value))
+    if kind in ATOM_BOXES and plain(walk, value, kind):
+        return
+    base = next(each for each in _CONTAINERS if isinstance(value, each))
+    size = base.__len__(value)
+    walk.say(f"[{kind.__name__}{size}")
+    if isinstance(value, dict):
+        for key, each in dict.items(value) if size > PIECE else list(dict.items(value)):
+            if type(key) is str and key == "__builtins__":  # of a namespace that exec() was given
+                continue
+            walk.go(key, depth, foreign=foreign)
+            walk.go(each, depth, foreign=foreign)
+    elif isinstance(value, set | frozenset):
+        walk.unordered(value, depth, foreign=foreign)
+    else:
+        for each in base.__iter__(value) if size > PIECE else list(base.__iter__(value)):
+            walk.go(each, depth, foreign=foreign)
+        if isinstance(value, collections.deque):
+            walk.say(str(value.maxlen))
+    if kind not in ATOM_BOXES:
+        if isinstance(value, collections.defaultdict):
+            walk.go(value.default_factory, depth, foreign=foreign)
+        of_class(walk, kind, depth)
+        attributes(walk, value, kind, depth, foreign=foreign)
+
+
+def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
+    if (body := unwrapped.body_of(value)) is not value:
+        walk.ids.add(identity(value))
+        walk.go(body, depth, foreign=False)
+        return
+    code, held = unwrapped.code_of(value), unwrapped.attributes_of(value)
+    place = _place(walk, value)
+    if place is None:
+        walk.kinds.add(root_module(value))
+        walk.say(f"function {value.__module__}.{value.__qualname__}")
+        if str(value.__globals__.get("__name__")).partition(".")[0] in MACHINERY:
+            return
+        if not value.__closure__ and not held:
+            return
+    walk.ids.add(identity(value))
+    walk.classes.add(identity(value))
+    walk.say(f"function {value.__qualname__}")
+    for each in (code, value.__defaults__, value.__kwdefaults__, held or None):
+        walk.go(each, depth, foreign=False)
+    _closure(walk, value, depth, foreign=place is None)
+    if place == "?":
+        walk.go(value.__globals__, depth, foreign=False)
+    elif place is not None:
+        walk.codes.add((place, code))
+
+
+def _closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool) -> None:
+    for cell in value.__closure__ or ():
+        try:
+            inside = cell.cell_contents
+        except ValueError:
+            walk.say("empty")
+        else:
+            walk.ids.add(identity(cell))
+            walk.go(inside, depth, foreign=foreign)
+
+
+def _place(walk: Walk, value: types.FunctionType) -> str | None:
+    """Whose globals it uses: "" the notebook's, a module's name of the user's, None a library's."""
+    if walk.namespace is None or value.__globals__ is walk.namespace:
+        return ""
+    name = value.__globals__.get("__name__")
+    if (
+        isinstance(name, str)
+        and name in sys.modules
+        and sys.modules[name].__dict__ is value.__globals__
+    ):
+        return name if is_users(name) else None
+    return "?"  # globals of its own: exec(text, {})
+
+
+def _code(walk: Walk, value: types.CodeType, depth: int) -> None:
+    walk.hash.update(value.co_code)
+    walk.say(repr((value.co_name, value.co_names, value.co_varnames, value.co_freevars)))
+    for const in value.co_consts:
+        walk.go(const, depth, foreign=False)
+
+
+def _method(walk: Walk, value: types.MethodType, depth: int) -> None:
+    walk.say("method")
+    walk.go(value.__func__, depth, foreign=False)
+    walk.go(value.__self__, depth, foreign=False)
+
+
+def _builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
+    walk.say(f"builtin {value.__qualname__}")
+    owner = value.__self__
+    if owner is not None and not isinstance(owner, types.ModuleType | type):
+        walk.go(owner, depth, foreign=False)
+    else:
+        walk.kinds.add(root_module(value))
+
+
+def _module(walk: Walk, value: types.ModuleType, _depth: int) -> None:
+    walk.kinds.add(value.__name__.partition(".")[0])
+    walk.say(f"module {value.__name__}")
+
+
+def _partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:
+    walk.ids.add(identity(value))
+    for each in (value.func, value.args, value.keywords):
+        walk.go(each, depth, foreign=False)
+
+
+def _wrapped(walk: Walk, value: Any, depth: int) -> None:
+    """property, staticmethod, classmethod, cached functions: what they hold."""
+    walk.say(type(value).__name__)
+    for slot in ("fget", "fset", "fdel", "__func__", "func"):
+        if (inner := getattr(value, slot, None)) is not None:
+            walk.go(inner, depth, foreign=False)
+
+
+def _cached(walk: Walk, value: Any, depth: int) -> None:
+    walk.ids.add(identity(value))
+    walk.say(f"cached {tuple(value.cache_info())}")
+    walk.go(value.__wrapped__, depth, foreign=False)
+    walk.opaque = walk.opaque or value.cache_info().currsize > 0
+
+
+def _frame(walk: Walk, value: Any, depth: int) -> None:
+    """A generator or coroutine: it is opaque, but where it stands and what it holds is known."""
+    walk.ids.add(identity(value))
+    walk.opaque = True
+    stands = next(
+        (f for s in ("gi_frame", "cr_frame", "ag_frame") if (f := getattr(value, s, None))), None
+    )
+    code = next(
+        (c for s in ("gi_code", "cr_code", "ag_code") if (c := getattr(value, s, None))), None
+    )
+    walk.say(f"frame {value.__qualname__} {stands.f_lasti if stands else None}")
+    if code is not None:
+        walk.codes.add(("", code))
+    if stands is not None:
+        for key, each in dict(stands.f_locals).items():
+            walk.say(key)
+            walk.go(each, depth, foreign=False)
+
+
+def _slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
+    walk.say(f"slot {value.__qualname__}")
+
+
+def _path(walk: Walk, value: pathlib.PurePath, _depth: int) -> None:
+    """Its text: what else it holds it makes of that when it is asked."""
+    walk.kinds.add("pathlib")
+    walk.say(f"{type(value).__name__} {value!s}")
+
+
+def _logger(walk: Walk, value: logging.Logger, depth: int) -> None:
+    """Not what it remembers of its own questions, nor whom it belongs to: the levels of all are
+    ambient state.
+    """
+    walk.ids.add(id(value))
+    walk.kinds.add("logging")
+    walk.say(f"logger {value.name} {value.level} {value.disabled} {value.propagate}")
+    for each in (*value.handlers, *value.filters):
+        walk.go(each, depth, foreign=True)
+
+
+def _pattern(walk: Walk, value: re.Pattern[Any], depth: int) -> None:
+    walk.kinds.add("re")
+    walk.go((value.pattern, int(value.flags)), depth, foreign=False)
+
+
+def _match(walk: Walk, value: re.Match[Any], depth: int) -> None:
+    _pattern(walk, value.re, depth)
+    walk.go((value.regs, value.pos, value.endpos), depth, foreign=False)
+    walk.go(value.string, depth, foreign=False)
+
+
+def _member(walk: Walk, value: Any, depth: int) -> None:
+    """A field of a named tuple."""
+    walk.go(value.__reduce__()[1], depth, foreign=False)
+
+
+def _mapped(walk: Walk, value: Any, depth: int) -> None:
+    walk.say(type(value).__name__)
+    if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
+        return  # which all fields of all dataclasses have in common
+    inner = (
+        value.mapping
+        if isinstance(value, type({}.keys()) | type({}.values()) | type({}.items()))
+        else value
+    )
+    walk.go(dict(inner), depth, foreign=False)
+    held_by(walk, value, depth)
+    walk.opaque = True
+
+
+def _dice(walk: Walk, value: random.Random, depth: int) -> None:
+    walk.ids.add(identity(value))
+    walk.go(value.getstate(), depth, foreign=False)
+
+
+def _context(walk: Walk, value: contextvars.ContextVar[Any], depth: int) -> None:
+    """Its value here and now; set() may have been called in another context, so it is opaque."""
+    walk.ids.add(identity(value))
+    walk.opaque = True
+    walk.say(value.name)
+    walk.go(value.get(None), depth, foreign=False)
+
+
+def _buffered(walk: Walk, value: Any, _depth: int) -> None:
+    walk.ids.add(identity(value))
+    walk.say(f"{type(value).__name__}{len(value)}")
+    walk.buffer(value)
+
+
+def _memory(walk: Walk, value: memoryview, depth: int) -> None:
+    walk.ids.add(identity(value))
+    walk.go(value.obj, depth, foreign=False)
+
+
+def _iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
+    walk.ids.add(identity(value))
+    walk.opaque = True
+    for each in value.__reduce__()[1:]:
+        walk.go(each, depth, foreign=foreign)
+    held_by(walk, value, depth)
+
+
+_LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
+    types.FunctionType: _function,
+    types.CodeType: _code,
+    types.MemberDescriptorType: _slot,
+    re.Pattern: _pattern,
+    re.Match: _match,
+    logging.Logger: _logger,
+    type(pathlib.PurePath()): _path,
+    type(pathlib.Path()): _path,
+    # the type of its field
+    type(collections.namedtuple("_Field", "x").__dict__["x"]): _member,  # noqa: PYI024
+    types.MethodType: _method,
+    types.BuiltinFunctionType: _builtin,
+    types.ModuleType: _module,
+    functools.partial: _partial,
+    property: _wrapped,
+    staticmethod: _wrapped,
+    classmethod: _wrapped,
+    functools.cached_property: _wrapped,
+    type(functools.lru_cache(len)): _cached,
+    types.GeneratorType: _frame,
+    types.CoroutineType: _frame,
+    types.AsyncGeneratorType: _frame,
+    random.Random: _dice,
+    contextvars.ContextVar: _context,
+    bytearray: _buffered,
+    memoryview: _memory,
+    **dict.fromkeys(_MAPPED, _mapped),
+}

@@ -1,0 +1,1 @@
+"""Runs and proofs in a process of their own, without network and with the disk protected."""

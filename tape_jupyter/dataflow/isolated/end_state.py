@@ -1,0 +1,102 @@
+"""What a namespace and its files hold at the end of a history, so that two kernels can be compared."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+from tape_jupyter.dataflow.fingerprint.walker import hasher
+from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+
+SECONDS = 1.0
+"""How long one value may take to be looked at."""
+_ABSENT: Any = object()
+_PLAIN = (str, int, float, bool, complex, bytes, type(None))
+_BOXES = (list, tuple, dict, set, frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class EndValue:
+    """What one name holds. `digest` is "" where it is not there; `dark`: why it cannot be looked
+    into, "" where it can; `short`: its value in a few letters, where that needs no code of the
+    user's.
+    """
+
+    digest: str = ""
+    dark: str = ""
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """By name, also of modules' globals ("shop:basket"); files by path, "" where there is none."""
+
+    names: Mapping[str, EndValue] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        names = {name: [held.digest, held.dark, held.short] for name, held in self.names.items()}
+        return {"names": names, "files": dict(self.files)}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> End:
+        return cls(
+            {name: EndValue(*told) for name, told in record["names"].items()}, record["files"]
+        )
+
+
+def look(namespace: Mapping[str, Any], names: Iterable[str], files: Iterable[str]) -> End:
+    """How it is now."""
+    return End(
+        {name: _held(namespace, name) for name in names}, {path: digest_of(path) for path in files}
+    )
+
+
+def _held(namespace: Mapping[str, Any], resource: str) -> EndValue:
+    module, colon, name = resource.rpartition(":")
+    home = (
+        vars(sys.modules[module]) if colon and module in sys.modules else {} if colon else namespace
+    )
+    value = home.get(name, _ABSENT)
+    if value is _ABSENT:
+        return EndValue()
+    told = fingerprint(value, namespace, seconds=SECONDS)
+    kind = type(value).__name__
+    dark = f"{kind}, too large to look at" if told.vast else kind if told.opaque else ""
+    return EndValue(told.digest, dark, _short(value))
+
+
+def _short(value: Any) -> str:
+    return reprlib.repr(value)[:60] if _is_plain(value) else ""
+
+
+def _is_plain(value: Any, depth: int = 2) -> bool:
+    if type(value) in _PLAIN:
+        return True
+    if depth == 0 or type(value) not in _BOXES or len(value) > 1_000:
+        return False
+    inside = [*value, *value.values()] if type(value) is dict else value
+    return all(_is_plain(each, depth - 1) for each in inside)
+
+
+def digest_of(path: str) -> str:
+    """Of a file as it is now; "" where nothing can be read."""
+    file = Path(path)
+    if file.is_dir():
+        return digest(DIRECTORY)
+    try:
+        return digest(file.read_bytes()) if file.is_file() else ""
+    except OSError:
+        return ""
+
+
+def digest(content: bytes) -> str:
+    """Of what a file holds."""
+    found = hasher()
+    found.update(content)
+    return found.hexdigest()

@@ -1,0 +1,431 @@
+"""Replays a whole history in a fresh process, away from the world: nobody's side effects are
+repeated.
+
+Where the system allows it (Linux with user namespaces), the process has no network, sees the same
+paths, and whatever it writes goes into a layer of its own that is thrown away. Elsewhere it works
+in a copy of the folder, and a hook refuses what would leave it. A replay that needs more than it
+may have ends as "not provable", with cell and reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tape_jupyter.core.temp_dirs import scratch
+from tape_jupyter.dataflow.history import Execution, History
+from tape_jupyter.dataflow.isolated.end_state import End
+from tape_jupyter.isolation.namespaces import program
+
+SECONDS = 120.0
+AWAY = "TAPE_AWAY"
+"""Set in a process that the system keeps from the network and the disk, and in its children."""
+COPIED = 200 << 20
+"""Bytes of a folder that are copied where it cannot be layered over."""
+_LAYER = 1 << 30
+_UNSHARE = ("--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork")
+
+_SCRIPT = r"""
+set -e
+path=$PATH; PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin
+layers=$1; shift; size=$1; shift
+while read -r _ _ _ _ place _; do
+  case $place in /proc*|/sys*|/dev*) ;; *) mount -o remount,bind,ro "$place" 2>/dev/null || true ;; esac
+done < /proc/self/mountinfo
+mount -t tmpfs -o "size=$size" tmpfs "$layers"
+n=0
+while [ "$1" != -- ]; do
+  n=$((n+1)); mkdir "$layers/u$n" "$layers/w$n"
+  mount -t overlay overlay -o "lowerdir=$1,upperdir=$layers/u$n,workdir=$layers/w$n,userxattr" "$1"
+  shift
+done
+shift
+cd "$1"; shift
+PATH=$path
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayJob:
+    """What to replay. `setup` is Python that runs in the shell's namespace first (load the
+    extension, choose the take); `files` are put before it starts: as they were before the history,
+    None where they were not there.
+    """
+
+    sources: tuple[str, ...]
+    cwd: str
+    setup: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    seconds: float = SECONDS
+    names: tuple[str, ...] = ()
+    """Names that are looked at in the end, besides those that its cells change."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryOutcome:
+    """What one entry did in the replay; `after` are fingerprints of names, `files` digests ("" :
+    gone).
+    """
+
+    index: int
+    text: str
+    images: tuple[str, ...] = ()
+    outputs: tuple[Mapping[str, Any], ...] = ()
+    """All that it showed, in its order, as notebooks have it."""
+    error: str | None = None
+    stderr: str = ""
+    after: Mapping[str, str] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
+    files: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """As far as it came. `failed`: why it is no proof, naming the cell; None where every entry ran."""
+
+    ran: tuple[EntryOutcome, ...]
+    failed: str | None = None
+    away: str = "layers"
+    """How it was kept from the world: "layers" (by the system) or "copy" (by a hook)."""
+    end: End | None = None
+    """What was there in the end, where it came to that."""
+
+
+class Leash:
+    """Ends a replay from another thread, whenever: also before it has begun."""
+
+    def __init__(self) -> None:
+        self.pulled = False
+        self._ends: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+
+    def pull(self) -> None:
+        with self._lock:
+            self.pulled = True
+            if self._ends is not None:
+                self._ends()
+
+    def tie(self, ends: Callable[[], None] | None) -> None:
+        """What `pull` does from now on; None: nothing any more."""
+        with self._lock:
+            self._ends = ends
+            if self.pulled and ends is not None:
+                ends()
+
+
+def _never(_: EntryOutcome) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayListener:
+    """What goes on meanwhile. `starts` hears the index of each entry that starts; `ends` says of
+    each that ran whether the replay ends there; `leash` ends it at any time.
+    """
+
+    starts: Callable[[int], object] = int
+    ends: Callable[[EntryOutcome], bool] = _never
+    leash: Leash = field(default_factory=Leash)
+
+
+def job(
+    history: History,
+    *,
+    cwd: str | None = None,
+    setup: str = "",
+    env: Mapping[str, str] = MappingProxyType({}),
+    seconds: float = SECONDS,
+) -> ReplayJob:
+    """The job that runs the whole history again, from files as they were before it."""
+    return ReplayJob(
+        sources=tuple(entry.source for entry in history),
+        cwd=cwd or _first_folder(history),
+        setup=setup,
+        env=env,
+        files=_first_files(history),
+        seconds=seconds,
+        names=tuple(sorted({name for entry in history for name in entry.changed})),
+    )
+
+
+def _first_folder(history: History) -> str:
+    """The working directory before the first entry."""
+    for entry in history:
+        if "cwd" in entry.ambient:
+            return str(entry.ambient["cwd"].before)
+    return str(Path.cwd())
+
+
+def _first_files(history: History) -> dict[str, bytes | None]:
+    first: dict[str, bytes | None] = {}
+    for entry in history:
+        for path, change in entry.files.items():
+            if path not in first and change.known:
+                first[path] = change.before
+    return first
+
+
+def impossible(history: Iterable[Execution]) -> str | None:
+    """Why a history cannot be replayed from its beginning, whatever is done; None where it can be
+    tried.
+    """
+    seen: set[str] = set()
+    for entry in history:
+        for path, change in entry.files.items():
+            if path not in seen and not change.known:
+                return f"{path} as it was before {entry.title} was not kept"
+            seen.add(path)
+    return None
+
+
+def replay(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
+    """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
+    told = hearer or ReplayListener()
+    layered = _layers()
+    with scratch("proof") as folder:
+        if layered:
+            roots = _roots(
+                [
+                    job.cwd,
+                    tempfile.gettempdir(),
+                    str(Path.home()),
+                    *(str(Path(path).parent) for path in job.files),
+                ]
+            )
+            return _converse(job, _layered(job, str(folder), roots), roots, told, "layers")
+        copy = folder / Path(job.cwd).name
+        if _size(job.cwd) > COPIED:
+            return Replayed(
+                (),
+                f"not provable: {job.cwd} is larger than {COPIED >> 20} MiB, and cannot be layered here",
+                "copy",
+            )
+        shutil.copytree(job.cwd, copy, symlinks=True)
+        moved = _moved(job, str(copy))
+        return _converse(moved, _plain, [str(folder)], told, "copy")
+
+
+def _in_layers() -> list[str]:
+    return [program("unshare"), *_UNSHARE, program("sh"), "-c", _SCRIPT, "sh"]
+
+
+@functools.cache
+def _layers() -> bool:
+    """Whether this system gives us a network and mounts of our own."""
+    if sys.platform != "linux" or not program("unshare"):
+        return False
+    with scratch("proof") as folder:
+        low, layers = folder / "low", folder / "layers"
+        low.mkdir()
+        layers.mkdir()
+        asked = [*_in_layers(), str(layers), "1m", str(low), "--", str(low), program("true")]
+        # ours
+        return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603
+
+
+def _roots(paths: Iterable[str]) -> list[str]:
+    """The folders to layer over: none inside another, all there."""
+    there = sorted({os.path.realpath(_existing(path)) for path in paths})
+    return [
+        p
+        for p in there
+        if p != "/" and not any(p != q and (p + os.sep).startswith(q + os.sep) for q in there)
+    ]
+
+
+def _existing(path: str) -> str:
+    while not Path(path).is_dir():
+        path = str(Path(path).parent)
+    return path
+
+
+Command = Callable[[list[str]], list[str]]
+
+
+def _layered(job: ReplayJob, scratch: str, roots: list[str]) -> Command:
+    layers = Path(scratch, "layers")
+    layers.mkdir()
+    roots = sorted(
+        roots, key=lambda root: str(layers).startswith(root + os.sep)
+    )  # what hides the layers comes last
+    return lambda command: [
+        *_in_layers(), str(layers), str(_LAYER), *roots, "--", job.cwd, *command
+    ]  # fmt: skip
+
+
+def _plain(command: list[str]) -> list[str]:
+    return command
+
+
+def _moved(job: ReplayJob, copy: str) -> ReplayJob:
+    """The job in a copy of its folder. Files outside the folder cannot be put back there: they are
+    left out.
+    """
+    inside = {p: c for p, c in job.files.items() if (p + os.sep).startswith(job.cwd + os.sep)}
+    files = {
+        str(Path(copy) / Path(path).relative_to(job.cwd)): content
+        for path, content in inside.items()
+    }
+    env = {**job.env, "TMPDIR": str(Path(copy).parent)}
+    return ReplayJob(job.sources, copy, job.setup, env, files, job.seconds, job.names)
+
+
+def _size(folder: str) -> int:
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with_path = Path(root, name)
+            total += with_path.lstat().st_size
+            if total > COPIED:
+                return total
+    return total
+
+
+def _converse(
+    job: ReplayJob, command: Command, roots: list[str], told: ReplayListener, away: str
+) -> Replayed:
+    reading, writing = os.pipe()
+    asked = command([sys.executable, "-m", "tape_jupyter.dataflow.isolated.worker", str(writing)])
+    child = subprocess.Popen(  # noqa: S603 - this interpreter, and the history of this kernel
+        asked,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=(writing,),
+        cwd=job.cwd,
+        env={
+            **os.environ,
+            "IPYTHONDIR": tempfile.gettempdir(),
+            **({AWAY: "1"} if away == "layers" else {}),
+            **job.env,
+        },
+        start_new_session=True,
+        text=True,
+    )
+    os.close(writing)
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        _kill(child)
+
+    timer = threading.Timer(job.seconds, stop)
+    timer.name = "tape proof"
+    timer.daemon = True
+    timer.start()
+    said: list[str] = []
+    drain = threading.Thread(
+        target=lambda: said.extend(child.stderr or ()), name="tape proof", daemon=True
+    )
+    drain.start()
+    told.leash.tie(lambda: _kill(child))
+    try:
+        _give(child, job, roots)
+        with os.fdopen(reading, encoding="utf-8") as lines:
+            heard = _hear(lines, told)
+    finally:
+        timer.cancel()
+        told.leash.tie(None)
+        _kill(child)
+        child.wait()
+        drain.join(1)
+        if child.stdin is not None:
+            child.stdin.close()
+        if child.stderr is not None:
+            child.stderr.close()
+    ended = heard.ended or told.leash.pulled
+    failed = _failure(job, heard.ran, heard.started, said, late=late.is_set(), ended=ended)
+    return Replayed(tuple(heard.ran), failed, away, heard.end)
+
+
+def _give(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> None:
+    given = {
+        "sources": job.sources,
+        "cwd": job.cwd,
+        "setup": job.setup,
+        "roots": roots,
+        "names": job.names,
+        "path": [each for each in sys.path if each is not None],
+        "files": {
+            p: None if c is None else base64.b64encode(c).decode() for p, c in job.files.items()
+        },
+    }
+    if child.stdin is not None:
+        with suppress(BrokenPipeError):  # it says on standard error why it ended
+            child.stdin.write(json.dumps(given) + "\n")
+            child.stdin.flush()
+
+
+@dataclass(slots=True)
+class _Heard:
+    ran: list[EntryOutcome] = field(default_factory=list)
+    started: int = -1
+    ended: bool = False
+    """By the hearer, before its time."""
+    end: End | None = None
+
+
+def _hear(lines: Iterable[str], told: ReplayListener) -> _Heard:
+    heard = _Heard()
+    for line in lines:
+        said: dict[str, Any] = json.loads(line)
+        if "end" in said:
+            heard.end = End.of(said["end"])
+            continue
+        if "starting" in said:
+            heard.started = said["starting"]
+            told.starts(heard.started)
+            continue
+        for key in ("images", "refused", "outputs"):
+            said[key] = tuple(said[key])
+        for key in ("changed", "opaque"):
+            said[key] = frozenset(said[key])
+        heard.ran.append(EntryOutcome(**said))
+        if told.ends(heard.ran[-1]):
+            heard.ended = True
+            break
+    return heard
+
+
+def _failure(
+    job: ReplayJob,
+    ran: list[EntryOutcome],
+    started: int,
+    said: list[str],
+    *,
+    late: bool,
+    ended: bool,
+) -> str | None:
+    for each in ran:
+        if each.refused:
+            return f"not provable: cell {each.index + 1} {each.refused[0]}"
+    if ended or len(ran) == len(job.sources):
+        return None
+    cell = f"cell {started + 1}" if started >= 0 else "starting"
+    if late:
+        return f"not provable: {cell} took longer than {job.seconds:g} s"
+    last = next((f" ({line.strip()})" for line in reversed(said) if "Error" in line), "")
+    return f"not provable: {cell} ended the process{last}"
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

@@ -1,0 +1,177 @@
+"""Compares what a re-run left in the live kernel with a hermetic replay of the whole history.
+
+proved          every cell shows the same, every name holds the same
+differs         some cells do not: they depend on the change by a way that nobody saw. To adopt: plan(learned=...)
+not provable    the replay could not be made, or these cells do not even reproduce without the change
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+from tape_jupyter.dataflow.history import Execution, History
+from tape_jupyter.dataflow.isolated.end_state import End, EndValue
+from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
+from tape_jupyter.dataflow.isolated.worker import _file
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
+_MOST, _WIDTH = 3, 60
+State = Literal["proved", "differs", "not provable"]
+
+
+@dataclass(frozen=True, slots=True)
+class RerunVerdict:
+    """`cells` are the indices of entries that came out otherwise; `text` says it in a sentence."""
+
+    state: State
+    text: str
+    cells: tuple[int, ...] = ()
+
+
+def verify(
+    history: History,
+    texts: Mapping[int, str],
+    replayed: Replayed,
+    baseline: Callable[[], set[int]] = set,
+    live: End | None = None,
+) -> RerunVerdict:
+    """`texts`: what each entry shows in the notebook now (entries without one are not compared).
+    `live`: what is there in the notebook's kernel now.
+
+    `baseline`, asked only where something differs, gives the entries that do not reproduce even
+    without the change.
+    """
+    if replayed.failed is not None:
+        return RerunVerdict("not provable", replayed.failed)
+    wrong = differing(history, texts, replayed, live)
+    if not wrong:
+        return RerunVerdict(
+            "proved",
+            f"a fresh replay of all cells came out the same{_unseen(history, replayed, live)}",
+        )
+    unsteady = baseline() & wrong.keys()
+    found = {index: why for index, why in wrong.items() if index not in unsteady}
+    if not found:
+        index = min(unsteady)
+        said = f"{history[index].title} does not come out the same even as it was recorded: {wrong[index]}"
+        return RerunVerdict("not provable", said)
+    index = min(found)
+    return RerunVerdict(
+        "differs",
+        f"{history[index].title} also depends on this: {found[index]}",
+        tuple(sorted(found)),
+    )
+
+
+def differing(
+    history: History, texts: Mapping[int, str], replayed: Replayed, live: End | None = None
+) -> dict[int, str]:
+    """The entries that came out otherwise in the replay, and how; what is live by who changed it
+    last.
+    """
+    last = _last_makers(history)
+    found: dict[int, str] = {}
+    for ran in replayed.ran:
+        entry = history[ran.index]
+        if ran.index in texts and _steady(texts[ran.index]) != _steady(ran.text):
+            found[ran.index] = f"it shows something else{_first_lines(texts[ran.index], ran.text)}"
+        else:
+            why = _state(entry, ran, last)
+            if why is not None:
+                found[ran.index] = why
+    if live is not None and replayed.end is not None:
+        for index, why in _ends(history, replayed, live, replayed.end, last):
+            found.setdefault(index, why)
+    return found
+
+
+def _ends(
+    history: History, replayed: Replayed, live: End, whole: End, last: Mapping[str, int]
+) -> Iterator[tuple[int, str]]:
+    """What is live against what is there after all cells ran: who left it, and how it differs."""
+    makers = {name: ran.index for ran in replayed.ran for name in ran.changed} | dict(last)
+    for name, index in sorted(makers.items()):
+        here, there = live.names.get(name, EndValue()), whole.names.get(name, EndValue())
+        if here.digest != there.digest and not (here.dark or there.dark):
+            yield index, f"`{name}` holds {_told(here)} here, {_told(there)} after a whole run"
+    writers = {path: entry.index for entry in history for path in entry.files}
+    if replayed.away == "layers":
+        for path in sorted(writers.keys() & live.files.keys() & whole.files.keys()):
+            if live.files[path] != whole.files[path]:
+                yield writers[path], f"{path} holds something else"
+
+
+def _told(held: EndValue) -> str:
+    return "nothing" if not held.digest else held.short or "something else"
+
+
+def _unseen(history: History, replayed: Replayed, live: End | None) -> str:
+    """Names that nobody can look into and that may be otherwise, as an addition to a sentence."""
+    if live is None or replayed.end is None:
+        return ""
+    found = []
+    for name in sorted({name for entry in history for name in entry.changed}):
+        here, there = live.names.get(name, EndValue()), replayed.end.names.get(name, EndValue())
+        if (here.dark or there.dark) and (
+            here.digest != there.digest or "too large" in here.dark + there.dark
+        ):
+            found.append(f"`{name}` ({here.dark or there.dark})")
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return (
+        f"; what cannot be looked into may have changed: {', '.join(found[:_MOST])}{more}"
+        if found
+        else ""
+    )
+
+
+def _first_lines(here: str, there: str) -> str:
+    """The first line that differs, on both sides."""
+    pairs = zip_longest(
+        _steady(here).splitlines(), _steady(there).splitlines(), fillvalue="nothing"
+    )
+    one, other = next(((a, b) for a, b in pairs if a != b), ("", ""))
+    return f" ({one[:_WIDTH]!r} here, {other[:_WIDTH]!r} after a whole run)" if one or other else ""
+
+
+def _steady(text: str) -> str:
+    """Without addresses of objects, which no two processes have in common."""
+    return _ADDRESS.sub("0x", text)
+
+
+def _last_makers(history: History) -> dict[str, int]:
+    return {name: entry.index for entry in history for name in entry.changed}
+
+
+def variables_differing(history: History, replayed: Replayed) -> list[str]:
+    """The names that hold something else after the replay, by fingerprint; those that nobody can
+    look into left out.
+    """
+    last, found = _last_makers(history), set()
+    for ran in replayed.ran:
+        entry = history[ran.index]
+        for name in (entry.changed | ran.changed) - entry.opaque - ran.opaque:
+            if last.get(name, entry.index) == entry.index and entry.after.get(
+                name, ""
+            ) != ran.after.get(name, ""):
+                found.add(name)
+    return sorted(found)
+
+
+def _state(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]) -> str | None:
+    """How what it left for good differs. Opaque values and what was overwritten since are not
+    compared.
+    """
+    opaque = entry.opaque | ran.opaque
+    for name in sorted((entry.changed | ran.changed) - opaque):
+        if last.get(name, entry.index) == entry.index and entry.after.get(
+            name, ""
+        ) != ran.after.get(name, ""):
+            return f"`{name}` holds something else"
+    for path in entry.files.keys() & ran.files.keys():
+        if entry.files[path].known and _file(entry.files[path].after) != ran.files[path]:
+            return f"{path} holds something else"
+    return None

@@ -1,0 +1,346 @@
+"""The fresh process of a hermetic replay (dataflow/isolated/process.py starts it): a new shell runs
+the whole history.
+
+It reads a job as one JSON line from standard input and tells one JSON line an entry on the
+descriptor it is given. What it runs has no network; it may write into the copies only, or the write
+is refused and named.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
+
+from IPython.core.async_helpers import get_asyncio_loop
+from IPython.core.displayhook import CapturingDisplayHook, DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets import Type
+from traitlets.config import Config
+
+from tape_jupyter.dataflow.isolated import end_state
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ALWAYS = ("/dev/", "/proc/self/")
+
+
+class _Hook(DisplayHook):
+    """The value of a cell's last expression is displayed like any other."""
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(
+        self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
+    ) -> None:
+        shell: Any = self.shell
+        shell.display_pub.publish(format_dict, md_dict)
+
+
+class FreshShell(InteractiveShell):
+    """An IPython shell without a terminal, a history file or a window system."""
+
+    displayhook_class = Type(_Hook)
+
+    shown: Any = None
+    """What the running cell shows."""
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Figures are displayed, not shown in a window."""
+
+    def should_run_async(self, *_: Any, **__: Any) -> bool:
+        """Every cell runs in an event loop, as in a kernel: `asyncio.create_task(...)` needs no
+        `await` beside it.
+        """
+        return not get_asyncio_loop().is_running()  # type: ignore[no-untyped-call]
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        if self.shown is not None:
+            self.shown.error(str(etype.__name__), str(evalue), stb)
+
+
+def shell() -> FreshShell:
+    config = Config()
+    config.HistoryManager.enabled = False
+    FreshShell.clear_instance()
+    made: FreshShell = FreshShell.instance(config=config)
+    formatter: Any = made.display_formatter
+    formatter.active_types = formatter.format_types
+    return made
+
+
+def execute(shell: InteractiveShell, source: str) -> dict[str, Any]:
+    """Run a cell. `text`: standard output, the text of each display, the error's line; `images`:
+    digests; `outputs`: all that it showed, in its order, as notebooks have it.
+    """
+    with capture_output() as caught:
+        shown = _Shown(caught)
+        shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
+        if isinstance(shell, FreshShell):
+            shell.shown = shown
+        result: Any = shell.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
+        shown.printed()
+    error = result.error_in_exec or result.error_before_exec
+    told = [each for each in shown.outputs if not _summary(each)]
+    printed = "".join(each["text"] for each in told if each.get("name") == "stdout")
+    bundles: list[dict[str, Any]] = [each["data"] for each in told if "data" in each]
+    return {
+        "text": text_of(printed, bundles, error),
+        "images": [
+            _digest(data)
+            for bundle in bundles
+            for kind, data in sorted(bundle.items())
+            if kind.startswith("image/")
+        ],
+        "outputs": shown.outputs,
+        "error": None if error is None else type(error).__name__,
+        "stderr": "".join(each["text"] for each in told if each.get("name") == "stderr"),
+    }
+
+
+class _Shown:
+    """The outputs of one cell as they come; what it prints is `caught`."""
+
+    def __init__(self, caught: Any) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self._caught, self._told, self._clear = caught, {"stdout": 0, "stderr": 0}, False
+
+    def printed(self) -> None:
+        """Take in what was printed since."""
+        for name, at in self._told.items():
+            text = getattr(self._caught, name)
+            self._told[name] = len(text)
+            if len(text) > at:
+                self._add({"output_type": "stream", "name": name, "text": text[at:]})
+
+    def data(
+        self, data: Mapping[str, Any], metadata: Any, *, named: Any = None, count: int | None = None
+    ) -> None:
+        self.printed()
+        output: dict[str, Any] = {
+            "output_type": "display_data",
+            "data": _plain(data),
+            "metadata": dict(metadata or {}),
+        }
+        output |= (
+            {} if count is None else {"output_type": "execute_result", "execution_count": count}
+        )
+        self._add(output | ({} if named is None else {"display_id": named}))
+
+    def update(self, data: Mapping[str, Any], named: Any) -> None:
+        for output in self.outputs:
+            if named is not None and output.get("display_id") == named:
+                output["data"] = _plain(data)
+
+    def error(self, kind: str, value: str, lines: Iterable[str]) -> None:
+        self.printed()
+        self._add(
+            {"output_type": "error", "ename": kind, "evalue": value, "traceback": list(lines)}
+        )
+
+    def clear(self, *, wait: bool) -> None:
+        self.printed()
+        self._clear = wait
+        if not wait:
+            self.outputs.clear()
+
+    def _add(self, output: dict[str, Any]) -> None:
+        if self._clear:
+            self.outputs.clear()
+            self._clear = False
+        self.outputs.append(output)
+
+
+class _Publisher(DisplayPublisher):
+    """Where IPython hands on what is displayed."""
+
+    def __init__(self, shown: _Shown) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._shown = shown
+
+    def publish(
+        self,
+        data: Any,
+        metadata: Any = None,
+        source: Any = None,  # noqa: ARG002 - IPython's
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        named = (transient or {}).get("display_id")
+        if update:
+            self._shown.update(data, named)
+        else:
+            self._shown.data(data, metadata, named=named)
+
+    def clear_output(self, wait: bool = False) -> None:
+        self._shown.clear(wait=wait)
+
+
+class _Results(CapturingDisplayHook):
+    """Where IPython hands on the value of a cell's last expression."""
+
+    def __init__(self, shell: InteractiveShell, shown: _Shown) -> None:
+        super().__init__(shell)  # type: ignore[no-untyped-call]
+        self._shown = shown
+
+    def __call__(self, result: Any = None) -> None:
+        if result is not None:
+            data, metadata = self.shell.display_formatter.format(result)
+            if data:
+                self._shown.data(data, metadata, count=self.shell.execution_count)
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON has it."""
+    told = {
+        kind: base64.b64encode(each).decode() if isinstance(each, bytes) else each
+        for kind, each in data.items()
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    return plain
+
+
+def _summary(output: Mapping[str, Any]) -> bool:
+    """Whether it is what the tape says below a taped cell: how long it took is in it."""
+    return bool((output.get("metadata") or {}).get("tape"))
+
+
+def text_of(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None) -> str:
+    """Standard output, then the text/plain of each display, then `Type: message` of the error, a
+    line each.
+    """
+    parts = [printed] if printed else []
+    parts += [_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]
+    if error is not None:
+        parts.append(f"{type(error).__name__}: {error}")
+    return "".join(parts)
+
+
+def _line(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(data if isinstance(data, bytes) else str(data).encode()).hexdigest()[:16]
+
+
+class _Guard:
+    """Refuses what would leave the copies, by audit events, and remembers it."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._roots = tuple(os.path.realpath(root) + os.sep for root in roots)
+        self.refused: list[str] = []
+        self.on = False
+
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event == "open" and isinstance(args[0], str | bytes) and _writes(args):
+            self._check(args[0])
+        elif event in {
+            "os.remove",
+            "os.rmdir",
+            "os.mkdir",
+            "os.truncate",
+            "os.rename",
+            "shutil.rmtree",
+        }:
+            for path in args[: 2 if event == "os.rename" else 1]:
+                if isinstance(path, str | bytes):
+                    self._check(path)
+        elif event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
+            self._refuse(f"connects to {args[1]}")
+
+    def _check(self, path: str | bytes) -> None:
+        place = os.path.realpath(os.fsdecode(path))
+        if not (place + os.sep).startswith((*self._roots, *_ALWAYS)) and "__pycache__" not in place:
+            self._refuse(f"writes {place}, outside the notebook's folder")
+
+    def _refuse(self, what: str) -> None:
+        self.refused.append(what)
+        raise PermissionError(
+            f"a proof {what.replace('writes', 'may not write', 1).replace('connects', 'may not connect', 1)}"
+        )
+
+
+def _writes(args: tuple[Any, ...]) -> bool:
+    mode, flags = args[1], args[2]
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & _WRITES)
+
+
+def main() -> None:
+    """`python -m tape_jupyter.dataflow.isolated.worker FD`."""
+    told = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    job = json.loads(sys.stdin.readline())
+    sys.stdin = io.StringIO()
+    _put_files(job["files"])
+    os.chdir(job["cwd"])
+    sys.path[:] = job["path"]
+    guard = _Guard(job["roots"])
+    sys.addaudithook(guard.hear)
+    live = shell()
+    if job["setup"]:
+        # ours, not a recording's
+        exec(compile(job["setup"], "<setup>", "exec"), live.user_ns)  # noqa: S102
+    from tape_jupyter.dataflow.tracing.tracker import Tracker
+
+    tracker = Tracker(live)
+    tracker.install()
+    for number, source in enumerate(job["sources"]):
+        _tell(told, {"starting": number})
+        guard.refused.clear()
+        guard.on = True
+        ran = execute(live, source)
+        guard.on = False
+        entry = tracker.history[number]
+        ran |= {
+            "after": entry.after,
+            "changed": sorted(entry.changed),
+            "opaque": sorted(entry.opaque),
+        }
+        ran |= {"files": {path: _file(change.after) for path, change in entry.files.items()}}
+        ran |= {"index": number, "refused": list(guard.refused)}
+        _tell(told, ran)
+    names = {name for entry in tracker.history for name in entry.changed} | set(
+        job.get("names", ())
+    )
+    files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
+    _tell(told, {"end": end_state.look(live.user_ns, names, files).record()})
+    told.flush()
+    os._exit(0)  # threads that a cell left running do not hold us
+
+
+_ENCODE = json.JSONEncoder().encode  # bound now: cells patch what they like later
+
+
+def _tell(told: TextIO, what: Mapping[str, Any]) -> None:
+    told.write(_ENCODE(what) + "\n")
+    told.flush()
+
+
+def _file(content: bytes | None) -> str:
+    return "" if content is None else _digest(content)
+
+
+def _put_files(files: Mapping[str, str | None]) -> None:
+    from tape_jupyter.dataflow.restore.restore import put_file
+
+    for path in sorted(files, reverse=True):
+        content = files[path]
+        put_file(path, None if content is None else base64.b64decode(content))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Which entries must run again after a change, in which order, and why each. Nothing is run here.
+
+What depends on the change (dataflow/downstream.py) is not all: its cells need the values that they
+had then. A value that was overwritten or changed since is put back from what the history kept; what
+cannot be put back (a generator, a connection) is made anew by the cell that made it, and then
+whoever used it since runs again. Where even that does not do, the plan says that only a fresh
+kernel gets it right, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from tape_jupyter.cassette.cell_sources import title_of
+from tape_jupyter.dataflow.downstream import Differing, Lines, traced
+from tape_jupyter.dataflow.history import EVERYTHING, Execution, History
+from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions
+
+Role = Literal["changed", "downstream", "restores"]
+_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCell:
+    """One entry to run again. `needs` are the entries whose run it builds on: without those it runs
+    on stale values.
+    """
+
+    entry: int
+    cell: str
+    number: int | None
+    title: str
+    reasons: tuple[str, ...]
+    role: Role
+    ticked: bool = True
+    needs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What runs again, in order. `hermetic`: why only a fresh kernel gets it right (None: the live
+    one does).
+    """
+
+    cells: tuple[PlanCell, ...]
+    total: int
+    warnings: tuple[str, ...] = ()
+    hermetic: str | None = None
+    from_tape: int = 0
+    maybe_live: int = 0
+    seconds: float | None = None
+    take: str = ""
+    lines: Lines = field(default_factory=dict)
+    """The changed entries, with the lines of their calls where they are known."""
+
+    @property
+    def entries(self) -> list[int]:
+        return [cell.entry for cell in self.cells]
+
+    @property
+    def downstream(self) -> list[int]:
+        """What depends on the change: not the changed entries, nor those that only put something
+        back.
+        """
+        return [cell.entry for cell in self.cells if cell.role == "downstream"]
+
+    def record(self) -> dict[str, Any]:
+        """As protocol.ts wants it."""
+        return {
+            **{k: v for k, v in asdict(self).items() if k not in {"cells", "warnings", "lines"}},
+            "cells": [
+                {**asdict(c), "reasons": list(c.reasons), "needs": list(c.needs)}
+                for c in self.cells
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(slots=True)
+class _Draft:
+    history: History
+    versions: Versions
+    reasons: dict[int, list[str]] = field(default_factory=dict)
+    roles: dict[int, Role] = field(default_factory=dict)
+    hermetic: list[str] = field(default_factory=list)
+    todo: list[int] = field(default_factory=list)
+    differing: Differing = field(default_factory=Differing)
+
+    def add(self, index: int, role: Role, reason: str) -> None:
+        if index not in self.roles or (role == "downstream" and self.roles[index] == "restores"):
+            self.roles[index] = role
+            self.todo.append(index)
+        said = self.reasons.setdefault(index, [])
+        if reason not in said and (self.roles[index] == role or not said):
+            said.append(reason)
+
+
+def plan(
+    history: History,
+    changed: Iterable[int] | Lines,
+    *,
+    learned: Mapping[int, str] | Iterable[int] = (),
+    calls: Mapping[str, int] | None = None,
+    take: str = "",
+    live: bool = True,
+) -> Plan:
+    """What to run again when the replies held by the entries `changed` differ.
+
+    A mapping tells the lines of an entry at which its calls were made: what it did before them is
+    as it was. `live`: in the kernel that ran them, so that values must be put back; False: what
+    depends on it, and no more. `learned`: entries that a proof found to depend on it, with the
+    reason where it is a mapping. `calls` counts the recorded calls of each taped run, for
+    `from_tape`.
+    """
+    draft = _Draft(history, Versions(history))
+    lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
+    found, draft.differing = traced(history, lines)
+    for index, reasons in found.items():
+        for reason in reasons:
+            draft.add(index, "changed" if index in lines else "downstream", reason)
+    adopted = (
+        learned
+        if isinstance(learned, Mapping)
+        else dict.fromkeys(learned, "a fresh replay came out otherwise here")
+    )
+    for index, reason in adopted.items():
+        draft.add(index, "downstream", reason)
+    while live and draft.todo:
+        index = draft.todo.pop()
+        _restore_inputs(draft, history[index])
+        _repeat_changes(draft, history[index])
+    return _finish(draft, calls or {}, take, lines)
+
+
+def _restore_inputs(draft: _Draft, entry: Execution) -> None:
+    """Each thing it needs is live, comes from the plan, can be put back, or is made anew."""
+    for thing in draft.versions.needs(entry.index):
+        version = draft.versions.before(thing, entry.index)
+        if version in draft.roles or draft.versions.last(thing) <= version:
+            continue
+        lost = draft.versions.lost(thing, version)
+        bound = entry.strong if draft.roles[entry.index] == "restores" else entry.certain
+        if lost is not None and thing in bound and thing not in entry.reads:
+            continue  # it binds the name anew whatever it was
+        if lost is not None:
+            _make_anew(draft, thing, version, entry, lost)
+
+
+def _make_anew(draft: _Draft, thing: str, version: int, user: Execution, lost: str) -> None:
+    chain = [index for index in draft.versions.changers(thing) if index <= version]
+    made = next((index for index in reversed(chain) if draft.versions.makes(thing, index)), None)
+    if made is None:
+        draft.hermetic.append(lost)
+        return
+    for index in chain:
+        if index >= made:
+            word = "makes" if index == made else "changes"
+            draft.add(index, "restores", f"{word} `{thing}` for {user.title}: {lost}")
+
+
+def _repeat_changes(draft: _Draft, entry: Execution) -> None:
+    """Who changed in place what the entry makes or changes, must change it again."""
+    for thing in draft.versions.of(entry.index):
+        index = draft.versions.next(
+            thing, entry.index
+        )  # who comes after that is added for it in turn
+        if index is not None and not draft.versions.makes(thing, index):
+            depends = draft.roles[entry.index] != "restores" and _differs(draft, entry.index, thing)
+            draft.add(
+                index,
+                "downstream" if depends else "restores",
+                f"changes {_named(thing)} after {entry.title}",
+            )
+            if depends:
+                draft.differing.add(index, thing)
+
+
+def _differs(draft: _Draft, index: int, thing: str) -> bool:
+    """Whether a thing may differ after an entry: then who changes it next leaves it otherwise, too."""
+    if ":" in thing and not thing.startswith("ambient:"):
+        return False
+    return draft.differing.after(index, thing)
+
+
+def _named(thing: str) -> str:
+    kind, colon, rest = thing.partition(":")
+    return rest if kind == "file" else rest if colon else f"`{thing}`"
+
+
+def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Lines) -> Plan:
+    cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
+    planned = [draft.history[cell.entry] for cell in cells]
+    return Plan(
+        cells=cells,
+        total=len(draft.history),
+        warnings=tuple(_warnings(planned)),
+        hermetic=_hermetic(draft),
+        from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
+        maybe_live=sum(
+            calls.get(draft.history[c.entry].run, 0) for c in cells if c.role == "downstream"
+        ),
+        seconds=sum(entry.seconds for entry in planned),
+        take=take,
+        lines=lines,
+    )
+
+
+def _cell(draft: _Draft, entry: Execution) -> PlanCell:
+    needs = {
+        draft.versions.before(thing, entry.index) for thing in draft.versions.needs(entry.index)
+    }
+    return PlanCell(
+        entry=entry.index,
+        cell=entry.cell,
+        number=entry.number,
+        title=title_of(entry.source),
+        reasons=_telling(draft.reasons[entry.index]),
+        role=draft.roles[entry.index],
+        needs=tuple(sorted(needs & draft.roles.keys() - {BEGINNING})),
+    )
+
+
+def _telling(reasons: list[str]) -> tuple[str, ...]:
+    """The two that tell most, and how many more there are."""
+    order = ("holds", "reads", "calls", "makes", "opens", "changes")
+    told = [each for each in reasons if not each.endswith(" itself")] or reasons
+    told.sort(
+        key=lambda each: next(
+            (n for n, word in enumerate(order) if each.startswith(word)), len(order)
+        )
+    )
+    return tuple(
+        told
+        if len(told) <= _REASONS
+        else [*told[: _REASONS - 1], f"and {len(told) - _REASONS + 1} more"]
+    )
+
+
+def _hermetic(draft: _Draft) -> str | None:
+    return None if not draft.hermetic else draft.hermetic[0]
+
+
+def _warnings(planned: Iterable[Execution]) -> list[str]:
+    said: dict[str, None] = {}
+    for entry in planned:
+        for note in entry.notes:
+            said[f"{entry.title} {note}"] = None
+        if EVERYTHING in entry.reads:
+            said[f"{entry.title} runs code that is not known beforehand: it may read any name"] = (
+                None
+            )
+    return list(said)

@@ -1,0 +1,1 @@
+"""A namespace and its files put back to what they were before a cell ran."""

@@ -1,0 +1,347 @@
+"""A re-run, step by step. It says which entry comes next and makes the world as that entry found
+it; somebody else runs the cell (in a notebook the front end) and tells what came of it. Nothing
+runs or waits in here.
+
+    rerun = Rerun(history, plan, shell)
+    while (entry := rerun.next()) is not None:
+        rerun.prepare(entry)
+        outcome = ...  # run entry.source; the tracker's new Entry for it
+        rerun.settle(entry, outcome)
+    rerun.finish()  # or, at any time between two cells: rerun.cancel()
+
+A value that came out equal to the recorded one is put back as the very object it was: who depended
+only on it is dropped, and that is said. A cell that wrote what it had not written before takes in
+who reads that, which is said too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from tape_jupyter.dataflow.downstream import Taints, walk
+from tape_jupyter.dataflow.history import Execution, History
+from tape_jupyter.dataflow.isolated.end_state import End, look
+from tape_jupyter.dataflow.plan import Plan
+from tape_jupyter.dataflow.restore.restore import Shell, World
+from tape_jupyter.dataflow.restore.versions import (
+    BEGINNING,
+    Versions,
+    changed_by,
+    needed_by,
+    parted,
+    thing_of,
+)
+
+_EQUAL = "what it depends on came out equal"
+
+
+class Rerun:
+    """The state of one re-run. `ticked`: the entries to run (default: as the plan has them).
+
+    `behind`: those that were left out of an earlier re-run, and did not see what changed then.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        plan: Plan,
+        shell: Shell,
+        *,
+        ticked: Iterable[int] | None = None,
+        behind: Iterable[int] = (),
+        on_error: Literal["stop", "go on"] = "stop",
+        resync: Callable[[set[str]], object] = set,
+    ) -> None:
+        self.history, self.plan, self.shell = history, plan, shell
+        self.ticked = {c.entry for c in plan.cells if c.ticked} if ticked is None else set(ticked)
+        self.on_error, self._resync = on_error, resync
+        self.ran: list[int] = []
+        self.skipped: dict[int, str] = {}
+        self.found: dict[int, str] = {}
+        self.stopped: str | None = None
+        self.notes: list[str] = []
+        self._roles = {cell.entry: cell.role for cell in plan.cells}
+        self._versions = Versions(history)
+        self._world = World.now(shell, history)
+        self._was = list(history.entries)
+        self._at: dict[str, int] = {}
+        """Things that are not at their last version, with the version they are at."""
+        self._taints = Taints()
+        self._touched: set[str] = set()
+        """Things that were put back since the tracker was last told."""
+        self._new: set[str] = set()
+        """Things that are not what the history had: other values, or made anew."""
+        self.doubt = self._doubt()
+        """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks
+        against it.
+        """
+        self._cursor, self._prepared = 0, -1
+        self._forced = self._makers() | set(behind)
+
+    @property
+    def done(self) -> int:
+        return len(self.ran) + len(self.skipped)
+
+    @property
+    def differing(self) -> frozenset[str]:
+        """Variables that are not what the history had, as it stands."""
+        return frozenset(thing for thing in self._new if not parted(thing)[0])
+
+    @property
+    def total(self) -> int:
+        return len(self.ticked | set(self.found))
+
+    def next(self) -> Execution | None:
+        """The entry to run now, or None: then finish()."""
+        while self.stopped is None and self._cursor < len(self.history):
+            entry = self.history[self._cursor]
+            self._cursor += 1
+            if self._due(entry):
+                return entry
+        return None
+
+    def _doubt(self) -> str | None:
+        needed = {thing for index in self.ticked for thing in needed_by(self.history[index])}
+        for thing in sorted(needed & self._world.unsure):
+            last = self.history[self._versions.last(thing)]
+            return f"`{thing}` is not what {last.title} left: something changed it that nobody saw"
+        return None
+
+    def _makers(self) -> set[int]:
+        """Entries that run whatever their inputs: they hold the changed reply, or make something
+        anew.
+        """
+        made = set()
+        for cell in self.plan.cells:
+            entry = self.history[cell.entry]
+            if cell.role == "changed" or (
+                cell.role == "restores"
+                and any(self._versions.lost(t, entry.index) for t in self._versions.of(entry.index))
+            ):
+                made.add(cell.entry)
+        return made
+
+    def _due(self, entry: Execution) -> bool:
+        index = entry.index
+        after = self._taints.copy()
+        reasons = walk(entry, after, self._lines(index))
+        touches = [
+            t
+            for t in sorted(self._versions.of(index))
+            if t in self._new and not self._versions.makes(t, index)
+        ]
+        due = index in self._forced or bool(reasons) or bool(touches)
+        if due and index in self.ticked:
+            return True
+        if due and index not in self._roles:
+            self.found[index] = "; ".join(reasons) or f"changes `{touches[0]}`, which is made anew"
+            return True
+        if index in self._roles:
+            self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
+        if not due:
+            self._taints = after
+            self._new -= self._versions.of(index)
+        return False
+
+    def _lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
+        return {index: self.plan.lines[index]} if index in self.plan.lines else {}
+
+    # ------------------------------------------------------------- before a cell
+
+    def prepare(self, entry: Execution) -> None:
+        """Make the world as the entry found it then, but for what came out otherwise since.
+
+        Asked again for the same entry, it undoes what a run that was broken off did.
+        """
+        again = needed_by(entry) if self._prepared == entry.index else set()
+        self._prepared = entry.index
+        for thing in self._things():
+            self._bring(thing, self._versions.before(thing, entry.index), again=thing in again)
+        self._world.show(entry.number)
+        self._told()
+
+    def _things(self) -> list[str]:
+        """Files from the deepest, so that folders are empty; ambient state last: nothing put back
+        may move it.
+        """
+        files = sorted((each for each in self._versions if each.startswith("file:")), reverse=True)
+        return [
+            *files,
+            *sorted(
+                set(self._versions) - set(files),
+                key=lambda thing: (thing.startswith("ambient:"), thing),
+            ),
+        ]
+
+    def _bring(self, thing: str, version: int, *, again: bool) -> None:
+        there = version in self.ran or self._at.get(thing, self._versions.last(thing)) == version
+        if thing in self._world.unsure or (there and not again):
+            return
+        if version == self._versions.last(thing) and version not in self.ran:
+            self._world.put_first(
+                thing, whole=True
+            )  # what it was may be more than the history keeps of it
+        else:
+            self._world.put(thing, version, self._versions)
+        self._touched.add(thing)
+        self._at[thing] = version
+        if version not in self.ran:
+            self._new.discard(thing)
+
+    # ------------------------------------------------------------- after a cell
+
+    def settle(self, entry: Execution, outcome: Execution) -> None:
+        """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
+        index = entry.index
+        self._world.renumber(outcome.number, entry.number)
+        self._replace(entry, outcome)
+        self.ran.append(index)
+        hit = [
+            *walk(entry, self._taints, self._lines(index)),
+            *walk(outcome, self._taints, self._lines(index)),
+        ]
+        equal = self._equal(entry, outcome)
+        for thing in self._versions.of(index) | changed_by(outcome):
+            self._versions.add(thing, index)
+            self._at[thing] = index
+            if thing in equal:
+                self._new.discard(thing)
+                self._taints.clear(thing)
+            elif hit or thing not in self._new:
+                self._new.add(thing)
+                if not (hit and self._is_told(thing)):
+                    self._taint(thing, entry, outcome)
+        if entry.outputs and entry.outputs == outcome.outputs:
+            self._taints.clear(f"output:{entry.number}")
+        if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
+            self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+            self.stopped += self._not_put_back(entry, outcome)
+
+    def _not_put_back(self, entry: Execution, outcome: Execution) -> str:
+        """What the cell binds anew after it raised: the value before, which nobody reads, was let
+        go.
+        """
+        before = {
+            name: self._versions.before(name, entry.index)
+            for name in entry.certain - outcome.changed
+        }
+        names = [
+            f"`{n}`"
+            for n, v in sorted(before.items())
+            if v != BEGINNING and self._versions.unread(n, v)
+        ]
+        return (
+            f"; {', '.join(names)} still as {entry.title} left it when it was recorded"
+            if names
+            else ""
+        )
+
+    def _is_told(self, thing: str) -> bool:
+        """Whether it is known which parts of it differ."""
+        return any(
+            each == thing or each.startswith((f"{thing}.", f"{thing}[")) for each in self._taints
+        )
+
+    def _taint(self, thing: str, entry: Execution, outcome: Execution) -> None:
+        """The parts of it that were written, where these are known; else all of it."""
+        parts = {each for each in entry.writes | outcome.writes if thing_of(each) == thing} or {
+            thing
+        }
+        for part in parts:
+            self._taints.add(part, entry)
+
+    def _replace(self, entry: Execution, outcome: Execution) -> None:
+        """The new entry stands where the old one stood; the tracker had put it last."""
+        if self.history.entries and self.history.entries[-1] is outcome and outcome is not entry:
+            self.history.entries.pop()
+        outcome.index, outcome.number, outcome.cell = entry.index, entry.number, entry.cell
+        self.history.entries[entry.index] = outcome
+
+    def _equal(self, entry: Execution, outcome: Execution) -> set[str]:
+        """The things that came out as recorded; their values are put back as the very objects they
+        were.
+        """
+        things = self._versions.of(entry.index) | changed_by(outcome)
+        equal = {thing for thing in things if self._same(thing, entry, outcome)}
+        if outcome.imported:  # what the module defines is another object now, however equal
+            equal = {thing for thing in equal if parted(thing)[0]}
+        while True:  # a name that shares an object with an unequal one is unequal
+            apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
+            if not apart:
+                break
+            equal -= apart
+        for name in sorted(equal):
+            if name in entry.kept:
+                outcome.kept[name] = entry.kept[name]
+                self._world.bind(name, entry.kept[name])
+                self._touched.add(name)
+                entry.held[name].put()
+                outcome.held[name] = entry.held[name]
+        return equal
+
+    def _same(self, thing: str, entry: Execution, outcome: Execution) -> bool:
+        kind, rest = parted(thing)
+        if kind:
+            old, new = (
+                (e.ambient if kind == "ambient" else e.files).get(rest) for e in (entry, outcome)
+            )
+            return (
+                old is not None
+                and new is not None
+                and old.known
+                and new.known
+                and bool(old.after == new.after)
+            )
+        if (
+            thing in entry.opaque
+            or thing in outcome.opaque
+            or thing not in entry.after
+            or thing not in outcome.after
+        ):
+            return False
+        if entry.after[thing] != outcome.after[thing]:
+            return False
+        if entry.after[thing] == "" or self._versions.unread(thing, entry.index):
+            return True
+        return thing in entry.kept and entry.held[thing].possible()
+
+    # ------------------------------------------------------------- the end
+
+    def _told(self) -> None:
+        """The tracker must not take what was put back for the next cell's doing."""
+        self._resync({thing for thing in self._touched if not parted(thing)[0]})
+        self._touched.clear()
+
+    def finish(self) -> None:
+        """What nobody ran again becomes what it was; what came out otherwise stays."""
+        for thing in self._things():
+            last = self._versions.last(thing)
+            if last not in self.ran and self._at.get(thing, last) != last:
+                self._world.put_first(thing)
+                self._touched.add(thing)
+                self._at[thing] = last
+        self._world.show_last()
+        self._told()
+
+    def end(self) -> End:
+        """What is there now, of all that the history changed: before the re-run, and in it."""
+        names = {
+            name
+            for entries in (self._was, self.history)
+            for entry in entries
+            for name in entry.changed
+        }
+        return look(
+            self.shell.user_ns, names, {path for entry in self.history for path in entry.files}
+        )
+
+    def cancel(self) -> None:
+        """Everything as it was before the re-run: names, what objects held, files, ambient state,
+        and the history.
+        """
+        self.history.entries[:] = self._was
+        self._world.put_all_first(self._versions)
+        self._world.show_last()
+        self._touched.update(self._versions)
+        self._told()

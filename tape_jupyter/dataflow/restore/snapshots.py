@@ -1,0 +1,521 @@
+"""What changeable objects held at a moment, so that the very same objects can be made to hold it
+again.
+
+A memento keeps, for each changeable object that a value reaches, the references it held: no copies,
+no pickling, no code of the user's. Putting it back keeps every object's identity, so what else
+refers to them stays right. What cannot be put back (a generator, a connection, an open file) is
+named in `opaque`; what is too large to keep, too. What does something when it goes is named in
+`ends`: whoever keeps it, or its memento, keeps that from happening.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import contextlib
+import datetime as dt
+import decimal
+import enum
+import fractions
+import functools
+import io
+import itertools
+import logging
+import operator
+import pathlib
+import random
+import re
+import sys
+import threading
+import types
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tape_jupyter.core.user_code import is_users
+from tape_jupyter.dataflow.fingerprint import unwrapped
+from tape_jupyter.dataflow.identity import identity
+
+NODES = 100_000
+BYTES = 64 << 20
+Put = Callable[[], None]
+
+_PLAIN = (
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, types.CodeType,
+    types.ModuleType, dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, enum.Enum,
+    fractions.Fraction, pathlib.PurePath, uuid.UUID, re.Pattern, re.Match, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
+    types.MethodWrapperType, types.GenericAlias, types.UnionType, decimal.Context, operator.itemgetter,
+    operator.attrgetter, operator.methodcaller, weakref.ref, property,
+)  # fmt: skip
+_PASSING = frozenset({"lock", "RLock", "_thread._local", "_local", "Condition", "local"})
+_KEPT_OUT = (
+    "asyncio",
+    "IPython",
+    "ipykernel",
+    "traitlets",
+    "zmq",
+    "tornado",
+    "matplotlib",
+    "_asyncio",
+    "sqlite3",
+    "concurrent",
+    "multiprocessing",
+    "socket",
+    "ssl",
+    "subprocess",
+)
+_ASYNC_VALUES = frozenset(
+    {"Queue", "PriorityQueue", "LifoQueue", "Event", "Lock", "Semaphore", "BoundedSemaphore"}
+)
+_CLASS_OWN = frozenset(
+    {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl"}
+)
+_ABSENT = object()
+
+
+_ITEM = 64
+"""Bytes that one thing in a list, or one attribute's object, takes: about."""
+_ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler)
+"""What libraries keep registers of: a callback that waits for one of these to go closes nothing."""
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
+_ATOMS = frozenset(_PLAIN[:12])
+_PLACES = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_ITERATORS: tuple[Any, ...] = (
+    types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, type(iter([])), type(iter(())), type(iter({})),
+    type(iter(set())), type(iter("")), type(iter(range(0))), type(reversed([])), zip, map, filter, enumerate, reversed,
+    itertools.count, itertools.cycle, itertools.chain, itertools.islice, itertools.accumulate, itertools.repeat,
+    itertools.takewhile, itertools.dropwhile, itertools.product, itertools.starmap, itertools.groupby,
+    functools.lru_cache(abs).__class__, threading.Thread,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Memento:
+    """`puts` make each object hold again what it held; `checks` say whether that can be done now."""
+
+    puts: list[Put] = field(default_factory=list)
+    checks: list[Callable[[], bool]] = field(default_factory=list)
+    opaque: list[str] = field(default_factory=list)
+    """Types of what cannot be put back, in the order they were met."""
+    ends: list[str] = field(default_factory=list)
+    """Types of what does something when it goes: `__del__`, weakref.finalize."""
+    dark: list[str] = field(default_factory=list)
+    """Types of C that show nothing of what they hold."""
+    size: int = 0
+    """Bytes that were copied for it, about."""
+    weight: int = 0
+    """Bytes of the value itself, about; `_ITEM` for each thing in it."""
+
+    @property
+    def whole(self) -> bool:
+        return not self.opaque
+
+    def possible(self) -> bool:
+        """Whether all that the value held can be put back now: a buffer closed since cannot be
+        opened again.
+        """
+        return self.whole and not self.ends and all(check() for check in self.checks)
+
+    def bare(self) -> Memento:
+        """Only why it cannot be put back: it keeps nothing alive."""
+        return Memento(opaque=self.opaque[:1], ends=(self.ends or self.dark)[:1])
+
+    def put(self) -> None:
+        for put in self.puts:
+            put()
+
+
+def remember(value: Any, nodes: int = NODES, size: int = BYTES) -> Memento:
+    """What everything that `value` reaches holds now; `nodes` objects and `size` bytes of arrays at
+    most.
+    """
+    return _Walk(nodes, size).through(value)
+
+
+class _Walk:
+    def __init__(self, nodes: int, size: int) -> None:
+        self.memento = Memento()
+        self._nodes, self._size = nodes, size
+        self._seen: dict[int, Any] = {}
+        self._final: dict[type, bool] = {}
+
+    def through(self, value: Any) -> Memento:
+        todo: list[Iterator[Any]] = [iter((value,))]
+        while todo:
+            for each in todo[-1]:
+                if type(each) in _ATOMS or identity(each) in self._seen:
+                    continue
+                self._seen[identity(each)] = each
+                if len(self._seen) > self._nodes:
+                    self.memento.opaque.append("something vast")
+                    return self.memento
+                try:
+                    held = self._visit(each)
+                except Exception:  # a property or a proxy of somebody's
+                    held = self._lost(each)
+                todo.append(iter(held))
+                break
+            else:
+                todo.pop()
+        self.memento.weight += len(self._seen) * _ITEM
+        return self.memento
+
+    def _lost(self, what: Any) -> Iterable[Any]:
+        self.memento.opaque.append(_type(what))
+        return ()
+
+    def _visit(self, what: Any) -> Iterable[Any]:
+        """Keep what it holds itself; give what it refers to."""
+        if self._has_end(what, type(what)):
+            self.memento.ends.append(_type(what))
+        for kind, visit in self._BY_KIND:
+            if isinstance(what, kind):
+                return visit(self, what)
+        module = type(what).__module__ or ""
+        if module.partition(".")[0] == "numpy":
+            return self._numpy(what)
+        if module.partition(".")[0] == "pandas":
+            return self._pandas(what)
+        return self._instance(what, module)
+
+    def _has_end(self, what: Any, kind: type) -> bool:
+        """Whether something happens when it goes."""
+        if any(
+            each.__callback__ is not None for each in weakref.getweakrefs(what)
+        ) and not isinstance(what, _ENDLESS):
+            return True
+        if kind.__flags__ & _HEAP == 0:
+            return False
+        if kind not in self._final:
+            bases = (
+                b for b in type.__dict__["__mro__"].__get__(kind) if b.__module__ != "_io"
+            )  # also StringIO's
+            self._final[kind] = any(
+                "__del__" in type.__dict__["__dict__"].__get__(base) for base in bases
+            )
+        return self._final[kind]
+
+    def _boxed(self, held: Any, each: int = 0) -> None:
+        """A copy of what a box holds was made; `each`: bytes that were made for each item besides."""
+        self.memento.size += sys.getsizeof(held) + each * len(held)
+        self.memento.weight += _ITEM * len(held)
+
+    def _nothing(self, _what: Any) -> Iterable[Any]:
+        return ()
+
+    def _list(self, what: list[Any]) -> Iterable[Any]:
+        held = list(what)
+        self._boxed(held)
+        self.memento.puts.append(lambda: list.__setitem__(what, slice(None), held))
+        if type(what) is list and _ATOMS.issuperset(map(type, held)):
+            return ()
+        return [*held, *self._attributes(what)]
+
+    def _dict(self, what: dict[Any, Any]) -> Iterable[Any]:
+        kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
+        held = list(kind.items(what))
+        self._boxed(held, _ITEM)
+        plain = type(what) is dict and _ATOMS.issuperset(
+            map(type, itertools.chain.from_iterable(held))
+        )
+
+        def put() -> None:
+            if list(map(_identity, kind.items(what))) != list(map(_identity, held)):
+                kind.clear(what)
+                for key, value in held:
+                    kind.__setitem__(what, key, value)
+
+        self.memento.puts.append(put)
+        if plain:
+            return ()
+        factory = getattr(what, "default_factory", None)
+        return [*(v for _, v in held), *(k for k, _ in held), factory, *self._attributes(what)]
+
+    def _set(self, what: set[Any]) -> Iterable[Any]:
+        held = set(what)
+        self._boxed(held)
+
+        def put() -> None:
+            if what != held:
+                set.clear(what)
+                set.update(what, held)
+
+        self.memento.puts.append(put)
+        return [*held, *self._attributes(what)]
+
+    def _frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
+        self.memento.weight += _ITEM * len(what)
+        return [*what, *self._attributes(what)]
+
+    def _deque(self, what: collections.deque[Any]) -> Iterable[Any]:
+        held = list(what)
+        self._boxed(held)
+
+        def put() -> None:
+            what.clear()
+            what.extend(held)
+
+        self.memento.puts.append(put)
+        return [*held, *self._attributes(what)]
+
+    def _buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
+        held = what[:]
+        self.memento.size += memoryview(held).nbytes
+
+        def put() -> None:
+            what[:] = held  # type: ignore[assignment]
+
+        self.memento.puts.append(put)
+        return ()
+
+    def _text_buffer(self, what: io.StringIO | io.BytesIO) -> Iterable[Any]:
+        if what.closed:
+            self.memento.puts.append(what.close)
+            return ()
+        held, place = what.getvalue(), what.tell()
+        self.memento.size += len(held)
+
+        def put() -> None:
+            what.seek(0)
+            what.truncate()
+            what.write(held)  # type: ignore[arg-type]
+            what.seek(place)
+
+        self.memento.puts.append(put)
+        self.memento.checks.append(lambda: not what.closed)
+        return self._attributes(what)
+
+    def _random(self, what: random.Random) -> Iterable[Any]:
+        if isinstance(what, random.SystemRandom):
+            return ()
+        held = what.getstate()
+        self.memento.puts.append(lambda: what.setstate(held))
+        return ()
+
+    def _function(self, what: types.FunctionType) -> Iterable[Any]:
+        if (body := unwrapped.body_of(what)) is not what:
+            return (body,)
+        attributes = dict(unwrapped.attributes_of(what))
+        if not is_users(what.__module__ or "") and not what.__closure__ and not attributes:
+            return ()
+        code, defaults, kwdefaults = unwrapped.code_of(what), what.__defaults__, what.__kwdefaults__
+        keywords = None if kwdefaults is None else dict(kwdefaults)
+
+        def put() -> None:
+            if unwrapped.code_of(what) is not code:
+                what.__code__ = code
+            if what.__defaults__ is not defaults:
+                what.__defaults__ = defaults
+            if keywords != what.__kwdefaults__:
+                what.__kwdefaults__ = None if keywords is None else dict(keywords)
+            unwrapped.put_attributes(what, attributes)
+
+        self.memento.puts.append(put)
+        return [
+            *(defaults or ()),
+            *(keywords or {}).values(),
+            *attributes.values(),
+            *(what.__closure__ or ()),
+        ]
+
+    def _cell(self, what: types.CellType) -> Iterable[Any]:
+        try:
+            held = what.cell_contents
+        except ValueError:
+            held = _ABSENT
+
+        def put() -> None:
+            if held is not _ABSENT:
+                what.cell_contents = held
+            else:
+                with contextlib.suppress(ValueError):
+                    del what.cell_contents
+
+        self.memento.puts.append(put)
+        return () if held is _ABSENT else (held,)
+
+    def _method(self, what: types.MethodType) -> Iterable[Any]:
+        return (what.__func__, what.__self__)
+
+    def _builtin(self, what: types.BuiltinFunctionType) -> Iterable[Any]:
+        owner = getattr(what, "__self__", None)
+        return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
+
+    def _partial(self, what: functools.partial[Any]) -> Iterable[Any]:
+        return (what.func, *what.args, *what.keywords.values(), vars(what))
+
+    def _wrapped(self, what: staticmethod[Any, Any] | classmethod[Any, Any, Any]) -> Iterable[Any]:
+        return (what.__func__,)
+
+    def _class(self, what: type) -> Iterable[Any]:
+        if not is_users(what.__module__):
+            return ()
+        held = {
+            k: v
+            for k, v in vars(what).items()
+            if k not in _CLASS_OWN and not isinstance(v, _PLACES)
+        }
+
+        def put() -> None:
+            for name in [k for k in vars(what) if k not in held and k not in _CLASS_OWN]:
+                if not isinstance(vars(what)[name], _PLACES):
+                    type.__delattr__(what, name)
+            for name, value in held.items():
+                if vars(what).get(name, _ABSENT) is not value:
+                    type.__setattr__(what, name, value)
+
+        self.memento.puts.append(put)
+        return [*held.values(), *what.__bases__]
+
+    def _iterator(self, what: Any) -> Iterable[Any]:
+        return self._lost(what)
+
+    def _file(self, what: io.IOBase) -> Iterable[Any]:
+        if what in (
+            sys.stdout,
+            sys.stderr,
+            sys.stdin,
+            sys.__stdout__,
+            sys.__stderr__,
+            sys.__stdin__,
+        ):
+            return ()
+        return self._lost(what)
+
+    def _numpy(self, what: Any) -> Iterable[Any]:
+        if hasattr(what, "bit_generator") or type(what).__name__ == "RandomState":
+            return self._numpy_generator(what)
+        if not hasattr(what, "flags") or not hasattr(what, "dtype") or what.shape == ():
+            return (
+                ()
+                if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"}
+                or hasattr(what, "item")
+                else self._lost(what)
+            )
+        if not self._afford(what.nbytes):
+            return self._lost(what)
+        held = what.copy()
+        self.memento.size += held.nbytes
+
+        def put() -> None:
+            what[...] = held
+
+        self.memento.puts.append(put)
+        self.memento.checks.append(lambda: what.shape == held.shape and what.flags.writeable)
+        return held.ravel().tolist() if held.dtype == object else ()
+
+    def _numpy_generator(self, what: Any) -> Iterable[Any]:
+        # RandomState has no other word
+        bits = getattr(what, "bit_generator", None) or what._bit_generator  # noqa: SLF001
+        held = bits.state
+        self.memento.puts.append(lambda: setattr(bits, "state", held))
+        return ()
+
+    def _pandas(self, what: Any) -> Iterable[Any]:
+        import pandas as pd
+
+        if not isinstance(what, pd.DataFrame | pd.Series):
+            return self._instance(what, "pandas") if "groupby" in type(what).__module__ else ()
+        used: Any = what.memory_usage(deep=False)
+        used = int(used.sum() if isinstance(what, pd.DataFrame) else used)
+        if not self._afford(used):
+            return self._lost(what)
+        lazy = (
+            int(pd.__version__.partition(".")[0]) >= 3
+        )  # copies there are made when either is written to
+        self.memento.size += 0 if lazy else used
+        held = what.copy(deep=not lazy)
+        put: Any = what.__setstate__
+        self.memento.puts.append(lambda: put(held.copy(deep=not lazy).__getstate__()))
+        return ()
+
+    def _afford(self, size: int) -> bool:
+        self._size -= size
+        return self._size >= 0
+
+    def _instance(self, what: Any, module: str) -> Iterable[Any]:
+        name = type(what).__name__
+        top = module.partition(".")[0]
+        if name in _PASSING or (
+            module == "logging" and name in {"RootLogger", "Manager", "PlaceHolder"}
+        ):
+            return ()
+        if top in _KEPT_OUT and not (top == "asyncio" and name in _ASYNC_VALUES):
+            return () if name.endswith(("EventLoop", "Shell")) else self._lost(what)
+        held = self._attributes(what)
+        if not held and type(what).__flags__ & _HEAP == 0:
+            return self._lost(what)
+        if not held and not any("__slots__" in vars(base) for base in type(what).__mro__):
+            self.memento.dark.append(_type(what))
+        return [*held, *((type(what),) if is_users(module) else ())]
+
+    def _attributes(self, what: Any) -> list[Any]:
+        """Its `__dict__` and slots; of a plain container, nothing."""
+        if type(what).__flags__ & _HEAP == 0 and not hasattr(what, "__dict__"):
+            return []
+        own = getattr(what, "__dict__", None)
+        found: list[Any] = [] if not isinstance(own, dict) else [own]
+        for slot in _slots(type(what)):
+            value = getattr(what, slot, _ABSENT)
+            self.memento.puts.append(functools.partial(_put_slot, what, slot, value))
+            if value is not _ABSENT:
+                found.append(value)
+        return found
+
+    _BY_KIND: ClassVar[tuple[tuple[Any, Callable[[Any, Any], Iterable[Any]]], ...]] = (
+        (_PLAIN, _nothing),
+        (list, _list),
+        (dict, _dict),
+        ((tuple, frozenset), _frozen),
+        (set, _set),
+        (collections.deque, _deque),
+        ((bytearray, array.array), _buffer),
+        (types.FunctionType, _function),
+        (types.CellType, _cell),
+        (types.MethodType, _method),
+        (types.BuiltinFunctionType, _builtin),
+        (functools.partial, _partial),
+        ((staticmethod, classmethod), _wrapped),
+        (type, _class),
+        (_ITERATORS, _iterator),
+        ((io.StringIO, io.BytesIO), _text_buffer),
+        (io.IOBase, _file),
+        (random.Random, _random),
+    )
+
+
+def _put_slot(what: Any, slot: str, value: Any) -> None:
+    if getattr(what, slot, _ABSENT) is value:
+        return
+    if value is _ABSENT:
+        object.__delattr__(what, slot)
+    else:
+        object.__setattr__(what, slot, value)
+
+
+def _slots(kind: type) -> Iterator[str]:
+    for each in kind.__mro__:
+        declared = each.__dict__.get("__slots__", ())
+        for slot in (declared,) if isinstance(declared, str) else declared:
+            if slot not in {"__dict__", "__weakref__"}:
+                yield (
+                    f"_{each.__name__.lstrip('_')}{slot}"
+                    if slot.startswith("__") and not slot.endswith("__")
+                    else slot
+                )
+
+
+def _identity(pair: tuple[Any, Any]) -> tuple[int, int]:
+    return identity(pair[0]), identity(pair[1])
+
+
+def _type(what: Any) -> str:
+    kind = type(what)
+    return (
+        kind.__qualname__
+        if kind.__module__ in {"builtins", "__main__"}
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

@@ -1,0 +1,1 @@
+"""What can be told from a cell's source alone: names, uses, effects and outcomes."""

@@ -1,0 +1,365 @@
+"""What a call depends on and what it changes: functions of the user's are read on the spot,
+builtins and methods are known, of others the arguments count
+(dataflow/static/outcomes/__init__.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from tape_jupyter.core.user_code import bag, is_users
+from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
+from tape_jupyter.dataflow.history import ELEMENT, REPLY
+from tape_jupyter.dataflow.static.effects import CHANGING, MUTATORS, may_change
+from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
+from tape_jupyter.dataflow.static.outcomes.values import (
+    ATOMS,
+    NOTHING,
+    NewObject,
+    OutcomeFrame,
+    OutcomeValue,
+    Reckoning,
+    Several,
+    Unclear,
+    shared_names,
+    source_of,
+)
+from tape_jupyter.dataflow.static.uses import Touch
+from tape_jupyter.dataflow.tracing import paths
+from tape_jupyter.dataflow.tracing.variables import MISSING
+
+DEPTH = 8
+"""Functions of the user's that call each other, at most."""
+_SURE = bag(
+    "strip lstrip rstrip lower upper title split splitlines items keys values get setdefault copy append add extend "
+    "update clear appendleft insert"
+)
+"""Methods of builtin types that do not raise for another text."""
+_PLAIN_CALLS: dict[str, type | None] = {
+    "print": type(None), "len": int, "str": str, "repr": str, "bool": bool, "isinstance": bool, "type": None,
+    "list": list, "tuple": tuple, "dict": dict, "set": set, "id": int, "display": type(None), "callable": bool,
+}  # fmt: skip
+_RISKY_CALLS = bag(
+    "int float sum min max abs round sorted range enumerate zip any all reversed ord chr format divmod pow frozenset"
+)
+_GIVE_NOTHING = bag(
+    "len str repr bool isinstance id callable int float abs round ord chr format print display divmod pow range"
+)
+_NEVER = bag("setattr delattr getattr exec eval vars globals locals open super")
+_Named = dict[str | None, OutcomeValue]
+
+
+def call(
+    reckoning: Reckoning, node: ast.Call, frame: OutcomeFrame, *, dropped: bool = False
+) -> OutcomeValue:
+    """`dropped`: nobody takes its result."""
+    called = reckoning.base(node.func, frame)
+    args = [_given(reckoning, each, frame) for each in node.args]
+    named = {k.arg: _given(reckoning, k.value, frame) for k in node.keywords}
+    if None in named or any(isinstance(each, ast.Starred) for each in node.args):
+        return _outside(
+            reckoning,
+            node,
+            called,
+            [*args, *named.values()],
+            frame,
+            dropped=dropped,
+            on=called.bound,
+        )
+    function = called.obj
+    if isinstance(function, Several) and (several := function.functions()):
+        return _one_of(reckoning, several, called, args, named, frame)
+    if isinstance(function, types.FunctionType | type) and is_users(function.__module__ or ""):
+        _is_that(reckoning, called)
+        if isinstance(function, type):
+            return _make(reckoning, function, args, named, frame)
+        return _enter(
+            reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
+        )
+    return _library(reckoning, node, called, [*args, *named.values()], frame, dropped=dropped)
+
+
+def _library(
+    reckoning: Reckoning,
+    node: ast.Call,
+    called: OutcomeValue,
+    given: list[OutcomeValue],
+    frame: OutcomeFrame,
+    *,
+    dropped: bool,
+) -> OutcomeValue:
+    """A call of what is builtin or somebody else's."""
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
+        return _builtin(reckoning, name, node, given, frame)
+    if called.bound is not None and isinstance(node.func, ast.Attribute):
+        return _method(reckoning, node, called.bound, given, frame, dropped=dropped)
+    return _outside(reckoning, node, called, given, frame, dropped=dropped, on=None)
+
+
+def _is_that(reckoning: Reckoning, called: OutcomeValue) -> None:
+    """That a name holds this function, or an object of this class, is what everything after depends
+    on.
+    """
+    for each in (called, called.bound):
+        if each is not None:
+            same = frozenset({f"{each.own}.__class__"}) if each.own else NOTHING
+            reckoning.told.raises |= each.deps | same
+            reckoning.told.reads |= each.deps | same
+
+
+def _given(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
+    """An argument; len(x) and its like look at part of one only."""
+    found = reckoning.base(node, frame)
+    if not found.own:
+        reckoning.told.reads |= found.all
+    return found
+
+
+def _builtin(
+    reckoning: Reckoning, name: str, node: ast.Call, given: list[OutcomeValue], frame: OutcomeFrame
+) -> OutcomeValue:
+    if (
+        name == "len"
+        and len(given) == 1
+        and given[0].own
+        and (
+            type(given[0].obj) in (list, dict)
+            or paths.is_frame(given[0].obj)
+            or paths.is_array(given[0].obj)
+        )
+    ):
+        deps = given[0].deps | {f"{given[0].own}.__len__"}
+        reckoning.told.reads |= deps
+        return OutcomeValue(deps, kind=int)
+    deps = reckoning.all_of(given)
+    if name in _RISKY_CALLS:
+        reckoning.may_raise(frame, deps)
+    elif name not in _PLAIN_CALLS or (node.keywords and name != "print"):
+        raise Unclear
+    for each in given:
+        if name not in _GIVE_NOTHING:
+            iterated(reckoning, each, frame)
+    refs = (
+        frozenset()
+        if name in _GIVE_NOTHING
+        else frozenset(r for each in given for r in each.inside)
+    )
+    return OutcomeValue(
+        deps, kind=_PLAIN_CALLS.get(name), fresh=NewObject(deps, refs) if refs else None
+    )
+
+
+def _method(
+    reckoning: Reckoning,
+    node: ast.Call,
+    base: OutcomeValue,
+    given: list[OutcomeValue],
+    frame: OutcomeFrame,
+    *,
+    dropped: bool,
+) -> OutcomeValue:
+    name, deps = getattr(node.func, "attr", ""), reckoning.all_of(given)
+    if type(base.obj) in BOXES or (base.fresh is not None and base.obj is MISSING):
+        return _of_box(reckoning, name, base, given, deps, frame)
+    if base.kind in ATOMS or type(base.obj) in ATOMS:
+        reckoning.told.reads |= base.all
+        if name not in _SURE:
+            reckoning.may_raise(frame, base.all, deps)
+        return OutcomeValue(base.all | deps)
+    if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
+        raise Unclear
+    return _outside(reckoning, node, base, given, frame, dropped=dropped, on=base)
+
+
+def _of_box(
+    reckoning: Reckoning,
+    name: str,
+    base: OutcomeValue,
+    given: list[OutcomeValue],
+    deps: frozenset[str],
+    frame: OutcomeFrame,
+) -> OutcomeValue:
+    inner = frozenset(r for each in given for r in (*each.refs, *each.inside))
+    if name not in _SURE:
+        reckoning.may_raise(frame, base.all, deps)
+    if base.fresh is not None:
+        base.fresh.deps |= reckoning.after(frame, deps)
+        base.fresh.refs |= inner
+    if name == "append" and base.own and type(base.obj) is list:
+        reckoning.write(frame, f"{base.own}{ELEMENT}", deps | base.deps)
+        reckoning.told.appends[base.own] = reckoning.told.appends.get(base.own, 0) + (
+            2 if frame.control else 1
+        )
+        if frame.control or reckoning.told.raises:
+            reckoning.write(frame, base.own, NOTHING)
+        return OutcomeValue(kind=type(None))
+    if name in MUTATORS:
+        reckoning.change(frame, base, deps | base.all)
+        if name in ("append", "add", "extend", "update", "clear", "insert", "appendleft"):
+            return OutcomeValue(kind=type(None))
+    reckoning.told.reads |= base.all
+    return OutcomeValue(base.all | deps, refs=base.inside | inner)
+
+
+def _outside(
+    reckoning: Reckoning,
+    node: ast.Call,
+    called: OutcomeValue,
+    given: list[OutcomeValue],
+    frame: OutcomeFrame,
+    *,
+    dropped: bool,
+    on: OutcomeValue | None,
+) -> OutcomeValue:
+    """A call of what is not the user's: its result depends on what it is handed, and on what it
+    asks.
+    """
+    deps = reckoning.all_of([called, *given])
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    inplace = any(k.arg == "inplace" for k in node.keywords)
+    if name in _NEVER:
+        raise Unclear
+    for each in given if name in CHANGING or inplace else ():
+        reckoning.change(frame, each, deps | {REPLY})
+    if on is None:
+        on, changes = (
+            called,
+            not isinstance(called.obj, type | types.FunctionType | types.BuiltinFunctionType),
+        )
+    elif on.obj is not MISSING:
+        changes = may_change(Touch("", "method", name, kept=not dropped, inplace=inplace), on.obj)
+    else:
+        changes = name in MUTATORS or dropped or inplace
+    if changes and not isinstance(on.obj, types.ModuleType):
+        reckoning.change(frame, on, deps | {REPLY})
+    reckoning.may_raise(frame, deps)
+    within = (
+        [on]
+        if changes or not isinstance(on.obj, type | types.FunctionType | types.ModuleType)
+        else []
+    )
+    return OutcomeValue(
+        deps | {REPLY}, refs=frozenset(r for each in (*within, *given) for r in each.inside)
+    )
+
+
+def _one_of(
+    reckoning: Reckoning,
+    several: list[types.FunctionType],
+    called: OutcomeValue,
+    args: list[OutcomeValue],
+    named: _Named,
+    frame: OutcomeFrame,
+) -> OutcomeValue:
+    """A call of one of some functions, nobody knows which."""
+    before = frame.control
+    frame.control = before | called.all
+    found = [_enter(reckoning, each, args, named, frame) for each in several]
+    frame.control = before
+    deps = called.all.union(*(each.all for each in found))
+    return OutcomeValue(
+        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
+    )
+
+
+def _make(
+    reckoning: Reckoning, kind: type, args: list[OutcomeValue], named: _Named, frame: OutcomeFrame
+) -> OutcomeValue:
+    """An object of a class of the user's."""
+    given = [*args, *named.values()]
+    deps = reckoning.all_of(given)
+    made = OutcomeValue(
+        fresh=NewObject(deps, frozenset(r for each in given for r in (*each.refs, *each.inside)))
+    )
+    start = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
+    if isinstance(start, types.FunctionType) and start.__code__.co_filename == "<string>":
+        if hasattr(kind, "__post_init__"):
+            raise Unclear
+        return made
+    if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
+        _enter(reckoning, start, [made, *args], named, frame)
+        return made
+    if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
+        start is object.__init__ and not given
+    ):
+        return made
+    raise Unclear
+
+
+def _enter(
+    reckoning: Reckoning,
+    function: types.FunctionType,
+    args: Sequence[Any],
+    named: _Named,
+    frame: OutcomeFrame,
+) -> OutcomeValue:
+    """A call of a function of the user's: what it does is done here."""
+    tree = source_of(code_of(function))
+    if (
+        tree is None
+        or function.__closure__
+        or reckoning.depth >= DEPTH
+        or hasattr(function, "__wrapped__")
+    ):
+        raise Unclear
+    place = _place(reckoning, function)
+    names = _handed(function, tree, args, named)
+    inner = OutcomeFrame(place, names, frozenset(shared_names(tree)), control=frame.control)
+    reckoning.told.codes.add(code_of(function))
+    reckoning.depth += 1
+    if isinstance(tree, ast.Lambda):
+        inner.returns.append(reckoning.value(tree.body, inner))
+    else:
+        bound = {
+            n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        for each in bound - inner.shared - names.keys():
+            inner.names[each] = OutcomeValue()
+        reckoning.block(tree.body, inner)
+    reckoning.depth -= 1
+    found = inner.returns or [OutcomeValue(kind=type(None))]
+    if len(found) == 1 and not (inner.control - frame.control):
+        return found[0]
+    deps = inner.control.union(*(each.all for each in found))
+    return OutcomeValue(
+        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
+    )
+
+
+def _place(reckoning: Reckoning, function: types.FunctionType) -> str:
+    if function.__globals__ is reckoning.variables.namespace:
+        return ""
+    module = function.__globals__.get("__name__")
+    if not isinstance(module, str) or not is_users(module) or module == "__main__":
+        raise Unclear
+    return module
+
+
+def _handed(
+    function: types.FunctionType, tree: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef,
+    args: Sequence[OutcomeValue], named: _Named,
+) -> dict[str, OutcomeValue]:  # fmt: skip
+    spec = tree.args
+    every = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    if spec.vararg or spec.kwarg or len(args) > len(every):
+        raise Unclear
+    defaults = dict(zip(reversed(every), reversed(function.__defaults__ or ()), strict=False))
+    defaults |= function.__kwdefaults__ or {}
+    if any(type(each) not in ATOMS for each in defaults.values()):
+        raise Unclear
+    found = {name: OutcomeValue(obj=value, kind=type(value)) for name, value in defaults.items()}
+    found |= dict(zip(every, args, strict=False))
+    found |= {name: value for name, value in named.items() if name is not None}
+    if {*every, *(each.arg for each in spec.kwonlyargs)} != found.keys():
+        raise Unclear
+    return found
+
+
+def _is_method(called: OutcomeValue) -> bool:
+    """A function found in the class of what it is called on, not in the object itself."""
+    return called.bound is not None and not called.own

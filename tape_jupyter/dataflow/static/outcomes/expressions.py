@@ -1,0 +1,370 @@
+"""What the value of an expression depends on, other than of a call
+(dataflow/static/outcomes/__init__.py).
+
+What a target is given: names, attributes, keys; and on what that then depends
+(dataflow/static/outcomes/__init__.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections import OrderedDict, defaultdict, deque
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.core.user_code import is_users
+from tape_jupyter.dataflow.history import ELEMENT
+from tape_jupyter.dataflow.static.outcomes.values import (
+    ATOMS,
+    NOTHING,
+    NewObject,
+    OutcomeFrame,
+    OutcomeValue,
+    Reckoning,
+    Several,
+    Unclear,
+    Way,
+    root_of,
+    sum_kind,
+)
+from tape_jupyter.dataflow.tracing import paths
+from tape_jupyter.dataflow.tracing.variables import MISSING
+
+
+def store(
+    reckoning: Reckoning,
+    target: ast.expr,
+    value: OutcomeValue,
+    frame: OutcomeFrame,
+    *,
+    there: bool = False,
+) -> None:
+    """`there`: the target was there before."""
+    if isinstance(target, ast.Name):
+        bind(reckoning, target.id, value, frame)
+    elif isinstance(target, ast.Tuple | ast.List):
+        if not (isinstance(value.kind, type) and value.kind is tuple):
+            reckoning.may_raise(frame, value.all)
+        for each in target.elts:
+            inner = each.value if isinstance(each, ast.Starred) else each
+            store(reckoning, inner, OutcomeValue(value.all, refs=value.inside), frame)
+    elif isinstance(target, ast.Attribute | ast.Subscript):
+        _store_part(reckoning, target, value, frame, there=there)
+    else:
+        raise Unclear
+
+
+def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
+    if frame.top:
+        reckoning.told.binds[name] = reckoning.told.binds.get(name, NOTHING) | reckoning.after(
+            frame, value.all
+        )
+        before = (
+            (frame.names.get(name) or reckoning.variable(name, frame))
+            if frame.control
+            else OutcomeValue()
+        )
+        deps = reckoning.after(frame, value.all, before.all)
+        frame.names[name] = replace(value, deps=deps, own="", refs=value.refs | before.refs)
+    elif name in frame.shared:
+        resource = f"{frame.place}:{name}" if frame.place else name
+        reckoning.write(frame, resource, value.all)
+    else:
+        before = frame.names.get(name, OutcomeValue())
+        if frame.control:  # it may hold what it held before
+            deps, refs = value.deps | frame.control | before.all, value.refs | before.refs
+            value = replace(value, deps=deps, refs=refs)
+        frame.names[name] = value
+
+
+def _store_part(
+    reckoning: Reckoning,
+    target: ast.Attribute | ast.Subscript,
+    value: OutcomeValue,
+    frame: OutcomeFrame,
+    *,
+    there: bool,
+) -> None:
+    base = reckoning.base(target.value, frame)
+    key = (
+        reckoning.value(target.slice, frame)
+        if isinstance(target, ast.Subscript)
+        else OutcomeValue()
+    )
+    if base.fresh is not None:
+        base.fresh.deps |= reckoning.after(frame, value.all, key.all)
+        base.fresh.refs |= value.inside
+    if not base.refs:
+        return
+    step = _step(target, key)
+    if isinstance(target, ast.Attribute):
+        known = base.obj is not MISSING and paths.stores(f"x.{target.attr}", base.obj)
+    else:
+        frame_ = paths.is_frame(base.obj) and type(key.obj) is str and not key.own
+        known = (
+            frame_
+            or type(base.obj) in (dict, OrderedDict, defaultdict)
+            or (type(base.obj) is list and paths.value_at(f"x{step}", base.obj) is not MISSING)
+        )
+    if isinstance(target, ast.Subscript) and paths.is_array(base.obj) and base.own:
+        reckoning.may_raise(frame, base.deps, value.all, key.all)
+        reckoning.write(frame, f"{base.own}{ELEMENT}", value.all | key.all)
+        return
+    if not known or not base.own:
+        if base.obj is not MISSING and isinstance(base.obj, types.ModuleType):
+            raise Unclear
+        reckoning.may_raise(frame, base.all, key.all)
+        reckoning.change(frame, base, value.all | key.all)
+    elif step:
+        reckoning.write(frame, f"{base.own}{step}", value.all | base.deps)
+        if not there and isinstance(target, ast.Subscript) and not paths.is_frame(base.obj):
+            reckoning.write(frame, f"{base.own}.__len__", NOTHING)
+    else:
+        reckoning.write(frame, base.own, key.all | base.deps)
+        reckoning.write(frame, f"{base.own}{ELEMENT}", value.all)
+
+
+def _step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> str:
+    if isinstance(target, ast.Attribute):
+        return f".{target.attr}"
+    return f"[{key.obj!r}]" if type(key.obj) in (str, int) and not key.own else ""
+
+
+BOXES = (list, dict, set, deque, OrderedDict, defaultdict)
+_KEYED = (dict, list, tuple, OrderedDict, defaultdict)
+
+
+def constant(_reckoning: Reckoning, node: ast.Constant, _frame: OutcomeFrame) -> OutcomeValue:
+    return OutcomeValue(obj=node.value, kind=type(node.value))
+
+
+def name(reckoning: Reckoning, node: ast.Name, frame: OutcomeFrame) -> OutcomeValue:
+    if node.id in frame.names:
+        return frame.names[node.id]
+    if not frame.top and node.id in frame.shared and node.id not in reckoning.variables.namespace:
+        raise Unclear
+    return reckoning.variable(node.id, frame)
+
+
+def attribute(reckoning: Reckoning, node: ast.Attribute, frame: OutcomeFrame) -> OutcomeValue:
+    return _part(reckoning, reckoning.base(node.value, frame), node.attr, frame)
+
+
+def _part(reckoning: Reckoning, base: OutcomeValue, name: str, frame: OutcomeFrame) -> OutcomeValue:
+    if base.obj is MISSING or base.fresh is not None:
+        return OutcomeValue(
+            base.all, refs=base.inside, bound=base
+        )  # a property that asks a model is a call we do not see
+    if isinstance(base.obj, types.ModuleType):
+        return _of_module(reckoning, base, name, frame)
+    if paths.is_array(base.obj) and base.own and name in ("shape", "dtype", "ndim", "size"):
+        return OutcomeValue(base.deps | {f"{base.own}.__len__"})
+    found = paths.attribute(base.obj, name)
+    if found is not MISSING and base.own:
+        own = f"{base.own}.{name}"
+        refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
+        kind = type(found) if not refs else None
+        return OutcomeValue(
+            base.deps,
+            own,
+            refs,
+            found if refs else MISSING,
+            kind,
+            bound=base,
+            late=reckoning.late(own),
+        )
+    slot = next((vars(c)[name] for c in type(base.obj).__mro__ if name in vars(c)), MISSING)
+    users = is_users(str(type(base.obj).__module__))
+    if isinstance(slot, types.FunctionType) and users and name not in _inside(base.obj):
+        return OutcomeValue(base.deps, obj=slot, bound=base)
+    if users and not (type(slot) in ATOMS or type(slot) is types.MemberDescriptorType):
+        raise Unclear
+    return OutcomeValue(base.all, refs=base.inside, bound=base)
+
+
+def _of_module(
+    reckoning: Reckoning, base: OutcomeValue, name: str, _frame: OutcomeFrame
+) -> OutcomeValue:
+    found = vars(base.obj).get(name, MISSING)
+    if not is_users(base.obj.__name__):
+        return OutcomeValue(base.all, obj=found, refs=frozenset({(f"{base.own}.{name}", False)}))
+    resource = reckoning.variables.resource(base.obj.__name__, name)
+    if resource is None or found is MISSING:
+        raise Unclear
+    refs = frozenset() if type(found) in ATOMS else frozenset({(resource, True)})
+    return OutcomeValue(
+        base.all, resource, refs, found if refs else MISSING, late=reckoning.late(resource)
+    )
+
+
+def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
+    base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
+    said = _key(reckoning, key)
+    if type(said) is int and said < 0 and root_of(base.own) in reckoning.moved:
+        said = MISSING
+    if (
+        type(said) in (str, int)
+        and base.own
+        and (type(base.obj) in _KEYED or paths.is_frame(base.obj))
+    ):
+        at = (
+            said + len(base.obj)
+            if type(said) is int and said < 0 and type(base.obj) in (list, tuple)
+            else said
+        )
+        if type(base.obj) is defaultdict:
+            reckoning.write(frame, f"{base.own}.__len__", NOTHING)
+        own = f"{base.own}[{at!r}]"
+        found = paths.value_at(f"x[{at!r}]", base.obj)
+        if found is not MISSING:
+            refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
+            there = frozenset({f"{base.own}.__len__", f"{base.own}.__class__"})
+            reckoning.told.reads |= there
+            reckoning.may_raise(frame, base.deps, there)
+            deps = base.deps | key.deps | (there if at != said else NOTHING) | key.all
+            kind = None if refs else type(found)
+            return OutcomeValue(
+                deps, own, refs, found if refs else MISSING, kind, late=reckoning.late(own)
+            )
+    if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
+        raise Unclear
+    reckoning.may_raise(frame, base.all, key.all)
+    some = Several(base.obj) if type(base.obj) in (dict, list) else MISSING
+    return OutcomeValue(base.all | key.all, refs=base.inside, obj=some)
+
+
+def _key(reckoning: Reckoning, key: OutcomeValue) -> Any:
+    """What a key is, where that is known."""
+    if not key.own:
+        return key.obj
+    return reckoning.now(key) if key.own not in reckoning.unsteady and not key.late else MISSING
+
+
+def joined(
+    reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame, *, kind: type | None = None
+) -> OutcomeValue:
+    """What depends on all that it is made of: operations, texts, boxes."""
+    inner = [
+        reckoning.value(each, frame)
+        for each in ast.iter_child_nodes(node)
+        if isinstance(each, ast.expr)
+    ]
+    refs = frozenset(r for each in inner for r in (*each.refs, *each.inside))
+    deps = frozenset().union(*(each.all for each in inner))
+    return OutcomeValue(deps, refs=refs if kind is None else frozenset(), kind=kind)
+
+
+def text(
+    reckoning: Reckoning, node: ast.JoinedStr | ast.FormattedValue, frame: OutcomeFrame
+) -> OutcomeValue:
+    return joined(reckoning, node, frame, kind=str)
+
+
+def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
+    found = joined(reckoning, node, frame)
+    kind = tuple if isinstance(node, ast.Tuple) else None
+    return replace(found, refs=frozenset(), fresh=NewObject(found.all, found.inside), kind=kind)
+
+
+def compared(reckoning: Reckoning, node: ast.Compare, frame: OutcomeFrame) -> OutcomeValue:
+    left, right = reckoning.base(node.left, frame), reckoning.base(node.comparators[0], frame)
+    asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
+    known = type(left.obj) in (str, int) and not left.own and right.own
+    if asks and known and type(right.obj) in (dict, defaultdict, OrderedDict):
+        deps = left.deps | right.deps | {f"{right.own}[{left.obj!r}]"}
+        reckoning.told.reads |= deps
+        return OutcomeValue(deps, kind=bool)
+    found = joined(reckoning, node, frame, kind=bool)
+    if not all(
+        isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
+        for op in node.ops
+    ):
+        reckoning.may_raise(frame, found.all)
+    return found
+
+
+def operation(reckoning: Reckoning, node: ast.BinOp, frame: OutcomeFrame) -> OutcomeValue:
+    left, right = reckoning.value(node.left, frame), reckoning.value(node.right, frame)
+    kind = sum_kind(node.op, left, right)
+    if kind is None:
+        reckoning.may_raise(frame, left.all, right.all)
+    return OutcomeValue(left.all | right.all, refs=left.inside | right.inside, kind=kind)
+
+
+def unary(reckoning: Reckoning, node: ast.UnaryOp, frame: OutcomeFrame) -> OutcomeValue:
+    if (
+        isinstance(node.operand, ast.Constant)
+        and isinstance(node.op, ast.USub)
+        and type(node.operand.value) is int
+    ):
+        return OutcomeValue(obj=-node.operand.value, kind=int)
+    inner = reckoning.value(node.operand, frame)
+    if not isinstance(node.op, ast.Not):
+        reckoning.may_raise(frame, inner.all)
+    return OutcomeValue(inner.all, kind=bool if isinstance(node.op, ast.Not) else inner.kind)
+
+
+def awaited(reckoning: Reckoning, node: ast.Await, frame: OutcomeFrame) -> OutcomeValue:
+    return reckoning.base(node.value, frame)
+
+
+def starred(reckoning: Reckoning, node: ast.Starred, frame: OutcomeFrame) -> OutcomeValue:
+    inner = reckoning.value(node.value, frame)
+    iterated(reckoning, inner, frame)
+    return OutcomeValue(inner.all, refs=inner.inside)
+
+
+def walrus(reckoning: Reckoning, node: ast.NamedExpr, frame: OutcomeFrame) -> OutcomeValue:
+    found = reckoning.value(node.value, frame)
+    bind(reckoning, node.target.id, found, frame)
+    return found
+
+
+def comprehension(
+    reckoning: Reckoning,
+    node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+    frame: OutcomeFrame,
+) -> OutcomeValue:
+    inner = OutcomeFrame(frame.place, dict(frame.names), frame.shared, control=frame.control)
+    for each in node.generators:
+        items = reckoning.value(each.iter, inner)
+        iterated(reckoning, items, inner)
+        inner.control |= items.all
+        store(reckoning, each.target, OutcomeValue(items.all, refs=items.inside), inner)
+        for test in each.ifs:
+            inner.control |= reckoning.value(test, inner).all
+    made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    values = [reckoning.value(each, inner) for each in made]
+    deps = inner.control.union(*(v.all for v in values))
+    return OutcomeValue(
+        deps, fresh=NewObject(deps, frozenset(r for v in values for r in (*v.refs, *v.inside)))
+    )
+
+
+def iterated(reckoning: Reckoning, value: OutcomeValue, frame: OutcomeFrame) -> None:
+    """To iterate over a list changes nothing; over an iterator it does."""
+    if value.obj is MISSING or type(value.obj) in (*BOXES, tuple, str, range, frozenset):
+        for path, _ in value.refs if value.obj is MISSING and value.kind is None else ():
+            if path in reckoning.variables.prints and reckoning.variables.prints[path].opaque:
+                raise Unclear
+        return
+    if is_users(str(type(value.obj).__module__)) or hasattr(type(value.obj), "__next__"):
+        raise Unclear
+    reckoning.may_raise(frame, value.all)
+
+
+def _inside(value: Any) -> Any:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+
+
+WAYS: dict[type, Way] = {
+    ast.Constant: constant, ast.Name: name, ast.Attribute: attribute, ast.Subscript: subscript, ast.JoinedStr: text,
+    ast.FormattedValue: text, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: box, ast.BinOp: operation,
+    ast.BoolOp: joined, ast.Compare: compared, ast.UnaryOp: unary, ast.IfExp: joined, ast.Slice: joined,
+    ast.Await: awaited, ast.Starred: starred, ast.NamedExpr: walrus, ast.ListComp: comprehension,
+    ast.SetComp: comprehension, ast.GeneratorExp: comprehension, ast.DictComp: comprehension,
+}  # fmt: skip

@@ -1,0 +1,127 @@
+"""What a statement does, node by node (dataflow/static/outcomes/__init__.py)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from tape_jupyter.core.user_code import bag
+from tape_jupyter.dataflow.static.outcomes.calls import call
+from tape_jupyter.dataflow.static.outcomes.expressions import iterated, store
+from tape_jupyter.dataflow.static.outcomes.values import (
+    NUMBERS,
+    OutcomeFrame,
+    OutcomeValue,
+    Reckoning,
+    Unclear,
+    Way,
+    leaves,
+    loading,
+    sum_kind,
+)
+
+_LOCKS = bag("lock RLock Lock Semaphore BoundedSemaphore")
+
+
+def expression(reckoning: Reckoning, node: ast.Expr, frame: OutcomeFrame) -> None:
+    inner = node.value.value if isinstance(node.value, ast.Await) else node.value
+    if isinstance(inner, ast.Call):
+        call(reckoning, inner, frame, dropped=True)
+    else:
+        reckoning.value(inner, frame)
+
+
+def assign(reckoning: Reckoning, node: ast.Assign, frame: OutcomeFrame) -> None:
+    value = reckoning.value(node.value, frame)
+    for target in node.targets:
+        store(reckoning, target, value, frame)
+
+
+def annotated(reckoning: Reckoning, node: ast.AnnAssign, frame: OutcomeFrame) -> None:
+    if node.value is not None:
+        store(reckoning, node.target, reckoning.value(node.value, frame), frame)
+
+
+def augmented(reckoning: Reckoning, node: ast.AugAssign, frame: OutcomeFrame) -> None:
+    load = loading(node.target)
+    old, new = reckoning.value(load, frame), reckoning.value(node.value, frame)
+    if (
+        old.kind is None
+        and isinstance(node.target, ast.Name)
+        and type(now := reckoning.now(old)) in (*NUMBERS, str)
+    ):
+        old = replace(old, kind=type(now), refs=frozenset())
+    kind = sum_kind(node.op, old, new)
+    if kind is None:
+        reckoning.may_raise(frame, old.all, new.all)
+    if old.refs or old.fresh is not None:
+        reckoning.change(frame, old, new.all)
+    store(
+        reckoning,
+        node.target,
+        OutcomeValue(old.all | new.all, refs=old.refs | new.inside, kind=kind),
+        frame,
+        there=True,
+    )
+
+
+def returned(reckoning: Reckoning, node: ast.Return, frame: OutcomeFrame) -> None:
+    value = (
+        reckoning.value(node.value, frame)
+        if node.value is not None
+        else OutcomeValue(kind=type(None))
+    )
+    frame.returns.append(replace(value, deps=value.all | frame.control, own="", fresh=value.fresh))
+
+
+def branch(reckoning: Reckoning, node: ast.If, frame: OutcomeFrame) -> None:
+    test = reckoning.value(node.test, frame).all
+    before = frame.control
+    frame.control = before | test
+    for body in (node.body, node.orelse):
+        reckoning.block(body, frame)
+    if not leaves(node):
+        frame.control = before
+
+
+def loop(
+    reckoning: Reckoning, node: ast.For | ast.AsyncFor | ast.While, frame: OutcomeFrame
+) -> None:
+    before = frame.control
+    if node.orelse:
+        raise Unclear
+    for _ in range(2):
+        if isinstance(node, ast.While):
+            frame.control |= reckoning.value(node.test, frame).all
+        else:
+            items = reckoning.value(node.iter, frame)
+            iterated(reckoning, items, frame)
+            frame.control |= items.all
+            store(reckoning, node.target, OutcomeValue(items.all, refs=items.inside), frame)
+        reckoning.block(node.body, frame)
+    if not leaves(node):
+        frame.control = before
+
+
+def within(reckoning: Reckoning, node: ast.With | ast.AsyncWith, frame: OutcomeFrame) -> None:
+    for item in node.items:
+        value = reckoning.value(item.context_expr, frame)
+        if item.optional_vars is not None or type(value.obj).__name__ not in _LOCKS:
+            raise Unclear
+    reckoning.block(node.body, frame)
+
+
+def asserted(reckoning: Reckoning, node: ast.Assert, frame: OutcomeFrame) -> None:
+    reckoning.may_raise(frame, reckoning.value(node.test, frame).all)
+
+
+def nothing(reckoning: Reckoning, node: ast.stmt, frame: OutcomeFrame) -> None:
+    """pass, global; break and continue, which branch() and loop() know of."""
+
+
+WAYS: dict[type, Way] = {
+    ast.Expr: expression, ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented,
+    ast.Return: returned, ast.If: branch, ast.For: loop, ast.AsyncFor: loop, ast.While: loop, ast.With: within,
+    ast.AsyncWith: within, ast.Assert: asserted, ast.Pass: nothing, ast.Global: nothing, ast.Break: nothing,
+    ast.Continue: nothing,
+}  # fmt: skip

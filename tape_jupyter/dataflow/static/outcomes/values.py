@@ -1,0 +1,290 @@
+"""The values that dataflow/static/outcomes/__init__.py reckons with: parts of names, things that a
+statement makes, and what each depends on; and the syntax trees of functions. Pure.
+
+What one statement writes, and what that depends on, as far as it has been read: the state that
+dataflow/static/outcomes/statements.py, dataflow/static/outcomes/expressions.py,
+dataflow/static/outcomes/expressions.py and dataflow/static/outcomes/calls.py add to.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tape_jupyter.dataflow.history import covers
+from tape_jupyter.dataflow.tracing.variables import MISSING, Variables
+
+NOTHING: frozenset[str] = frozenset()
+ATOMS = (type(None), bool, int, float, complex, str, bytes)
+NUMBERS = (bool, int, float)
+
+
+class Unclear(Exception):
+    """Something is not understood: nothing is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeValue:
+    """`own`: the part of a name that it is; `deps`: what else it depends on; `refs`: (part, whether
+    it is that very object or something in it).
+    """
+
+    deps: frozenset[str] = NOTHING
+    own: str = ""
+    refs: frozenset[tuple[str, bool]] = frozenset()
+    obj: Any = MISSING
+    kind: type | None = None
+    fresh: NewObject | None = None
+    bound: OutcomeValue | None = None
+    """The object whose method it is."""
+    late: frozenset[str] = NOTHING
+    """What it depends on since the statement itself wrote it."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        found = self.deps | self.late
+        found = found | {self.own} if self.own else found
+        return found | self.fresh.deps if self.fresh is not None else found
+
+    @property
+    def inside(self) -> frozenset[tuple[str, bool]]:
+        found = frozenset((path, False) for path, _ in self.refs)
+        return found | self.fresh.refs if self.fresh is not None else found
+
+
+@dataclass(slots=True)
+class NewObject:
+    """An object that the statement makes."""
+
+    deps: frozenset[str] = NOTHING
+    refs: frozenset[tuple[str, bool]] = frozenset()
+
+
+@dataclass(slots=True)
+class StatementOutcome:
+    """Of one statement. `writes`: parts, with what each depends on; `binds`: the same of names that
+    it binds.
+    """
+
+    writes: dict[str, frozenset[str]] = field(default_factory=dict)
+    binds: dict[str, frozenset[str]] = field(default_factory=dict)
+    raises: frozenset[str] = NOTHING
+    """What it depends on whether it comes to its end."""
+    reads: set[str] = field(default_factory=set)
+    codes: set[types.CodeType] = field(default_factory=set)
+    """Code of the user that was read."""
+    appends: dict[str, int] = field(default_factory=dict)
+    """By list, how often something is appended to it; more than once where nobody knows."""
+
+
+@dataclass(slots=True)
+class OutcomeFrame:
+    place: str
+    names: dict[str, OutcomeValue]
+    shared: frozenset[str]
+    """Names that are the module's, though it binds them."""
+    top: bool = False
+    control: frozenset[str] = NOTHING
+    returns: list[OutcomeValue] = field(default_factory=list)
+
+
+def root_of(path: str) -> str:
+    """The variable that a part is of: `log` of `log[0].text`, `helpers:STATE` of
+    `helpers:STATE['a']`.
+    """
+    place, colon, rest = path.partition(":")
+    if not colon or "[" in place:
+        place, colon, rest = "", "", path
+    found = re.match(r"[^.\[]+", rest)
+    return f"{place}{colon}{found[0] if found else rest}"
+
+
+class Several:
+    """One of the things in a box, nobody knows which."""
+
+    def __init__(self, box: Any) -> None:
+        self._box = box
+
+    def functions(self) -> list[types.FunctionType]:
+        inside = list(self._box.values() if isinstance(self._box, dict) else self._box)
+        found = [each for each in inside if isinstance(each, types.FunctionType)]
+        return found if found and len(found) == len(inside) <= 12 else []
+
+
+def sum_kind(op: ast.operator, left: OutcomeValue, right: OutcomeValue) -> type | None:
+    """The kind of a sum that does not raise; None where it may."""
+    if (
+        isinstance(op, ast.Add | ast.Sub | ast.Mult)
+        and left.kind in NUMBERS
+        and right.kind in NUMBERS
+    ):
+        return left.kind if left.kind is right.kind else float
+    if isinstance(op, ast.Add) and left.kind is str and right.kind is str:
+        return str
+    return None
+
+
+def loading(target: ast.expr) -> ast.expr:
+    """The target of `x += 1` as it is read."""
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    if isinstance(target, ast.Attribute):
+        return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+    if isinstance(target, ast.Subscript):
+        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    raise Unclear
+
+
+def leaves(node: ast.AST) -> bool:
+    return any(
+        isinstance(each, ast.Return | ast.Break | ast.Continue | ast.Raise)
+        for each in ast.walk(node)
+    )
+
+
+def shared_names(tree: ast.AST) -> Iterator[str]:
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Global):
+            yield from each.names
+
+
+@lru_cache(256)
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+@lru_cache(1024)
+def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The syntax tree of a function, where its text is at hand and says which it is; a generator
+    has none.
+    """
+    if (
+        code.co_flags & (0x20 | 0x200)
+        or (tree := _tree("".join(linecache.getlines(code.co_filename)))) is None
+    ):
+        return None
+    found: list[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef] = []
+    for each in ast.walk(tree):
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == code.co_name:
+            first = min([each.lineno, *(d.lineno for d in each.decorator_list)])
+            found += [each] if first == code.co_firstlineno else []
+        elif (
+            isinstance(each, ast.Lambda)
+            and code.co_name == "<lambda>"
+            and each.lineno == code.co_firstlineno
+        ):
+            found.append(each)
+    return found[0] if len(found) == 1 else None
+
+
+NODES = 3_000
+"""Nodes of syntax trees that are read for one statement."""
+
+Way = Callable[["Reckoning", Any, OutcomeFrame], Any]
+"""How one kind of node is read: a statement gives None, an expression a Value."""
+
+
+class Reckoning:
+    """Of one statement at the top of a cell. `unsteady`: names that the cell binds, whose value may
+    have been another; `moved`: names whose value the cell changed, so that `log[-1]` may have been
+    another. What kind of node is read in which way is in `statements` and `expressions`; a kind
+    without a way is Unclear.
+    """
+
+    def __init__(
+        self, variables: Variables, unsteady: frozenset[str], moved: frozenset[str],
+        statements: Mapping[type, Way], expressions: Mapping[type, Way],
+    ) -> None:  # fmt: skip
+        self.told = StatementOutcome()
+        self.variables, self.unsteady, self.moved = variables, unsteady, moved
+        self.depth = 0
+        """Functions of the user's that are entered just now."""
+        self._count = 0
+        self._statements, self._expressions = statements, expressions
+
+    def may_raise(self, frame: OutcomeFrame, *deps: frozenset[str]) -> None:
+        """What is done now may raise, depending on `deps`: so does all that comes after it."""
+        self.told.raises |= frame.control.union(*deps)
+
+    def after(self, frame: OutcomeFrame, *deps: frozenset[str]) -> frozenset[str]:
+        """What something that is done now depends on."""
+        return self.told.raises.union(frame.control, *deps)
+
+    def write(self, frame: OutcomeFrame, path: str, deps: frozenset[str]) -> None:
+        """A part of a name is given something that depends on `deps`."""
+        self.told.writes[path] = self.told.writes.get(path, NOTHING) | self.after(frame, deps)
+
+    def late(self, own: str) -> frozenset[str]:
+        """What a part depends on since the statement itself wrote it."""
+        return frozenset().union(
+            *(deps for path, deps in self.told.writes.items() if covers(path, own))
+        )
+
+    def change(self, frame: OutcomeFrame, value: OutcomeValue, deps: frozenset[str]) -> None:
+        """A value is changed in place, one does not know how."""
+        if value.fresh is not None:
+            value.fresh.deps |= self.after(frame, deps)
+        for path, _ in value.refs | (value.fresh.refs if value.fresh is not None else frozenset()):
+            self.write(frame, path, deps | {path})
+
+    def block(self, body: Sequence[ast.stmt], frame: OutcomeFrame) -> None:
+        """Statements in their order. Raises Unclear."""
+        for node in body:
+            self._count += 1
+            way = self._statements.get(type(node))
+            if way is None or self._count > NODES:
+                raise Unclear
+            way(self, node, frame)
+
+    def value(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
+        """An expression that is read whole. Raises Unclear."""
+        found = self.base(node, frame)
+        self.told.reads |= found.all
+        return found
+
+    def base(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
+        """An expression of which only a part may be read: `a` of `a.b`. Raises Unclear."""
+        self._count += 1
+        way = self._expressions.get(type(node))
+        if way is None or self._count > NODES:
+            raise Unclear
+        found: OutcomeValue = way(self, node, frame)
+        return found
+
+    def variable(self, name: str, frame: OutcomeFrame) -> OutcomeValue:
+        """A name of the notebook, or of the module whose function this is. Raises Unclear."""
+        resource = self.variables.resource(frame.place, name)
+        if resource is None:
+            return OutcomeValue(obj=getattr(builtins, name, MISSING))
+        value = self.variables.value(resource)
+        if value is MISSING and hasattr(builtins, name):
+            raise Unclear
+        if resource in self.unsteady:
+            value = MISSING
+        if type(value) in ATOMS:
+            return OutcomeValue(own=resource, kind=type(value), late=self.late(resource))
+        return OutcomeValue(
+            own=resource, refs=frozenset({(resource, True)}), obj=value, late=self.late(resource)
+        )
+
+    def now(self, value: OutcomeValue) -> Any:
+        """What a name holds after the cell."""
+        return (
+            self.variables.value(value.own) if value.own and value.own.isidentifier() else MISSING
+        )
+
+    def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
+        """What values depend on that are read whole."""
+        found = frozenset().union(*(each.all for each in values))
+        self.told.reads |= found
+        return found

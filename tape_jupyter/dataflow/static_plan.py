@@ -1,0 +1,161 @@
+"""A plan from the sources of cells alone, where no kernel ran them: `tape.plan(cells, changed)`.
+
+Each cell counts as run once, in the order given. What only a run shows (values, files by name, what
+a library does) is assumed: too many cells are named rather than too few. How values are put back is
+no part of such a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, History, Step
+from tape_jupyter.dataflow.plan import Plan
+from tape_jupyter.dataflow.plan import plan as planned
+from tape_jupyter.dataflow.static.names import Statement, cell_names, transform, words_in
+from tape_jupyter.errors import TapeUsageError
+
+_FILE_WORDS = frozenset({
+    "open", "read_text", "write_text", "read_bytes", "write_bytes", "to_csv", "read_csv", "to_json", "read_json",
+    "to_parquet", "read_parquet", "to_pickle", "read_pickle", "to_excel", "read_excel", "dump", "load", "savefig",
+    "imread", "imsave", "connect", "listdir", "glob", "iterdir", "scandir", "exists", "makedirs", "mkdir", "unlink",
+    "remove", "rename", "copyfile", "copy2", "move", "rmtree", "system", "popen", "Popen", "run", "check_output",
+})  # fmt: skip
+_NAMESPACE = frozenset({"globals", "locals", "vars", "dir", "exec", "eval", "get_ipython"})
+_FILE_MAGICS = frozenset(
+    {"writefile", "run", "system", "getoutput", "bash", "sh", "script", "save", "store", "load"}
+)
+_SHOWN = frozenset({"_", "__", "___", "Out", "_oh"})
+
+
+def plan(
+    cells: Sequence[str] | str | PathLike[str], changed: int | str | Iterable[int | str]
+) -> Plan:
+    """Which cells run again when the replies of the cells `changed` differ, and why each.
+
+    `cells`: their sources in order, or the path of a notebook; `changed`: indices of code cells
+    from 0, or ids of the notebook's cells. Raises TapeUsageError for a cell that is not there and a
+    notebook that cannot be read.
+    """
+    sources, ids = _read(cells)
+    wanted = [changed] if isinstance(changed, int | str) else list(changed)
+    return planned(history_of(sources, ids), {_index(each, ids) for each in wanted}, live=False)
+
+
+def _read(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[str]]:
+    if not isinstance(cells, str | PathLike):
+        return list(cells), [str(index) for index in range(len(cells))]
+    import nbformat
+
+    try:
+        notebook: Any = nbformat.read(Path(cells), as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:  # nbformat has a dozen, OSError and ValueError among them
+        raise TapeUsageError(
+            f"{cells}: not a notebook that can be read: {str(error).splitlines()[0]}"
+        ) from error
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell.source for cell in code], [
+        cell.get("id", str(index)) for index, cell in enumerate(code)
+    ]
+
+
+def _index(wanted: int | str, ids: Sequence[str]) -> int:
+    if isinstance(wanted, str) and wanted in ids:
+        return ids.index(wanted)
+    if isinstance(wanted, int) and 0 <= wanted < len(ids):
+        return wanted
+    known = f"the code cells are 0 to {len(ids) - 1}, or: {', '.join(ids[:8])}"
+    raise TapeUsageError(f"changed: there is no cell {wanted!r}; {known}")
+
+
+def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
+    """Entries as far as the text of cells tells: nothing is kept, nothing is known of values."""
+    history, known = History(), _Known()
+    for number, (source, cell) in enumerate(zip(sources, ids, strict=True), start=1):
+        entry = history.begin(cell, source, number)
+        found = cell_names(transform(source))
+        if found.broken:
+            entry.notes = ("is no Python: what it reads is not known",)
+            entry.steps = (Step(1, reads=frozenset({EVERYTHING, *words_in(source)})),)
+        else:
+            made = _magic(source)
+            steps = [known.step(statement, number) for statement in found.statements]
+            entry.steps = tuple(
+                replace(each, reads=each.reads | made, weak=each.weak | made) for each in steps
+            )
+        entry.outcome = "ok"
+        entry.changed = frozenset(name for name in entry.writes if name.isidentifier())
+    return history
+
+
+def _magic(source: str) -> frozenset[str]:
+    """A magic's own line may name what it makes: `%%capture out`."""
+    lines = [
+        line.strip()
+        for line in source.splitlines()
+        if line.lstrip().startswith("%") and "%tape" not in line
+    ]
+    return frozenset(word for line in lines for word in words_in(line.partition(" ")[2]))
+
+
+class _Known:
+    """What earlier statements tell of names: what a function reads when called, which may be the
+    same object.
+    """
+
+    def __init__(self) -> None:
+        self._later: dict[str, frozenset[str]] = {}
+        self._stores: dict[str, frozenset[str]] = {}
+        self._alias: dict[str, frozenset[str]] = {}
+
+    def step(self, statement: Statement, number: int) -> Step:
+        code, used = statement.code, statement.uses
+        via: dict[str, str] = {}
+        reads = self._reached(
+            set(code.reads) | set(used.bare) | {root for root, _ in used.parts}, via
+        )
+        touched = {touch.root for touch in used.touches if touch.what != "__call__"} | {
+            name for each in reads for name in self._stores.get(each, ())
+        }
+        touched = {name for each in touched for name in (each, *self._alias.get(each, ()))}
+        weak = (set(code.stores | code.deletes) | touched) - statement.always
+        reads |= touched
+        if used.dynamic or _NAMESPACE & code.reads:
+            reads.add(EVERYTHING)
+        for magic in used.magics:
+            reads |= words_in(f"{magic.line} {magic.body}")
+        if _FILE_WORDS & code.words or any(magic.name in _FILE_MAGICS for magic in used.magics):
+            reads.add(FILES)
+            weak.add(FILES)
+        if _SHOWN & code.reads:
+            reads.add(OUTPUTS)
+        if statement.shown:
+            weak.add(f"output:{number}")
+        self._learn(statement, reads)
+        return Step(
+            statement.line, statement.end, frozenset(reads), statement.always, frozenset(weak), via
+        )
+
+    def _reached(self, names: set[str], via: dict[str, str]) -> set[str]:
+        """With all that functions and classes of these names read, and what those read."""
+        found, todo = set(names), list(names)
+        while todo:
+            name = todo.pop()
+            for inner in self._later.get(name, frozenset()) - found:
+                via.setdefault(inner, name)
+                found.add(inner)
+                todo.append(inner)
+        return found
+
+    def _learn(self, statement: Statement, reads: set[str]) -> None:
+        for name in statement.always | statement.code.stores:
+            self._later[name] = statement.code.later_reads
+            self._stores[name] = statement.code.later_stores | statement.code.later_reads
+            same = frozenset(reads - {EVERYTHING, FILES, OUTPUTS, name} - statement.uses.called)
+            self._alias[name] = same
+            for other in same:
+                self._alias[other] = self._alias.get(other, frozenset()) | {name}

@@ -1,0 +1,516 @@
+"""State of the process that no name of the notebook holds: environment, working directory, random
+states, options of libraries, figures. Each part can be taken and put back. Nothing is imported for
+it.
+
+Which environment variables, and which options of pandas, a statement's text is about. Pure.
+
+The environment is one thing only for what asks for it as a whole: `os.environ["A"]` and
+`os.environ["B"]` are two.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import decimal
+import gc
+import locale
+import logging
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import is_
+from typing import Any, NamedTuple
+
+from tape_jupyter.core.user_code import bag
+from tape_jupyter.dataflow.history import Change
+
+
+class AmbientPart(NamedTuple):
+    """`said`: how people are told of it. `take` gives a value that does not change afterwards;
+    `put` takes it back.
+    """
+
+    said: str
+    take: Callable[[], Any]
+    put: Callable[[Any], None]
+    needs: str = ""
+    """The module without which it is not there."""
+    by: frozenset[str] = frozenset()
+    """It changes only where code of these packages runs or is at hand, or of any that is not
+    Python's own; where none is named, nothing tells.
+    """
+
+
+_IGNORED = frozenset({"LINES", "COLUMNS", "PYTEST_CURRENT_TEST"})
+LENT: dict[str, str] = {}
+"""Variables that replay lends to a cell, placeholders for keys (notebook/keys.py): no doing of the
+cell.
+"""
+
+
+_environ: list[Any] = [None, None, {}]
+
+
+def _environment() -> dict[str, str]:
+    raw = getattr(
+        os.environ, "_data", None
+    )  # undecoded: reading each variable anew for each cell takes a while
+    if raw is None or raw != _environ[0] or _environ[1] != LENT:
+        told = {k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v}
+        _environ[:] = None if raw is None else dict(raw), dict(LENT), told
+    return dict(_environ[2])
+
+
+def _put_environment(value: dict[str, str]) -> None:
+    for key in set(_environment()) - set(value):
+        del os.environ[key]
+    os.environ.update(value)
+
+
+def _cwd() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a text that can be compared
+    except FileNotFoundError:
+        return None
+
+
+def _put_path(value: list[str]) -> None:
+    sys.path[:] = value
+
+
+def _numpy_state() -> Any:
+    kind, keys, *rest = sys.modules["numpy"].random.get_state()
+    return kind, keys.tobytes(), *rest
+
+
+def _put_numpy_state(value: Any) -> None:
+    numpy = sys.modules["numpy"]
+    kind, keys, *rest = value
+    numpy.random.set_state((kind, numpy.frombuffer(keys, dtype=numpy.uint32), *rest))
+
+
+def _numpy_options() -> Any:
+    numpy = sys.modules["numpy"]
+    return numpy.get_printoptions(), numpy.geterr()
+
+
+def _put_numpy_options(value: Any) -> None:
+    numpy = sys.modules["numpy"]
+    shown, errors = value
+    numpy.set_printoptions(
+        **{k: v for k, v in shown.items() if k != "override_repr" or v is not None}
+    )
+    numpy.seterr(**errors)
+
+
+def _torch_state() -> bytes:
+    return bytes(sys.modules["torch"].get_rng_state().numpy())
+
+
+def _put_torch_state(value: bytes) -> None:
+    torch = sys.modules["torch"]
+    torch.set_rng_state(torch.frombuffer(bytearray(value), dtype=torch.uint8))
+
+
+def _pandas_options() -> Any:
+    # pandas gives no whole view
+    return _flat(sys.modules["pandas._config.config"]._global_config)  # noqa: SLF001
+
+
+def _flat(options: dict[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{above}{key}.")
+        else:
+            found[f"{above}{key}"] = value
+    return found
+
+
+def _put_pandas_options(value: dict[str, Any]) -> None:
+    now = _pandas_options()
+    for key, option in value.items():
+        if now.get(key) != option:
+            sys.modules["pandas"].set_option(key, option)
+
+
+_BY_PYPLOT = frozenset({"interactive", "backend"})
+"""Settings that the first import of pyplot makes in a notebook: it is not imported again, so they
+are never undone.
+"""
+
+
+def _drawing() -> dict[str, Any]:
+    settings = dict(dict.items(sys.modules["matplotlib"].rcParams))
+    if "matplotlib.pyplot" not in sys.modules:
+        settings = {name: value for name, value in settings.items() if name not in _BY_PYPLOT}
+    return settings
+
+
+def _same_drawing(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return _equal(was, {name: value for name, value in now.items() if name in was})
+
+
+def _put_drawing(value: dict[str, Any]) -> None:
+    dict.update(sys.modules["matplotlib"].rcParams, value)
+
+
+def _figures() -> tuple[Any, ...]:
+    managers = sys.modules["matplotlib._pylab_helpers"].Gcf.figs
+    return tuple((number, id(manager), _drawn(manager)) for number, manager in managers.items())
+
+
+def _drawn(manager: Any) -> tuple[int, ...]:
+    return tuple(len(axes.get_children()) for axes in manager.canvas.figure.axes)
+
+
+def _logging() -> tuple[Any, ...]:
+    loggers = [
+        logging.root,
+        *(
+            each
+            for each in logging.root.manager.loggerDict.values()
+            if isinstance(each, logging.Logger)
+        ),
+    ]
+    return (
+        logging.root.manager.disable,
+        tuple((*told, tuple(e.handlers)) for e in loggers if (told := _told(e))),
+    )
+
+
+def _told(logger: logging.Logger) -> tuple[Any, ...]:
+    """Nothing of one that is as it was made: imports make hundreds."""
+    if logger.level or logger.handlers or logger.disabled or not logger.propagate:
+        return logger.name, logger.level, logger.disabled, logger.propagate
+    return ()
+
+
+def _put_logging(value: tuple[Any, ...]) -> None:
+    disable, told = value
+    logging.disable(disable)
+    states = {name: state for name, *state in told}
+    known = (
+        each
+        for each in logging.root.manager.loggerDict.values()
+        if isinstance(each, logging.Logger)
+    )
+    for logger in [logging.root, *known]:
+        if logger.name not in states and not _told(logger):
+            continue
+        level, disabled, propagate, handlers = states.get(logger.name, (0, False, True, ()))
+        logger.setLevel(level)
+        logger.disabled, logger.propagate = disabled, propagate
+        logger.handlers[:] = handlers
+
+
+def _warnings() -> list[Any]:
+    return list(warnings.filters)
+
+
+def _put_warnings(value: list[Any]) -> None:
+    warnings.resetwarnings()  # which also tells modules to forget what they have warned of
+    filters: Any = warnings.filters
+    filters[:] = value
+
+
+def _process() -> tuple[Any, ...]:
+    return (
+        sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
+        str(signal.getsignal(signal.SIGTERM)),
+    )  # fmt: skip
+
+
+def _put_process(value: tuple[Any, ...]) -> None:
+    sys.setrecursionlimit(value[0])
+    (gc.enable if value[1] else gc.disable)()
+    socket.setdefaulttimeout(value[2])
+    sys.setswitchinterval(value[3])
+
+
+def _put_decimal(value: decimal.Context) -> None:
+    decimal.setcontext(value.copy())
+
+
+def _decimal() -> Any:
+    return decimal.getcontext().copy()
+
+
+def _same_decimal(one: Any, other: Any) -> bool:
+    return repr(one) == repr(other)
+
+
+def _put_locale(value: str) -> None:
+    locale.setlocale(locale.LC_ALL, value)
+
+
+def _put_zone(value: tuple[Any, ...]) -> None:
+    os.environ.pop("TZ", None) if value[1] is None else os.environ.__setitem__("TZ", value[1])
+    time.tzset()
+
+
+def _put_csv(limit: int) -> None:
+    csv.field_size_limit(limit)
+
+
+def _put_nothing(_value: Any) -> None:
+    """What cannot be put back (a figure, closed since)."""
+
+
+_OTHERS = frozenset({"?"})
+
+PARTS: dict[str, AmbientPart] = {
+    "environment": AmbientPart("an environment variable", _environment, _put_environment),
+    "cwd": AmbientPart("the working directory", _cwd, os.chdir),
+    "random": AmbientPart(
+        "the state of `random`", random.getstate, random.setstate, by=bag("random _random")
+    ),
+    "path": AmbientPart("`sys.path`", lambda: list(sys.path), _put_path),
+    "decimal": AmbientPart("the decimal context", _decimal, _put_decimal),
+    "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
+    "csv": AmbientPart("the field size limit of `csv`", csv.field_size_limit, _put_csv, "csv"),
+    "time zone": AmbientPart(
+        "the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone
+    ),
+    "logging": AmbientPart("the levels of `logging`", _logging, _put_logging, by=bag("logging")),
+    "warnings": AmbientPart("the filters of `warnings`", _warnings, _put_warnings),
+    "process": AmbientPart(
+        "a setting of the interpreter", _process, _put_process, by=bag("sys gc socket signal")
+    ),
+    "numpy random": AmbientPart(
+        "the state of `numpy.random`", _numpy_state, _put_numpy_state, "numpy.random", _OTHERS
+    ),
+    "numpy": AmbientPart(
+        "an option of numpy", _numpy_options, _put_numpy_options, "numpy", _OTHERS
+    ),
+    "torch": AmbientPart(
+        "the state of torch's random numbers", _torch_state, _put_torch_state, "torch"
+    ),
+    "pandas": AmbientPart(
+        "an option of pandas",
+        _pandas_options,
+        _put_pandas_options,
+        "pandas._config.config",
+        _OTHERS,
+    ),
+    "matplotlib": AmbientPart("a setting of matplotlib", _drawing, _put_drawing, "matplotlib"),
+    "figures": AmbientPart("the open figures", _figures, _put_nothing, "matplotlib.pyplot"),
+}
+
+
+def take(
+    before: Mapping[str, Any] | None = None, near: frozenset[str] | None = None
+) -> dict[str, Any]:
+    """All parts as they are now. A part that cannot be taken (a library half imported) is left out.
+
+    `near`: the packages whose code ran since they were as `before`, or was at hand; what none of
+    them changes is not looked at again. None: not known.
+    """
+    found: dict[str, Any] = {}
+    kept = {} if before is None or near is None or not near <= _OWN else before
+    for name, part in PARTS.items():
+        if part.needs and part.needs not in sys.modules:
+            continue
+        if name in kept and part.by and near is not None and near.isdisjoint(part.by):
+            found[name] = kept[name]
+            continue
+        try:
+            found[name] = part.take()
+        except Exception:  # noqa: S112 - a part of another library that is not as we know it
+            continue
+    return found
+
+
+_OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
+"""Python's own packages."""
+
+
+def put(name: str, value: Any) -> None:
+    """Put a part back, as `take` gave it; of "module math", these attributes. Raises what the
+    library raises.
+    """
+    if name.startswith(MODULE):
+        _put_module(name.removeprefix(MODULE), value)
+    else:
+        PARTS[name].put(value)
+
+
+def _put_module(name: str, attributes: dict[str, Any]) -> None:
+    module = sys.modules[name]
+    for key, value in attributes.items():
+        if value is ABSENT:
+            vars(module).pop(key, None)
+        else:
+            setattr(module, key, value)
+
+
+def module_changes(name: str, before: dict[str, Any]) -> Change | None:
+    """Attributes of a module that were bound anew, removed, added; submodules and the module's own
+    caches are not.
+    """
+    now = vars(sys.modules[name])
+    if (
+        len(now) == len(before)
+        and all(map(is_, before, now))
+        and all(map(is_, before.values(), now.values()))
+    ):
+        return None  # as nearly always
+    keys = [
+        k
+        for k in {*before, *now}
+        if before.get(k, ABSENT) is not now.get(k, ABSENT) and _is_patch(k, now.get(k, ABSENT))
+    ]
+    if not keys:
+        return None
+    return Change({k: before.get(k, ABSENT) for k in keys}, {k: now.get(k, ABSENT) for k in keys})
+
+
+def _is_patch(key: str, value: Any) -> bool:
+    return (
+        not isinstance(value, types.ModuleType)
+        and not key.startswith("__")
+        and key not in _OF_THE_SHELL
+    )
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+"""An attribute that a module did not have."""
+MODULE = "module "
+_OF_THE_SHELL = frozenset({"_", "get_ipython", "display", "exit", "quit"})
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
+    """The parts that differ. A part that was not there before (its library is new) has changed only
+    by being there.
+    """
+    found = {}
+    for name, now in after.items():
+        if name not in before:
+            continue
+        was = before[name]
+        if was is now:
+            continue
+        same = _SAME.get(name, _equal)(was, now)
+        if not same:
+            found[name] = Change(was, now, known=name != "figures")
+    return found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:
+        return one is other or repr(one) == repr(other)
+
+
+_SAME: Mapping[str, Callable[[Any, Any], bool]] = {
+    "decimal": _same_decimal,
+    "matplotlib": _same_drawing,
+}
+
+
+ENVIRONMENT = "ambient:environment"
+PANDAS = "ambient:pandas"
+_SHOWING = re.compile(r"(display|styler)\.\w+")
+_OPTION = re.compile(r"(display|styler|mode|compute|io|plotting|future|string)\.\w+")
+_SHOWN_BY = ("pandas.io.formats", "pandas._config.config")
+
+
+def variables_of(
+    node: ast.AST | None, value_of: Callable[[str], Any]
+) -> tuple[set[str], set[str]] | None:
+    """(those that a statement reads, those that it sets), as resources; None where its text does
+    not say which.
+    """
+    if node is None:
+        return None
+    reads: set[str] = set()
+    writes: set[str] = set()
+    told: set[int] = set()
+    for each in ast.walk(node):
+        key, store = _asked(each, value_of)
+        if key is not None:
+            told.update(
+                id(inner) for inner in ast.walk(each.func if isinstance(each, ast.Call) else each)
+            )
+            (writes if store else reads).add(f"{ENVIRONMENT}[{key!r}]")
+    if any(
+        id(each) not in told
+        for each in ast.walk(node)
+        if _is_environment(each, value_of) or _gets(each, value_of)
+    ):
+        return None
+    return reads, writes
+
+
+def _asked(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, bool]:
+    """(the variable that this expression is about, whether it sets it)."""
+    if isinstance(node, ast.Subscript) and _is_environment(node.value, value_of):
+        return _text(node.slice), not isinstance(node.ctx, ast.Load)
+    if (
+        isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and isinstance(node.ops[0], ast.In | ast.NotIn)
+    ):
+        inside = _is_environment(node.comparators[0], value_of)
+        return (_text(node.left) if inside else None), False
+    if isinstance(node, ast.Call) and node.args:
+        func = node.func
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "get"
+            and _is_environment(func.value, value_of)
+        ):
+            return _text(node.args[0]), False
+        if _gets(func, value_of):
+            return _text(node.args[0]), False
+    return None, False
+
+
+def _text(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _is_environment(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("environ", "environb") or _of(node, value_of) is os.environ
+    return isinstance(node, ast.Name) and value_of(node.id) is os.environ
+
+
+def _gets(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("getenv", "putenv", "unsetenv")
+    return isinstance(node, ast.Name) and value_of(node.id) is os.getenv
+
+
+def _of(node: ast.Attribute, value_of: Callable[[str], Any]) -> Any:
+    base = value_of(node.value.id) if isinstance(node.value, ast.Name) else None
+    return vars(base).get(node.attr) if isinstance(base, types.ModuleType) else None
+
+
+def options_set(texts: Iterable[str]) -> str:
+    """The options of pandas that a statement with these texts sets: those of how things are shown,
+    or any.
+    """
+    named = [text for text in texts if _OPTION.fullmatch(text)]
+    return f"{PANDAS}['display']" if named and all(map(_SHOWING.fullmatch, named)) else PANDAS
+
+
+def options_read(functions: Iterable[str]) -> Iterator[str]:
+    """The options of pandas that code with these functions may have looked at."""
+    yield f"{PANDAS}['mode']"
+    if any(name.startswith(_SHOWN_BY) for name in functions):
+        yield f"{PANDAS}['display']"

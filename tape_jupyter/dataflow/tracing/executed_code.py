@@ -1,0 +1,283 @@
+"""Which code ran while a cell ran: functions of the notebook, of modules, of C.
+
+A function that is mentioned but not called reads nothing, so what ran says what was read. On Python
+3.12 and newer sys.monitoring tells each code object once; on 3.11 a profile function looks at the
+first events and then takes itself off. What was not seen to the end is `whole=False`: then whatever
+could have run is assumed to have run.
+"""
+
+from __future__ import annotations
+
+import opcode
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from tape_jupyter.core.user_code import MACHINERY, is_users
+from tape_jupyter.dataflow.identity import identity
+from tape_jupyter.dataflow.static.display import is_plain
+
+EVENTS = 3_000
+"""Calls looked at one by one, in a cell. Less than a millisecond."""
+_DULL = frozenset(
+    {
+        str,
+        bytes,
+        bytearray,
+        int,
+        float,
+        complex,
+        bool,
+        list,
+        tuple,
+        dict,
+        set,
+        frozenset,
+        type(None),
+    }
+)
+"""Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
+
+_KNOWN = 50_000
+_PRINTS = opcode.opmap.get("PRINT_EXPR")
+"""The instruction that hands a value to the displayhook, in Python 3.11."""
+
+
+@dataclass(slots=True)
+class ExecutedCode:
+    """`codes`: (module, code) of the user's functions, "" the notebook. `packages`: whose code ran
+    besides. `builtins`: functions of C, as "posix.stat". `functions`: names of the libraries'
+    functions that ran, as "os._Environ.get".
+    """
+
+    codes: set[tuple[str, CodeType]] = field(default_factory=set)
+    packages: set[str] = field(default_factory=set)
+    builtins: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    own: str = ""
+    """The file name of the cell's own code."""
+    whole: bool = True
+    """All Python code was seen."""
+    whole_builtins: bool = True
+
+
+class CodeWatch:
+    """Begins and ends looking. One at a time."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._ran = ExecutedCode()
+        self._seen: dict[int, CodeType] = {}
+        """By identity, which costs less than a code's hash; held here, so that no other code gets
+        the id.
+        """
+        self._known: dict[int, tuple[CodeType, str, str]] = {}
+        """Code of libraries, from cell to cell: its package and its name, none of the machinery's."""
+        self._builtins: set[Any] = set()
+        """Functions of `builtins`."""
+        self._left = EVENTS
+        self._on = False
+        self._done = False
+        self._lines = range(0)
+        self._display: CodeType | None = None
+        self._threads_before: Any = None
+        self._event = self._eye()
+
+    def begin(self, last: range = range(0)) -> None:
+        """`last`: the lines of the expression that the cell ends with, if any: the shell shows its
+        value.
+        """
+        self._ran, self._left, self._on, self._done = ExecutedCode(), EVENTS, True, False
+        self._lines = last
+        self._seen.clear()
+        if sys.version_info >= (3, 12):
+            self._monitor()
+        else:
+            self._profile()
+
+    def end(self) -> ExecutedCode:
+        if not self._on:
+            return self._ran
+        if sys.version_info >= (3, 12):
+            if self._tool is not None:
+                sys.monitoring.set_events(self._tool, 0)
+        else:
+            self._unprofile()
+        self._on = False
+        self._seen.clear()
+        return self._ran
+
+    def close(self) -> None:
+        """Give the monitoring tool back."""
+        if sys.version_info >= (3, 12) and self._tool is not None:
+            sys.monitoring.free_tool_id(self._tool)
+            self._tool = None
+
+    # ---------------------------------------------------------------- what is seen
+    def _code(self, code: CodeType, frame: FrameType) -> None:
+        if identity(code) in self._seen:
+            return
+        self._seen[identity(code)] = code
+        if code is self._display and self._ends_with(frame):
+            self._done = True
+            sys.setprofile(None)
+        if (known := self._known.get(identity(code))) is not None:
+            _, package, function = known
+            if package:
+                self._ran.packages.add(package)
+                self._ran.functions.add(function)
+            return
+        names = frame.f_globals
+        if names is self._namespace:
+            if not self._ran.own and code.co_name == "<module>":
+                self._ran.own = code.co_filename
+            self._ran.codes.add(("", code))
+            return
+        module = names.get("__name__")
+        if not isinstance(
+            module, str
+        ):  # globals of its own: exec(text, {}); what holds them is a name of the notebook
+            return
+        if (
+            module == "__main__"
+        ):  # a copy of the notebook's names: what IPython expands in a shell line
+            self._ran.codes.add(("", code))
+            return
+        self._library(code, module)
+
+    def _ends_with(self, display: FrameType) -> bool:
+        """Whether all that is left of the cell is that the shell shows a plain value."""
+        above = display.f_back
+        if (
+            above is None
+            or above.f_lineno not in self._lines
+            or above.f_code.co_filename != self._ran.own
+        ):
+            return False
+        if above.f_code.co_code[above.f_lasti] != _PRINTS:
+            return False
+        try:
+            return is_plain(display.f_locals["result"], sys.displayhook)
+        except Exception:  # a displayhook that is not as we know it
+            return False
+
+    def _library(self, code: CodeType, module: str) -> None:
+        package = module.partition(".")[0]
+        if package not in MACHINERY and is_users(module):
+            self._ran.codes.add((module, code))
+            return
+        function = "" if package in MACHINERY else f"{module}.{code.co_qualname}"
+        if function:
+            self._ran.packages.add(package)
+            self._ran.functions.add(function)
+        if len(self._known) < _KNOWN:
+            self._known[identity(code)] = code, package if function else "", function
+
+    def _builtin(self, function: Any, caller: CodeType, module: Any) -> None:
+        if isinstance(module, str) and (
+            module.partition(".")[0] in MACHINERY or _imports(module, caller)
+        ):
+            return
+        owner = getattr(function, "__module__", None)
+        if owner is None:
+            owner = type(getattr(function, "__self__", None)).__module__
+        if owner == "builtins":
+            if isinstance(getattr(function, "__self__", None), ModuleType):
+                self._builtins.add(function)
+        elif isinstance(owner, str):
+            self._ran.builtins.add(f"{owner}.{function.__qualname__}")
+            self._ran.packages.add(owner.partition(".")[0])
+
+    # ---------------------------------------------------------------- Python 3.11
+    def _profile(self) -> None:
+        if sys.getprofile() is not None:
+            self._ran.whole = self._ran.whole_builtins = False
+            self._on = False
+            return
+        hook: Any = type(sys.displayhook).__call__
+        self._display = getattr(hook, "__code__", None)
+        self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
+        threading.setprofile(self._event)
+        sys.setprofile(self._event)
+
+    def _unprofile(self) -> None:
+        ours = sys.getprofile() is self._event
+        if ours:
+            sys.setprofile(None)
+        threading.setprofile(self._threads_before)
+        if ours:
+            return
+        if self._left > 0 and not self._done:  # somebody else's profiler took our place
+            self._ran.whole = self._ran.whole_builtins = False
+
+    def _eye(self) -> Callable[[FrameType, str, Any], None]:
+        """What is called at each call and return while a cell runs: short, since a cell waits for
+        each.
+        """
+        seen, builtins = self._seen, self._builtins
+
+        def event(frame: FrameType, kind: str, arg: Any) -> None:
+            if kind in {"return", "c_return"}:
+                return
+            if not self._on:
+                sys.setprofile(None)
+                return
+            if kind == "call":
+                if identity(frame.f_code) not in seen:
+                    self._code(frame.f_code, frame)
+            elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
+                self._builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
+            self._left -= 1
+            if self._left <= 0:
+                self._ran.whole = self._ran.whole_builtins = False
+                sys.setprofile(None)
+
+        return event
+
+    # ---------------------------------------------------------------- Python 3.12 and newer
+    _tool: int | None = None
+
+    def _monitor(self) -> None:
+        monitoring: Any = sys.__dict__["monitoring"]
+        if self._tool is None:
+            self._tool = next((i for i in (4, 3, 0, 5) if monitoring.get_tool(i) is None), None)
+            if self._tool is None:
+                self._ran.whole = self._ran.whole_builtins = False
+                return
+            monitoring.use_tool_id(self._tool, "tape-jupyter")
+            events = monitoring.events
+            monitoring.register_callback(self._tool, events.PY_START, self._started)
+            monitoring.register_callback(self._tool, events.PY_RESUME, self._started)
+            monitoring.register_callback(self._tool, events.CALL, self._called)
+        events = monitoring.events
+        monitoring.restart_events()
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
+
+    def _started(self, code: CodeType, _offset: int) -> Any:
+        if self._on:
+            self._code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+
+    def _called(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
+        disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+        if hasattr(function, "__code__") or isinstance(function, type) or not self._on:
+            return disable
+        self._left -= 1
+        if self._left <= 0:
+            self._ran.whole_builtins = False
+            return disable
+        if hasattr(function, "__qualname__"):
+            self._builtin(function, code, sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
+        return None
+
+
+def _imports(module: str, caller: CodeType) -> bool:
+    """The import system looks at many files that are none of the user's business."""
+    return (
+        module.startswith("importlib")
+        or "importlib" in caller.co_filename
+        or module in ("linecache", "inspect")
+    )

@@ -1,0 +1,362 @@
+"""Which files a cell opened, listed, wrote, moved; and whether it started a process.
+
+Seen by an audit hook, inside and outside the working directory; files of installed packages and of
+the system are nobody's result. What a process does no hook sees: the folder that it was started in
+is compared (dataflow/tracing/folders.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.core.user_code import is_installed
+from tape_jupyter.dataflow.history import Change
+from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
+from tape_jupyter.files.first_contents import Firsts, database
+from tape_jupyter.isolation.audit_events import Listener
+
+KEPT = 8 << 20
+"""Bytes of one file that are kept to put it back."""
+KEPT_ALL = 128 << 20
+TREE = 2_000
+"""Paths below a folder that is removed or moved as a whole; beyond that it cannot be put back."""
+_SYSTEM = (  # people work in /usr/src/app, in /share, and in folders that hold their environment
+    *("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/"),
+    *(
+        f"{root}{os.sep}{part}{os.sep}"
+        for root in ("/usr", "/usr/local", sys.prefix, sys.base_prefix)
+        for part in (
+            "bin",
+            "sbin",
+            "lib",
+            "lib32",
+            "lib64",
+            "libexec",
+            "share",
+            "include",
+            "etc",
+            "ssl",
+        )
+    ),
+    *(
+        f"{root}{os.sep}{part}{os.sep}"
+        for root in (sys.prefix, sys.base_prefix)
+        for part in ("Lib", "DLLs", "Scripts")
+    ),
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ONE = {
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.mkdir": 2,
+    "os.truncate": 9,
+    "os.utime": 3,
+    "os.chmod": 2,
+    "shutil.rmtree": 1,
+}
+"""Events of one path, and which of their arguments is the open folder that it is below, if any."""
+_TWO = {
+    "os.rename": 2,
+    "os.link": 2,
+    "os.symlink": 9,
+    "shutil.copyfile": 9,
+    "shutil.move": 9,
+    "shutil.copytree": 9,
+    "shutil.copymode": 9,
+}
+"""Events of two paths, and which of their arguments is the first one's open folder; the second's is
+the next.
+"""
+_PROCESS = (
+    "subprocess.Popen",
+    "os.system",
+    "os.posix_spawn",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "pty.spawn",
+    "os.spawn",
+)
+_HEARD = frozenset(
+    {"open", "os.listdir", "os.scandir", "glob.glob", "sqlite3.connect", *_ONE, *_TWO, *_PROCESS}
+)
+
+
+@dataclass(slots=True)
+class Touched:
+    """Absolute paths. `relative`: some path was given relative to the working directory."""
+
+    read: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    before: dict[str, bytes | None] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
+    """Written from the start or removed, whatever stood there before."""
+    unknown: set[str] = field(default_factory=set)
+    """Written, and what stood there was too large to keep."""
+    processes: list[str] = field(default_factory=list)
+    crowded: str = ""
+    """A folder with more in it than is looked at, where a process was started: what that wrote is
+    not known.
+    """
+    relative: bool = False
+
+    def changes(self) -> dict[str, Change]:
+        """Of the files that are not as they were."""
+        found = {}
+        for path in sorted(self.written):
+            now, known = _content(path)
+            before = self.before.get(path)
+            if path in self.unknown or not known or now != before:
+                found[path] = Change(before, now, known=known and path not in self.unknown)
+        return found
+
+
+def is_watched(path: str) -> bool:
+    """Whether a file may be somebody's result."""
+    if path.startswith(_SYSTEM) or is_installed(path):
+        return False
+    folder = f"{path}/"  # it may be such a folder itself: recording makes one
+    return not any(
+        part in folder
+        for part in (
+            "/.ipython/",
+            "/.cache/",
+            "/.git/",
+            "/.ipynb_checkpoints/",
+            ".tapes/",
+            "/.ipy/",
+        )
+    )
+
+
+_watching: list[FileWatch] = []
+_installed: list[bool] = []
+
+
+# Defaults instead of globals: the hook outlives this module when the interpreter shuts down.
+def _hook(
+    event: str,
+    args: tuple[Any, ...],
+    heard: frozenset[str] = _HEARD,
+    watching: list[FileWatch] = _watching,
+) -> None:
+    if event in heard:  # each id() of the user's comes here, too
+        for watch in (*watching,):  # another thread may end one meanwhile
+            watch.hear(event, args)
+
+
+class FileWatch:
+    """Hears of files while a cell runs, by one audit hook a process: those cannot be taken away
+    again.
+
+    `mine` says whether what happens here and now is to be heard.
+    """
+
+    def __init__(self, mine: Callable[[], bool] = lambda: True) -> None:
+        self._mine = mine
+        self.touched = Touched()
+        self.hear = Listener(self._heard).hear
+        """An event of the audit hook's. Raises nothing."""
+        self.firsts = Firsts(is_watched)
+        """What the files that this session changed were before."""
+        self._kept = 0
+        self._folders: dict[str, WatchedFolder] = {}
+        self._started: set[str] = set()
+        """Folders in which this cell started a process."""
+
+    def begin(self) -> None:
+        if not _installed:
+            _installed.append(True)
+            sys.addaudithook(_hook)
+        self.touched = Touched()
+        self._started.clear()
+        if self not in _watching:
+            self.firsts.begin()
+            _watching.append(self)
+
+    def written(self, path: str) -> None:
+        """A file may be written to without being opened: through a database, or a file that is open
+        already.
+        """
+        self._note(path, read=True, write=True)
+
+    def end(self) -> Touched:
+        if self in _watching:
+            _watching.remove(self)
+            for where in sorted(self._started):
+                self._compare(self._folders[where])
+            self.firsts.end()
+        return self.touched
+
+    def _starts(self, command: str) -> None:
+        """A process is about to start: note how the folder lies, once a cell."""
+        self.touched.processes.append(command)
+        where = os.getcwd()  # noqa: PTH109 - as in _note
+        if where in self._started or not may_write(command) or not is_watched(where + os.sep):
+            return
+        folder = self._folders.setdefault(where, WatchedFolder(where, is_watched))
+        folder.look()
+        self._started.add(where)
+
+    def _compare(self, folder: WatchedFolder) -> None:
+        if folder.crowded:
+            self.touched.crowded = folder.path
+            return
+        for path, before in folder.differing():
+            if path in self.touched.written:
+                continue
+            self.touched.written.add(path)
+            if before is folder.UNKNOWN:
+                self.touched.unknown.add(path)
+            else:
+                if before != DIRECTORY:
+                    self.firsts.changed_by_others(path, before)
+                self.touched.before[path] = before
+
+    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._mine():
+            self._seen(event, args)
+
+    def _seen(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._opened(*args)
+        elif event in ("os.listdir", "os.scandir", "glob.glob"):
+            self._note(args[0] if args[0] is not None else ".", read=True)
+        elif event in _ONE:
+            path = _below(args, 0, _ONE[event])
+            if event == "shutil.rmtree":
+                self._moved(path)
+            self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
+        elif event in _TWO:
+            path, other = _below(args, 0, _TWO[event]), _below(args, 1, _TWO[event] + 1)
+            if moves := event in ("os.rename", "shutil.move"):
+                self._moved(path, other)
+            self._note(path, read=True, write=moves)
+            self._note(other, write=True)
+        elif event == "sqlite3.connect":
+            if path := database(args[0]):
+                self.firsts.connected(path)
+            self._note(args[0], read=True, write=True)
+        elif event.startswith(_PROCESS):
+            self._starts(_command(event, args))
+
+    def _moved(self, path: Any, to: Any = None) -> None:
+        """All below a folder that is removed, or moved: keep what it holds."""
+        if path is None or isinstance(path, int) or os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
+            return
+        root = os.fsdecode(path).rstrip(os.sep)
+        for count, each in enumerate(_tree(root)):
+            if count >= TREE:
+                self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note
+                return
+            self._note(each, read=to is not None, write=True, whole=True)
+            if to is not None and not isinstance(to, int):
+                self._note(
+                    os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root), write=True, whole=True
+                )
+
+    def _opened(self, path: Any, mode: Any, flags: Any) -> None:
+        if isinstance(path, int) or path is None:
+            return
+        write = (isinstance(mode, str) and any(c in mode for c in "wax+")) or (
+            not isinstance(mode, str) and isinstance(flags, int) and bool(flags & _WRITES)
+        )
+        read = (
+            any(c in mode for c in "ra+")
+            if isinstance(mode, str)
+            else not write or bool(flags & os.O_RDWR)
+        )
+        whole = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
+        self._note(path, read=read, write=write, whole=whole)
+
+    def _note(
+        self, path: Any, *, read: bool = False, write: bool = False, whole: bool = False
+    ) -> None:
+        if path is None or isinstance(path, int):
+            return
+        text = os.fsdecode(path)
+        if text == ":memory:" or (text.startswith("<") and text.endswith(">")):
+            return
+        # an audit hook: no objects where none are needed
+        full = os.path.abspath(text)  # noqa: PTH100
+        if (
+            f"{os.sep}__pycache__" in full
+        ):  # Python's own copies: whoever reads one reads the source
+            if not (read and full.endswith(".pyc")):
+                return
+            full, write, whole = _source_of(full), False, False
+        if not is_watched(full):
+            return
+        # the same
+        self.touched.relative = self.touched.relative or not os.path.isabs(text)  # noqa: PTH117
+        if read:
+            self.touched.read.add(full)
+        if whole and full not in self.touched.read:
+            self.touched.replaced.add(full)
+        if write and full not in self.touched.written:
+            self._keep(full)
+            self.touched.written.add(full)
+
+    def _keep(self, path: str) -> None:
+        self.firsts.note(path)
+        content, known = _content(path)
+        if known and self._kept + len(content or b"") <= KEPT_ALL:
+            self._kept += len(content or b"")
+            self.touched.before[path] = content
+        else:
+            self.touched.unknown.add(path)
+
+
+def _below(args: tuple[Any, ...], at: int, folder: int) -> Any:
+    """The path that is the argument `at`; None where it is below an open folder that has no name we
+    can find.
+    """
+    path, handle = args[at], args[folder] if folder < len(args) else None
+    if isinstance(path, int) or not isinstance(handle, int) or handle < 0:
+        return path
+    try:
+        return os.path.join(os.readlink(f"/proc/self/fd/{handle}"), os.fsdecode(path))  # noqa: PTH115, PTH118
+    except OSError:
+        return None
+
+
+def _tree(root: str) -> Iterator[str]:
+    """Files and folders below a folder."""
+    for folder, folders, files in os.walk(root):
+        # as above
+        yield from (os.path.join(folder, name) for name in (*folders, *files))  # noqa: PTH118
+
+
+def _source_of(path: str) -> str:
+    folder, name = os.path.split(path)
+    # the same
+    return os.path.join(os.path.dirname(folder), name.partition(".")[0] + ".py")  # noqa: PTH118, PTH120
+
+
+def _content(path: str) -> tuple[bytes | None, bool]:
+    """(bytes or None where there is no file, whether that is known)."""
+    where = Path(path)
+    try:
+        if not where.exists():
+            return None, True
+        if where.is_dir():
+            return DIRECTORY, True
+        if not where.is_file() or where.stat().st_size > KEPT:
+            return None, False
+        return where.read_bytes(), True
+    except OSError:
+        return None, False
+
+
+def _command(event: str, args: tuple[Any, ...]) -> str:
+    told = args[1] if event == "subprocess.Popen" and len(args) > 1 else args[0] if args else ""
+    if isinstance(told, list | tuple):
+        told = " ".join(
+            os.fsdecode(each) if isinstance(each, bytes | str) else str(each) for each in told
+        )
+    return os.fsdecode(told) if isinstance(told, bytes | str) else str(told)

@@ -1,0 +1,115 @@
+"""How a folder lies before and after a process that runs in it, by names, sizes and times.
+
+What is small is kept, so that it can be put back. A folder with too much in it is not looked at,
+which is said.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from tape_jupyter.core.user_code import bag
+
+MANY = 2_000
+"""Files and folders that are looked at."""
+KEPT = 1 << 20
+"""Bytes of one file that are kept to put it back."""
+KEPT_ALL = 32 << 20
+DIRECTORY = b"\0a directory"
+"""Stands for the bytes of a path that is a directory."""
+_READING = bag(
+    "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true"
+)
+
+
+def may_write(command: str) -> bool:
+    """Whether a shell's command may write files, by its text."""
+    first = command.strip().partition(" ")[0].rpartition("/")[2]
+    return re.search(r"[>|;&`]|\$\(", command) is not None or first not in _READING
+
+
+class WatchedFolder:
+    """One folder. `look` before a process starts, `differing` once the cell is done."""
+
+    UNKNOWN: ClassVar[Any] = object()
+    """Stands for bytes that were not kept."""
+
+    def __init__(self, path: str, is_watched: Callable[[str], bool]) -> None:
+        self.path, self._is_watched = path, is_watched
+        self.crowded = False
+        self._was: dict[str, tuple[int, int]] = {}
+        self._held: dict[str, tuple[tuple[int, int], bytes]] = {}
+        """Bytes from an earlier look, good for as long as size and time are the same."""
+
+    def look(self) -> None:
+        """Note how it lies now."""
+        self._was = self._now()
+        self._held = {} if self.crowded else dict(self._read())
+
+    def differing(self) -> Iterator[tuple[str, Any]]:
+        """(path, its bytes when it was looked at: None where there was nothing, UNKNOWN where they
+        were not kept).
+        """
+        was, now = self._was, self._now()
+        if self.crowded:
+            return
+        for path in sorted({*was, *now}):
+            if was.get(path) != now.get(path):
+                yield path, self._bytes(path)
+
+    def _bytes(self, path: str) -> Any:
+        if path not in self._was:
+            return None
+        if self._was[path] == _FOLDER:
+            return DIRECTORY
+        return self._held[path][1] if path in self._held else self.UNKNOWN
+
+    def _now(self) -> dict[str, tuple[int, int]]:
+        """By path, (size, time in nanoseconds)."""
+        found: dict[str, tuple[int, int]] = {}
+        todo = [self.path]
+        while todo:
+            try:
+                with os.scandir(todo.pop()) as inside:
+                    entries = list(inside)
+            except OSError:
+                continue
+            for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if entry.name == "__pycache__" or not self._is_watched(
+                    entry.path + os.sep * is_folder
+                ):
+                    continue
+                if len(found) >= MANY:
+                    self.crowded = True
+                    return {}
+                if is_folder:
+                    found[entry.path] = _FOLDER
+                    todo.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    told = entry.stat(follow_symlinks=False)
+                    found[entry.path] = (told.st_size, told.st_mtime_ns)
+        self.crowded = False
+        return found
+
+    def _read(self) -> Iterator[tuple[str, tuple[tuple[int, int], bytes]]]:
+        room = KEPT_ALL
+        for path, told in self._was.items():
+            if told == _FOLDER or told[0] > KEPT or told[0] > room:
+                continue
+            room -= told[0]
+            held = self._held.get(path)
+            if held is not None and held[0] == told:
+                yield path, held
+                continue
+            try:
+                with open(path, "rb") as file:  # noqa: PTH123 - no objects where none are needed
+                    yield path, (told, file.read())
+            except OSError:
+                continue
+
+
+_FOLDER = (-1, -1)

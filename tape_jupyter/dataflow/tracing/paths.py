@@ -1,0 +1,349 @@
+"""Parts of a value that a text names: `memo['a']`, `agent.log`, `math.pi`. A part stands for itself
+only where looking it up runs no code: keys of plain dicts, attributes of plain objects, classes and
+modules.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from tape_jupyter.dataflow.identity import identity
+from tape_jupyter.dataflow.static.uses import Uses
+from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_module_of_users
+
+_STEP = re.compile(r"\.([^\W\d]\w*)(\(\))?|\[('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
+_TOLD = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__"})
+_BUILTIN = (dict, list, set, deque, bytearray, OrderedDict, defaultdict)
+
+
+def steps(path: str) -> list[tuple[str, Any]]:
+    """[("attr", "log"), ("item", 'a')] of `agent.log['a']`; ("call", name) for a method that is
+    called.
+    """
+    found: list[tuple[str, Any]] = []
+    root = re.match(r"[^\W\d]\w*", path)
+    for each in _STEP.finditer(path, root.end() if root else 0):
+        name, call, key = each.groups()
+        if name is not None:
+            found.append(("call" if call else "attr", name))
+        else:
+            found.append(("item", int(key) if key[0] not in "'\"" else _text(key)))
+    return found
+
+
+def _text(key: str) -> str:
+    import ast
+
+    return str(ast.literal_eval(key))
+
+
+def first(path: str) -> str:
+    """The attribute of a module that a path begins with: `helpers.STATE['a']` -> "STATE"."""
+    return next((name for kind, name in steps(path) if kind != "item"), "")
+
+
+def index(path: str) -> int | None:
+    """3 of `Out[3]`."""
+    found = steps(path)
+    return found[0][1] if found and found[0][0] == "item" and isinstance(found[0][1], int) else None
+
+
+def expanded(line: str) -> Iterator[str]:
+    """What IPython expands in a magic's or the shell's line: $name, {expression}."""
+    for each in re.finditer(r"(?<!\$)\$([^\W\d][\w.]*)|\{([^{}]*)\}", line):
+        yield each[1] or each[2]
+
+
+def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branch
+    """An attribute, where no code runs to find it; MISSING else."""
+    if isinstance(value, types.ModuleType):
+        return value.__dict__.get(name, MISSING)
+    if value is MISSING:
+        return MISSING
+    kind = type(value)
+    if isinstance(value, type):
+        for base in value.__mro__:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                return (
+                    MISSING
+                    if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType)
+                    else found
+                )
+        return MISSING
+    if not _plain(kind, name):
+        return MISSING
+    if (slot := _slot(kind, name)) is not None:
+        try:
+            return slot.__get__(value, kind)
+        except AttributeError:
+            return MISSING
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return MISSING
+    return inside.get(name, MISSING) if type(inside) is dict else MISSING
+
+
+def _plain(kind: type, name: str) -> bool:
+    """Whether instances of a class look an attribute up in their own dict."""
+    for base in kind.__mro__:
+        if base is object:
+            continue
+        if "__getattribute__" in base.__dict__ or (
+            "__setattr__" in base.__dict__ and not _is_a_models(base, kind)
+        ):
+            return False
+        held = base.__dict__.get(name)
+        if hasattr(type(held), "__set__") and type(held) is not types.MemberDescriptorType:
+            return False
+    return True
+
+
+def _is_a_models(base: type, kind: type) -> bool:
+    """Pydantic's own way to bind an attribute, where it only binds it."""
+    return base.__module__ == "pydantic.main" and not getattr(kind, "model_config", {}).get(
+        "validate_assignment"
+    )
+
+
+def _slot(kind: type, name: str) -> types.MemberDescriptorType | None:
+    found = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
+    return (
+        found if type(found) is types.MemberDescriptorType and not name.startswith("__") else None
+    )
+
+
+def _item(value: Any, key: Any) -> Any:
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return value.get(key, MISSING)
+    if type(value) in (list, tuple) and isinstance(key, int) and 0 <= key < len(value):
+        return value[key]
+    if _is_frame(value) and isinstance(key, str) and len(value) and key in value.columns:
+        return value[key]
+    return MISSING
+
+
+def _is_frame(value: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and type(value) is getattr(pandas, "DataFrame", None)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a pandas frame with rows: a column of it is a part of it."""
+    return _is_frame(value) and len(value) > 0
+
+
+def is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) is getattr(numpy, "ndarray", None)
+
+
+def read(name: str, used: Uses, variables: Variables, *, moved: bool = False) -> set[str]:
+    """What a statement reads of a name: its parts, where the text says which and they are plain;
+    else all of it. `moved`: the cell changed its value, so that what was last in a list may be no
+    more.
+    """
+    own = [path for root, path in (*used.parts, *used.counted) if root == name]
+    value = variables.value(name)
+    if name in used.bare or not own or isinstance(value, types.ModuleType):
+        found = {name}
+        if is_module_of_users(value) and name not in used.bare:
+            found |= {
+                r for p in own if (r := variables.resource(value.__name__, first(p))) is not None
+            }
+        return found
+    return {_longest(name, path, value, moved=moved) for path in own}
+
+
+def _longest(name: str, path: str, value: Any, *, moved: bool) -> str:
+    """As far down a path as looking it up is plain."""
+    reached = name
+    for kind, key in steps(path):
+        if kind == "call":
+            sized = (key == "len" and type(value) in (list, dict)) or (
+                key == "keys" and type(value) is dict
+            )
+            return f"{reached}.__len__" if sized else reached
+        if kind == "attr" and isinstance(value, type) and key in _TOLD:
+            return f"{reached}.{key}"
+        if kind == "item" and type(value) is list and isinstance(key, int) and key < 0:
+            if moved:
+                return reached
+            key += len(value)  # noqa: PLW2901 - results[-1] is the part that it is now
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+        if value is MISSING:
+            return reached
+        reached += f".{key}" if kind == "attr" else f"[{key!r}]"
+    return reached
+
+
+def written(name: str, used: Uses, variables: Variables) -> set[str]:
+    """The parts of a name that a statement writes, where it does nothing else with it that may
+    write; else none.
+    """
+    value = variables.value(name)
+    if value is MISSING or isinstance(value, types.ModuleType) or name in used.bare:
+        return set()
+    found = set()
+    for touch in used.touches:
+        if touch.root != name or touch.how in ("argument", "next"):
+            if touch.root == name and touch.how == "next":
+                return set()
+            continue
+        if not touch.path:
+            return set()
+        if touch.how == "method":
+            target = value_at(touch.path, value)
+            if (
+                type(target) not in _BUILTIN
+                or touch.path == name
+                or not _is_only_there(steps(touch.path), value)
+            ):
+                return set()
+            found.add(touch.path)
+        elif stores(touch.path, value) and _is_only_there(steps(touch.path)[:-1], value):
+            found.add(touch.path)
+        else:
+            return set()
+    return found
+
+
+def appended(name: str, used: Uses, variables: Variables) -> str:
+    """The one element that a statement `x.log.append(v)` adds; "" where it may do something else to
+    `name`.
+    """
+    ways = [t for t in used.touches if t.root == name]
+    if (
+        len(ways) != 1
+        or ways[0].how != "method"
+        or ways[0].what != "append"
+        or ways[0].kept
+        or not ways[0].path
+    ):
+        return ""
+    value = variables.value(name)
+    target = value_at(ways[0].path, value)
+    inside = [
+        p for root, p in used.parts if root == name and p.removesuffix(".append()") != ways[0].path
+    ]
+    if type(target) is not list or not target or inside or name in used.bare or used.counted:
+        return ""
+    if not _is_only_there(steps(ways[0].path), value):
+        return ""
+    return f"{ways[0].path}[{len(target) - 1}]"
+
+
+def target(path: str, value: Any) -> Any:
+    """The object that a store at the end of a path changes."""
+    way = steps(path)
+    for kind, key in way[:-1]:
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+    return value
+
+
+def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
+    """Whether the objects on a way into a value are at no other place of it: `grid = [row, row]`
+    has one twice.
+    """
+    met, inner = set(), value
+    for kind, key in way:
+        inner = attribute(inner, key) if kind == "attr" else _item(inner, key)
+        met.add(identity(inner))
+    return not met or _is_each_met_once(value, met)
+
+
+def is_only_there(path: str, value: Any) -> bool:
+    """Whether the objects on a path into a value are at no other place of it."""
+    return _is_only_there(steps(path), value)
+
+
+_MANY = 5_000
+"""Objects that are looked at; in more of them anything may be twice."""
+
+
+def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
+    met: set[int] = set()
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if identity(each) in seen:
+            continue
+        seen.add(identity(each))
+        if len(seen) > _MANY:
+            return False
+        inner = list(_held_in(each))
+        for one in inner:
+            if identity(one) in looked_for:
+                if identity(one) in met:
+                    return False
+                met.add(identity(one))
+        todo += inner
+    return True
+
+
+def _held_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from dict.values(value)
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        yield from value
+    elif isinstance(value, type):
+        yield from type.__dict__["__dict__"].__get__(value).values()
+    if not isinstance(value, type | types.ModuleType) and type(inside := _inside(value)) is dict:
+        yield from inside.values()
+    for base in type(value).__mro__ if "__slots__" in type(value).__dict__ else ():
+        for name in base.__dict__:
+            if (slot := _slot(base, name)) is not None:
+                with suppress(AttributeError):
+                    yield slot.__get__(value, type(value))
+
+
+def _inside(value: Any) -> Any:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def value_at(path: str, value: Any) -> Any:
+    for kind, key in steps(path):
+        value = (
+            attribute(value, key)
+            if kind == "attr"
+            else _item(value, key)
+            if kind == "item"
+            else MISSING
+        )
+    return value
+
+
+def stores(path: str, value: Any) -> bool:
+    """Whether a store at the end of a path changes that part and nothing else."""
+    way = steps(path)
+    if not way:
+        return False
+    for kind, key in way[:-1]:
+        value = attribute(value, key) if kind == "attr" else _item(value, key)
+    kind, key = way[-1]
+    if isinstance(value, types.ModuleType):
+        return False
+    if kind == "item" and _is_frame(value):
+        return isinstance(key, str) and len(value) > 0
+    if kind == "item":
+        return type(value) in (dict, OrderedDict) or (
+            type(value) is list and isinstance(key, int) and 0 <= key < len(value)
+        )
+    return value is not MISSING and (
+        isinstance(value, type)
+        or (
+            _plain(type(value), key)
+            and (hasattr(value, "__dict__") or _slot(type(value), key) is not None)
+        )
+    )

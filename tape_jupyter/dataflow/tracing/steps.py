@@ -1,0 +1,669 @@
+"""What each statement of an execution read and may have written, from its text, from what ran and
+from what is different afterwards.
+
+Reads are what was really read: where nothing that was read differs, a statement does the same
+again. Writes are what could be written: with another reply it may take another way.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
+from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
+from tape_jupyter.dataflow.static.names import Statement, cell_names, names_of, transform, words_in
+from tape_jupyter.dataflow.static.outcomes import outcome
+from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, root_of
+from tape_jupyter.dataflow.static.uses import Touch
+from tape_jupyter.dataflow.tracing import paths as tracing_paths
+from tape_jupyter.dataflow.tracing.observations import Draft, Seen
+from tape_jupyter.dataflow.tracing.surroundings import Surroundings
+from tape_jupyter.dataflow.tracing.variables import (
+    MISSING,
+    Variables,
+    is_module_of_users,
+    is_shells,
+)
+
+
+@dataclass(slots=True)
+class Built:
+    steps: tuple[Step, ...] = ()
+    changed: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
+    """Of `changed`, those that the text says may change: no older entry need have done it."""
+
+
+def build(seen: Seen) -> Built:
+    """The steps of an execution. A cell that is no Python has one, which touches what its words
+    name.
+    """
+    drafts = [_draft(seen, each) for each in seen.cell.statements]
+    if not drafts:
+        return Built()
+    _share_out_codes(seen, drafts)
+    for each in drafts:
+        _reads(seen, each)
+        _binds(seen, each)
+    changed, opaque = _changed(seen, drafts)
+    for each in drafts:
+        _may_change(seen, each)
+    claimed = changed & {
+        n for d in drafts for r in d.strong | d.weak if (n := name_of(r)) is not None
+    }
+    _share_out_changes(seen, drafts, changed)
+    surroundings = Surroundings(seen)
+    for each in drafts:
+        surroundings.add(each)
+    for each in drafts:
+        _narrow(seen, each)
+    _tell(seen, drafts, changed)
+    steps = tuple(_step(seen, each) for each in drafts)
+    return Built(steps, frozenset(changed), frozenset(opaque), frozenset(claimed))
+
+
+def mentioned(statement: Statement, variables: Variables) -> set[str]:
+    """Variables that a statement's text names, anywhere in it."""
+    code = statement.code
+    names = (
+        script_names(statement)
+        | code.reads
+        | code.stores
+        | code.deletes
+        | code.later_reads
+        | code.later_stores
+        | statement.uses.exists
+    )
+    for magic in statement.uses.magics:
+        names |= words_in(
+            f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}"
+        )
+    found = {r for n in names if (r := variables.resource("", n)) is not None}
+    for name in names:
+        value = variables.value(name)
+        if is_module_of_users(value):
+            own = {p for root, p in statement.uses.parts if root == name}
+            if name in statement.uses.bare or not own:
+                found.update(variables.globals_of(value.__name__))
+            found.update(
+                r
+                for p in own
+                if (r := variables.resource(value.__name__, tracing_paths.first(p))) is not None
+            )
+    return found
+
+
+def script_names(statement: Statement) -> frozenset[str]:
+    """Names that files which `%run` runs read or bind."""
+    found: set[str] = set()
+    for magic in statement.uses.magics:
+        if magic.name == "run":
+            for word in re.findall(r"[^\s'\"]+\.(?:py|ipy)\b", magic.line):
+                found |= _names_in_file(word)
+    return frozenset(found)
+
+
+def _names_in_file(path: str) -> set[str]:
+    try:
+        inner = cell_names(transform(Path(path).expanduser().read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return set()
+    return {
+        n
+        for s in inner.statements
+        for n in s.code.reads | s.code.later_reads | s.code.stores | s.code.later_stores
+    }
+
+
+# -------------------------------------------------------------------- what was read
+def _draft(seen: Seen, statement: Statement) -> Draft:
+    mention = mentioned(statement, seen.variables)
+    return Draft(statement, mention, seen.variables.closure(mention))
+
+
+def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
+    """Which statement ran which code: by its place in the cell, by what can reach it; else any of
+    them.
+    """
+    for place, code in seen.ran.codes:
+        own = code.co_filename == seen.ran.own
+        if place == "" and own and code.co_name == "<module>":
+            continue
+        here = (code.co_name, code.co_firstlineno)
+        takers = [d for d in drafts if place == "" and own and here in d.statement.nested]
+        takers += [d for d in drafts if d not in takers and _holds(seen, d.reach, place, code)]
+        for each in takers or drafts:
+            each.codes.add((place, code))
+    if not seen.ran.whole:  # what could have run may have run
+        for each in drafts:
+            each.codes |= {
+                c for r in each.reach if (p := seen.variables.prints.get(r)) for c in p.codes
+            }
+
+
+def _holds(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -> bool:
+    prints = seen.variables.prints
+    for each in reach:
+        for known in (prints.get(each), seen.before.get(each)):
+            if known is not None and any(
+                p == place and (c is code or code in c.co_consts) for p, c in known.codes
+            ):
+                return True
+    return False
+
+
+def _reads(seen: Seen, draft: Draft) -> None:
+    code, used = draft.statement.code, draft.statement.uses
+    whole = set(code.reads)
+    if not seen.ran.whole:
+        whole |= code.later_reads
+    whole |= script_names(draft.statement)
+    for magic in used.magics:
+        whole |= _magic_reads(magic.name, magic.line, magic.body)
+    for name in whole - _bound_inside(draft):
+        if (resource := seen.variables.resource("", name)) is not None:
+            draft.reads |= tracing_paths.read(
+                resource, used, seen.variables, moved=_moved(seen, resource)
+            )
+        elif is_shells(name):
+            draft.reads |= _results(name, seen)
+    draft.reads |= {n for n in used.exists if not is_shells(n)}
+    draft.reads |= {
+        f"output:{part}"
+        for root, path in used.parts
+        if root == "Out" and (part := tracing_paths.index(path)) is not None
+    }
+    for place, each in draft.codes:
+        _code_reads(seen, draft, place, each)
+    if _reads_everything(seen, draft):
+        draft.reads.add(EVERYTHING)
+
+
+def _moved(seen: Seen, name: str) -> bool:
+    """Whether the cell changed its value: `log[-1]` may have been another element then."""
+    was, now = seen.before.get(name), seen.variables.prints.get(name)
+    return name in seen.before and (
+        was is None or now is None or was.digest != now.digest or now.opaque
+    )
+
+
+def _code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
+    by = _named(seen, draft, place, code)
+    for name in names_of(code).reads:
+        resource = seen.variables.resource(place, name)
+        if resource is not None and resource not in draft.reads:
+            draft.reads.add(resource)
+            if by:
+                draft.via[resource] = by
+
+
+def _bound_inside(draft: Draft) -> frozenset[str]:
+    """Names that a statement only reads where it has bound them itself just before: `for x in xs:
+    f(x)`.
+    """
+    return draft.statement.bound_first
+
+
+def _named(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
+    """The name in the statement's text by which a piece of code was reached; "" where it stands
+    there itself.
+    """
+    prints = seen.variables.prints
+    for name in sorted(draft.mention):
+        if (known := prints.get(name)) is not None and (place, code) in known.codes:
+            return name.rpartition(":")[2]
+    for name in sorted(draft.mention):
+        if any(
+            (place, code) in p.codes for r in seen.variables.closure([name]) if (p := prints.get(r))
+        ):
+            return name.rpartition(":")[2]
+    return ""
+
+
+def _magic_reads(name: str, line: str, body: str) -> frozenset[str]:
+    if name in ("system", "getoutput", "sx", "!", "bash", "sh", "script"):
+        return words_in(" ".join(tracing_paths.expanded(line)))
+    if name in (
+        "time",
+        "timeit",
+        "capture",
+        "prun",
+        "writefile",
+        "html",
+        "markdown",
+        "latex",
+        "javascript",
+        "svg",
+    ):
+        return words_in(" ".join(tracing_paths.expanded(line)))
+    if name in ("reset", "reset_selective", "xdel"):
+        return frozenset()
+    return words_in(f"{line} {body}")
+
+
+def _results(name: str, seen: Seen) -> set[str]:
+    """`_` is the newest result; another reply may make an older cell show one, so all newer ones
+    count.
+    """
+    if name in ("Out", "_oh"):
+        return {"output:*"} if not any(root == name for root, _ in seen_parts(seen)) else set()
+    if name.lstrip("_") == "" and len(name) <= 3:
+        return {f"output:{n}" for n in seen.results[-len(name) :]} | {"output:newest"}
+    if name[1:].isdigit():
+        return {f"output:{name[1:]}"}
+    return set()
+
+
+def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
+    return (part for s in seen.cell.statements if "Out" not in s.uses.bare for part in s.uses.parts)
+
+
+_FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
+
+
+def _reads_everything(seen: Seen, draft: Draft) -> bool:
+    words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
+    for _, code in draft.codes:
+        words |= names_of(code).reads & {"globals", "dir"}
+    words |= _FRAMES & draft.statement.code.words
+    for _, code in draft.codes:
+        words |= _FRAMES & names_of(code).words
+    magics = {m.name for m in draft.statement.uses.magics}
+    if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
+        return True
+    runs_text = draft.statement.uses.dynamic & {"exec", "eval"}
+    return bool(words) or (bool(runs_text) and not seen.ran.whole)
+
+
+# -------------------------------------------------------------------- what was written
+def _binds(seen: Seen, draft: Draft) -> None:
+    """Names that the text binds: for certain, where the statement came to its end."""
+    code = draft.statement.code
+    stored = code.stores | code.deletes
+    for place, each in draft.codes:
+        used = names_of(each)
+        draft.weak |= {r for n in used.stores | used.deletes if (r := _target(place, n))}
+    for place, inner in _could_run(seen, draft):
+        draft.weak |= {r for n in names_of(inner).stores if (r := _target(place, n))}
+    done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
+    names = {n for n in stored if not is_shells(n)}
+    names -= {
+        n
+        for n in draft.statement.caught
+        if n not in seen.variables.prints and seen.before.get(n) is None
+    }
+    draft.strong |= {
+        n for n in names if done and (n in draft.statement.always or _only_here(seen, draft, n))
+    }
+    draft.weak |= names - draft.strong
+    draft.weak |= draft.statement.uses.binds - {""}
+    draft.weak |= {
+        n for n in script_names(draft.statement) if n in seen.variables.prints and not is_shells(n)
+    }
+    if code.star:
+        draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
+
+
+def _could_run(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
+    """Code that it could call with another reply."""
+    if not (draft.statement.uses.called or draft.codes):
+        return set()
+    return draft.codes | {
+        c for r in draft.reach if (p := seen.variables.prints.get(r)) for c in p.codes
+    }
+
+
+def _target(place: str, name: str) -> str:
+    if place:
+        return f"{place}:{name}"
+    return "" if is_shells(name) else name
+
+
+def _only_here(seen: Seen, draft: Draft, name: str) -> bool:
+    """It was bound (or removed) in this execution, and only this statement could have done it."""
+    others = [
+        s
+        for s in seen.cell.statements
+        if s is not draft.statement and name in s.code.stores | s.code.deletes
+    ]
+    return not others and name in seen.rebound
+
+
+def _changed(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
+    changed, opaque = set(seen.rebound), set()
+    reached = set().union(*(d.reach for d in drafts))
+    for name, was in seen.before.items():
+        now = seen.variables.prints.get(name)
+        if (was is None) != (now is None) or (was and now and was.digest != now.digest):
+            changed.add(name)
+        if now is not None and now.opaque:
+            opaque.add(name)
+            if name in reached and not now.vast:
+                changed.add(name)
+    return changed, opaque
+
+
+def _may_change(seen: Seen, draft: Draft) -> None:
+    """What the statement's uses of its names may change, seen or not, and what shares an object
+    with that.
+    """
+    hit: set[str] = set()
+    for touch in draft.statement.touches:
+        name = seen.variables.resource("", touch.root)
+        if name is None or name not in draft.statement.code.reads | draft.statement.code.stores:
+            continue
+        value = seen.variables.value(name)
+        if value is MISSING or isinstance(value, types.ModuleType):
+            continue
+        touched = (
+            tracing_paths.value_at(touch.path, value)
+            if touch.how == "method" and touch.path
+            else value
+        )
+        if may_change(touch, value if touched is MISSING else touched, _function(seen, touch)) or (
+            touched is MISSING and touch.what in MUTATORS
+        ):
+            if (exact := _exactly(touch, value)) is not MISSING:
+                draft.weak |= {name} | seen.variables.holding(exact)
+            else:
+                hit.add(name)
+    prints = seen.variables.prints
+    for place, code in _could_run(seen, draft):
+        if code_changes(code):
+            used = {
+                r
+                for n in names_of(code).reads
+                if (r := seen.variables.resource(place, n)) is not None
+            }
+            hit |= {
+                r
+                for r in used
+                if (p := prints.get(r)) and p.ids and _is_data(seen.variables.value(r))
+            }
+    hit |= {n for n in draft.reach if (p := prints.get(n)) and p.opaque and not p.vast}
+    draft.weak |= hit | seen.variables.sharing(hit)
+
+
+def _exactly(touch: Touch, value: Any) -> Any:
+    """The one object that a use changes, where its text tells; MISSING else."""
+    if not touch.path or touch.how not in ("item", "attr", "method"):
+        return MISSING
+    if touch.how == "method":
+        found = tracing_paths.value_at(touch.path, value)
+        return found if type(found) in (list, dict, set) else MISSING
+    return tracing_paths.target(touch.path, value)
+
+
+def _is_data(value: Any) -> bool:
+    return not isinstance(value, types.FunctionType | types.ModuleType | types.BuiltinFunctionType)
+
+
+def _function(seen: Seen, touch: Touch) -> Any:
+    """The function that a value is handed to; None unknown."""
+    if touch.how != "argument":
+        return None
+    root, *path = touch.what.split(".")
+    value = seen.variables.value(root)
+    for each in path:
+        value = tracing_paths.attribute(value, each)
+    return None if value is MISSING else value
+
+
+def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+    """Which statement changed what: those that bind it, may change it or can reach it; else any
+    that calls.
+    """
+    for name in sorted(changed):
+        written = [d for d in drafts if name in d.strong or name in d.weak]
+        if any(name in d.strong for d in written) or written == drafts:
+            continue
+        takers = [
+            d
+            for d in drafts
+            if name in d.reach or not d.reach.isdisjoint(seen.variables.sharing([name]))
+        ]
+        if (
+            takers and seen.before.get(name) is not None
+        ):  # it may be held elsewhere by now: sys.stdout = buffer
+            takers += [
+                d
+                for d in drafts[drafts.index(takers[0]) :]
+                if d not in takers and d.statement.uses.called
+            ]
+        takers = (
+            takers
+            or [d for d in drafts if d.statement.uses.called or d.statement.uses.magics]
+            or drafts
+        )
+        alone = (
+            len(takers) == 1 and seen.failed_at is None and name in seen.rebound and ":" not in name
+        )
+        for each in takers:
+            (each.strong if alone else each.weak).add(name)
+
+
+def _narrow(seen: Seen, draft: Draft) -> None:
+    """A whole name that was only written in parts that the text tells becomes these parts."""
+    for name in [n for n in draft.weak if n in draft.statement.code.reads]:
+        appended = _appended(seen, draft, name)
+        paths = appended or tracing_paths.written(name, draft.statement.uses, seen.variables)
+        if not paths:
+            continue
+        others = seen.variables.sharing([name]) & draft.reach - {name}
+        by_code = {
+            r
+            for p, c in draft.codes
+            for n in names_of(c).reads
+            if (r := seen.variables.resource(p, n))
+        }
+        if others or name in by_code:
+            continue
+        draft.weak.discard(name)
+        draft.weak |= paths
+        if draft.statement.repeats or not (draft.statement.calm or draft.statement.calm_call):
+            stored = {
+                t.path for t in draft.statement.touches if t.root == name and t.how != "method"
+            }
+            draft.weak |= {
+                f"{p.rpartition('[')[0]}.__len__"
+                for p in paths
+                if p.endswith("]") and (p in stored or p in appended)
+            }
+
+
+def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:
+    """One element, where the statement appends in any case and the cell does nothing else to the
+    list.
+    """
+    statement = draft.statement
+    if not (statement.calm or statement.calm_call) or statement.repeats:
+        return set()
+    if any(
+        t.root == name
+        for s in seen.cell.statements
+        if s is not statement
+        for t in s.touches
+        if t.how not in ("argument", "next")
+    ):
+        return set()
+    element = tracing_paths.appended(name, statement.uses, seen.variables)
+    return {element} if element else set()
+
+
+_AT_ONCE = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+def _tell(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+    """What each thing that is written depends on, where all that ran is understood
+    (dataflow/static/outcomes/__init__.py).
+    """
+    if seen.background or seen.leaves_background or seen.failed_at is not None:
+        return
+    bound = (
+        frozenset().union(*(d.statement.code.stores | d.statement.code.deletes for d in drafts))
+        | seen.rebound
+    )
+    appends: Counter[str] = Counter()
+    understood = []
+    for draft in drafts:
+        used = draft.statement.uses
+        node = draft.statement.node
+        if (
+            node is None
+            or used.dynamic
+            or used.magics
+            or not (draft.codes or used.called or used.touches)
+        ):
+            continue
+        told = outcome(node, seen.variables, bound, frozenset(changed))
+        ran = {
+            code
+            for _, code in draft.codes
+            if code.co_name not in _AT_ONCE and code.co_filename != "<string>"
+        }
+        if told is None or not ran <= told.codes:
+            continue
+        _take_told(seen, draft, told, changed)
+        appends.update(told.appends)
+        understood.append(draft)
+    for path in (p for p, count in appends.items() if count == 1):
+        _number(seen, path, drafts)
+
+
+def _number(seen: Seen, path: str, drafts: list[Draft]) -> None:
+    """The one element that a cell adds to a list, where nobody else in it changes that."""
+    some, root = f"{path}{ELEMENT}", root_of(path)
+    box = (
+        tracing_paths.value_at(path, seen.variables.value(root))
+        if path != root
+        else seen.variables.value(root)
+    )
+    writers = [d for d in drafts if any(root_of(w) == root for w in d.weak | d.strong)]
+    if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
+        return
+    draft, one = writers[0], f"{path}[{len(box) - 1}]"
+    if any(root_of(w) == root and w not in (some, path) for w in draft.weak):
+        return
+    draft.weak = (draft.weak - {some}) | {one}
+    draft.needs[one] = draft.needs.pop(some)
+
+
+def _take_told(seen: Seen, draft: Draft, told: StatementOutcome, changed: set[str]) -> None:
+    prints = seen.variables.prints
+    written: dict[str, frozenset[str]] = {}
+    for path, deps in told.writes.items():
+        root = root_of(path)
+        if isinstance(seen.variables.value(root), types.ModuleType):
+            continue  # a library's state: dataflow/tracing/surroundings.py
+        held = _holders(seen, path, root)
+        others = {each for each in held if each != root}
+        exact = root not in held
+        if path.endswith(ELEMENT) and tracing_paths.is_array(seen.variables.value(root)):
+            exact = True
+            others = {
+                f"{n}{ELEMENT}" if tracing_paths.is_array(seen.variables.value(n)) else n
+                for n in seen.variables.sharing([root]) - {root}
+            }
+        for each in {path if exact else root, *others}:
+            written[each] = written.get(each, frozenset()) | deps
+    roots = {root_of(path) for path in written}
+    for name in [n for n in draft.weak if n in prints]:
+        opaque = prints[name].opaque
+        if name in written or name in told.binds or opaque:
+            continue
+        if name in roots or name not in changed:
+            draft.weak.discard(name)
+    parts_of = {
+        w for w in draft.weak if (root := root_of(w)) in roots and root != w and root in prints
+    }
+    draft.weak -= parts_of - written.keys()
+    draft.weak |= {path for path in written if root_of(path) not in draft.strong}
+    draft.needs = {
+        each: written.get(each, frozenset()) | told.binds.get(each, frozenset())
+        for each in written.keys() | told.binds
+    }
+    draft.raises = told.raises
+    _read_told(seen, draft, told)
+
+
+def _holders(seen: Seen, path: str, root: str) -> set[str]:
+    """Names that hold the object of which a part is written; the root itself where it may hold it
+    at two places.
+    """
+    value = seen.variables.value(root)
+    way = path.removesuffix(ELEMENT)
+    if path == root or value is MISSING:
+        return seen.variables.sharing([root]) | {root}
+    target = tracing_paths.value_at(way, value) if path != way else tracing_paths.target(way, value)
+    if target is MISSING:
+        return seen.variables.sharing([root]) | {root}
+    found = seen.variables.holding(target)
+    only = tracing_paths.is_only_there(way if path != way else way[: _last(way)], value)
+    return (found - {root}) | (set() if only else {root})
+
+
+def _last(path: str) -> int:
+    """Where the last step of a path begins."""
+    return max(path.rfind("."), path.rfind("["))
+
+
+def _read_told(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
+    """Names whose parts alone are read."""
+    by_root: dict[str, set[str]] = {}
+    for each in told.reads | told.raises:
+        by_root.setdefault(root_of(each), set()).add(each)
+    for name in [n for n in draft.reads if n in seen.variables.prints]:
+        if _is_data(seen.variables.value(name)) and not isinstance(
+            seen.variables.value(name), type
+        ):
+            found = by_root.get(name, set())
+            if found and name not in found:
+                draft.reads.discard(name)
+                draft.reads |= found
+
+
+def _step(seen: Seen, draft: Draft) -> Step:
+    statement = draft.statement
+    unsure = statement.uses.dynamic & {"exec"}
+    if unsure and _in_own_namespace(draft):
+        draft.weak.add(EVERYTHING)
+    return Step(
+        statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
+        frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
+        statement.calm_call,
+        frozenset(_amends(seen, draft)), draft.needs, draft.raises, frozenset(draft.strong - statement.always),
+    )  # fmt: skip
+
+
+def _amends(seen: Seen, draft: Draft) -> Iterable[str]:
+    """Names of which it only binds a part: `s.goal = "draw"` differs where `s` does, but what it
+    writes does not.
+    """
+    used = draft.statement.uses
+    for name in draft.reads:
+        if name in used.bare or any(
+            root == name for root, p in used.parts if not p.endswith(".append()")
+        ):
+            continue
+        ways = [t for t in used.touches if t.root == name]
+        stores = ways and all(t.how in ("item", "attr") and t.path for t in ways)
+        if name not in draft.weak and (
+            stores or tracing_paths.appended(name, used, seen.variables)
+        ):
+            yield name
+
+
+def _in_own_namespace(draft: Draft) -> bool:
+    """It runs a text in the notebook's namespace, not in one that it is handed."""
+    return not draft.statement.uses.spaced
+
+
+def written_names(step: Step) -> set[str]:
+    return {n for r in step.strong | step.weak if (n := name_of(r)) is not None}

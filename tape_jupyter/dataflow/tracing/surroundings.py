@@ -1,0 +1,537 @@
+"""What a statement has to do with the world around the names: files, processes, state of the
+process and of libraries, results that the shell keeps, tasks that run on.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import types
+from typing import Any
+
+from tape_jupyter.core.user_code import MACHINERY, bag
+from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes
+from tape_jupyter.dataflow.static.names import names_of, texts_of
+from tape_jupyter.dataflow.static.uses import Touch
+from tape_jupyter.dataflow.tracing.ambient import (
+    ENVIRONMENT,
+    PANDAS,
+    options_read,
+    options_set,
+    variables_of,
+)
+from tape_jupyter.dataflow.tracing.folders import may_write
+from tape_jupyter.dataflow.tracing.observations import Draft, Seen
+from tape_jupyter.dataflow.tracing.variables import MISSING, is_library, is_module_of_users
+
+SETTING: dict[str, frozenset[str]] = {
+    "environment": frozenset({"putenv", "unsetenv", "load_dotenv", "set_env", "env"}),
+    "cwd": frozenset({"chdir", "fchdir", "cd", "pushd", "popd"}),
+    "random": bag("seed setstate shuffle choice choices sample randint uniform gauss randrange"),
+    "decimal": frozenset({"getcontext", "setcontext", "prec", "localcontext"}),
+    "locale": frozenset({"setlocale"}),
+    "csv": frozenset({"field_size_limit"}),
+    "time zone": frozenset({"tzset"}),
+    "logging": bag("setLevel basicConfig disable addHandler removeHandler dictConfig fileConfig"),
+    "warnings": frozenset({"filterwarnings", "simplefilter", "resetwarnings"}),
+    "process": frozenset(
+        {"setrecursionlimit", "setswitchinterval", "setdefaulttimeout", "excepthook", "displayhook"}
+    ),
+    "numpy": frozenset({"set_printoptions", "seterr"}),
+    "pandas": frozenset({"set_option", "reset_option", "options"}),
+    "matplotlib": frozenset({"rcParams", "rc", "rcdefaults", "style"}),
+}
+"""Words of a text that may change a part of the ambient state, whether it did so this time or not."""
+
+_SEEDS = {"random": ("random.seed",), "numpy random": ("np.random.seed", "numpy.random.seed")}
+_WRITERS = bag(
+    "write_text write_bytes to_csv to_json to_parquet to_pickle to_excel savefig savez savetxt mkdir makedirs "
+    "remove unlink rename rmtree copyfile copytree touch symlink_to writefile dump"
+)
+_LOOKERS = bag(
+    "exists isfile isdir is_file is_dir stat getsize getmtime glob rglob iglob listdir scandir walk iterdir"
+)
+_STATS = bag(
+    "posix.stat posix.lstat posix.access nt.stat nt.lstat posix._path_exists nt._path_exists"
+)
+_QUIET = bag(
+    "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses "
+    "typing abc contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue "
+    "concurrent pandas numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types"
+)
+"""Libraries whose calls for their effect alone change no state of their own that is not looked at
+elsewhere.
+"""
+_OPTIONED = bag("pandas numpy warnings")
+"""Libraries whose settings are looked at after each cell."""
+_SETS = re.compile(
+    r"(un)?register|set|add_|install|patch|enable|disable|use|filter|reset|clear|init|configure|push|mount"
+)
+_SAYING = bag("debug info warning warn error critical exception log")
+_SHELL_CALLS = bag(
+    "push run_cell run_line_magic run_cell_magic ev ex system getoutput set_next_input user_ns"
+)
+_SHELL_MAGICS = bag(
+    "precision config load_ext reload_ext unload_ext alias unalias macro autoreload colors pprint xmode autocall "
+    "automagic pdb"
+)
+_WAITING = bag(
+    "sleep join result get wait gather shutdown as_completed set put send release recv run_until_complete "
+    "is_alive done communicate poll acquire empty qsize"
+)
+_PURE = bag(
+    "math cmath json re collections itertools functools string textwrap statistics dataclasses typing operator "
+    "copy heapq bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib "
+    "pprint ast uuid zlib csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs "
+    "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat "
+    "codeop bdb linecache tokenize distutils_hack tapereplies"
+)
+
+_OF_TABLES = bag(
+    "pandas numpy dateutil pytz os posix nt pathlib mmap bz2 lzma gzip zipfile tarfile warnings abc sys platform "
+    "urllib zstandard zipimport importlib pyarrow"
+)
+"""With those of _PURE, the packages whose code runs where pandas reads or writes a file."""
+
+
+class Surroundings:
+    """Adds to each draft of one execution; a thing that nobody's text claims goes to every
+    statement that calls.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self._reached_whole = seen.ran.whole_builtins
+
+    def add(self, draft: Draft) -> None:
+        self._files(draft)
+        self._libraries(draft)
+        self._ambient(draft)
+        self._shell(draft)
+        if self.seen.background and self._waits(draft):
+            draft.reads.add("ambient:background")
+        if self.seen.leaves_background and self._acts(draft):
+            draft.weak.add("ambient:background")
+
+    def _acts(self, draft: Draft) -> bool:
+        used = draft.statement.uses
+        return bool(
+            used.called or used.magics or draft.codes or used.awaits or draft.statement.code.imports
+        )
+
+    def _waits(self, draft: Draft) -> bool:
+        """Whether tasks or threads that run on may show in it: it waits for them, or something
+        changed by itself.
+        """
+        known = (
+            set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach))
+            if draft.reach
+            else set()
+        )
+        changed = {
+            n
+            for n, was in self.seen.before.items()
+            if was and (now := self.seen.variables.prints.get(n)) and now.digest != was.digest
+        }
+        return (
+            draft.statement.uses.awaits
+            or bool(self._words(draft) & _WAITING)
+            or bool(changed - known)
+        )
+
+    def _done(self, draft: Draft) -> bool:
+        failed = self.seen.failed_at
+        return failed is None or (failed > 0 and draft.statement.end < failed)
+
+    def _words(self, draft: Draft) -> set[str]:
+        words = set(draft.statement.code.words)
+        for each in draft.reach:
+            for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
+                words |= names_of(code).words
+        for _, code in draft.codes:
+            words |= names_of(code).words
+        return words | {m.name for m in draft.statement.uses.magics}
+
+    # ---------------------------------------------------------------- files
+    def _files(self, draft: Draft) -> None:
+        touched = self.seen.touched
+        drafts_by = self._acts(draft)
+        for path in touched.read:
+            if self._claims(draft, path):
+                draft.reads.add(f"file:{path}")
+        for path in touched.written:
+            if not self._claims(draft, path):
+                continue
+            literal = self._literal(path)
+            alone = (
+                sum(self._claims_by(s.texts, path) for s in self.seen.cell.statements) == 1
+                or len(self.seen.cell.statements) == 1
+            )
+            if path in touched.replaced and alone and literal and self._done(draft):
+                draft.strong.add(f"file:{path}")
+            else:
+                draft.weak.add(f"file:{path}")
+            # a text, as the audit hook gave it
+            draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120
+            if not literal:
+                draft.weak.add("file:*")
+        words = self._words(draft)
+        if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
+            draft.weak.add("file:*")
+        looks = (
+            bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
+        )
+        looks = looks and not self._looks_where_it_opens(words)
+        if looks and drafts_by and not self._only_prints(draft):
+            draft.reads.add("file:*")
+        self._processes(draft)
+
+    def _looks_where_it_opens(self, words: set[str]) -> bool:
+        """Whether only a library of tables asked whether files are there: those that it then
+        opened.
+        """
+        touched = self.seen.touched
+        return (
+            self._reached_whole
+            and self.seen.failed_at is None
+            and bool(touched.read or touched.written)
+            and not words & _LOOKERS
+            and "pandas" in self.seen.ran.packages
+            and not self._impure() - _OF_TABLES
+        )
+
+    @staticmethod
+    def _only_prints(draft: Draft) -> bool:
+        """A shell line that only prints: what looked for the shell's program is none of its doing."""
+        used = draft.statement.uses
+        commands = [m for m in used.magics if m.name in ("system", "getoutput", "sx")]
+        return (
+            bool(commands)
+            and commands == list(used.magics)
+            and not used.called
+            and all(m.constant and _only_says(m.line) for m in commands)
+        )
+
+    def _processes(self, draft: Draft) -> None:
+        if not self.seen.touched.processes or not self._acts(draft):
+            return
+        commands = [
+            m.line for m in draft.statement.uses.magics if m.name in ("system", "getoutput", "sx")
+        ]
+        told = commands or self.seen.touched.processes
+        draft.reads |= {"ambient:environment", "ambient:cwd"}
+        if any(not _only_says(command) for command in told):
+            draft.reads.add("file:*")
+        if any(may_write(command) for command in told):
+            draft.weak.add("file:*")
+
+    def _claims(self, draft: Draft, path: str) -> bool:
+        """Whether a statement names this file; every one that acts, where none does."""
+        if self._claims_by(draft.statement.texts, path):
+            return True
+        return self._acts(draft) and not any(
+            self._claims_by(s.texts, path) for s in self.seen.cell.statements
+        )
+
+    @staticmethod
+    def _claims_by(texts: frozenset[str], path: str) -> bool:
+        name = os.path.basename(path)  # noqa: PTH119 - a text
+        return bool(name) and any(name in text for text in texts)
+
+    def _literal(self, path: str) -> bool:
+        """Whether the path stands in the text of the cell, or of a function that ran."""
+        ran = (texts_of(code) for _, code in self.seen.ran.codes)
+        return any(
+            self._claims_by(t, path) for t in (*(s.texts for s in self.seen.cell.statements), *ran)
+        )
+
+    # ---------------------------------------------------------------- libraries
+    def _libraries(self, draft: Draft) -> None:
+        used, variables = draft.statement.uses, self.seen.variables
+        for name in sorted(draft.mention):
+            value = variables.value(name)
+            if value is MISSING or ":" in name:
+                continue
+            package = is_library(value)
+            if isinstance(value, types.ModuleType) and package:
+                own = [path for root, path in used.parts if root == name]
+                if name in used.bare or name in self._named_in_code(draft):
+                    draft.reads.add(f"library:{value.__name__}")
+                draft.reads |= {f"library:{value.__name__}{_dotted(path)}" for path in own}
+            elif package:
+                draft.reads.add(f"library:{package}")
+        for package in self._packages(draft):
+            draft.reads.add(f"library:{package}")
+        for touch in used.touches:
+            self._library_write(draft, touch)
+        for attribute in self.seen.attributes:
+            if self._acts(draft) or used.touches:
+                draft.weak.add(f"library:{attribute}")
+        draft.weak -= draft.strong
+
+    def _named_in_code(self, draft: Draft) -> set[str]:
+        """Names of the notebook in the functions that ran."""
+        return {n for place, code in draft.codes if not place for n in names_of(code).reads}
+
+    def _packages(self, draft: Draft) -> set[str]:
+        """Libraries whose code ran, or is of the types that the statement reached."""
+        prints = self.seen.variables.prints
+        names = draft.mention if self.seen.ran.whole else draft.reach
+        found = {
+            k
+            for n in names
+            if (p := prints.get(n))
+            for k in p.kinds
+            if not isinstance(self._value(n), types.ModuleType)
+        }
+        if self._acts(draft):
+            found |= self.seen.ran.packages
+        return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "main__"}
+
+    def _value(self, name: str) -> Any:
+        return self.seen.variables.value(name)
+
+    def _library_write(self, draft: Draft, touch: Touch) -> None:
+        variables = self.seen.variables
+        value = variables.value(touch.root)
+        if value is MISSING or touch.how == "next":
+            return
+        if touch.how == "argument":
+            patched = touch.what in ("setattr", "delattr") and isinstance(
+                value, types.ModuleType | type
+            )
+            if patched and (package := is_library(value)):
+                draft.weak.add(f"library:{package}")
+            return
+        below = (touch.dotted or touch.root).partition(".")[2]
+        certain = draft.statement.sets == touch.path and bool(touch.path) and self._done(draft)
+        if (
+            isinstance(value, types.ModuleType)
+            and value.__name__ == "builtins"
+            and touch.how != "method"
+        ):
+            variables.ever.add(below)
+            (draft.strong if certain else draft.weak).add(below)
+        elif is_module_of_users(value) and touch.how != "method" and below:
+            name = f"{value.__name__}:{below.partition('.')[0]}"
+            (draft.strong if certain and "." not in below else draft.weak).add(name)
+        elif package := is_library(value):
+            self._of_library(draft, touch, value, package, below if certain else "")
+
+    def _of_library(
+        self, draft: Draft, touch: Touch, value: Any, package: str, certain: str
+    ) -> None:
+        """A store below a library's module or class, or a call for its effect; `certain`: the
+        attribute, if any.
+        """
+        if ".environ" in touch.dotted and (touch.how != "method" or touch.what in MUTATORS):
+            draft.weak.add("ambient:environment")
+            return
+        if touch.how == "method":
+            if self._for_effect(touch, package):
+                draft.weak.add(f"library:{package}")
+        elif isinstance(value, types.ModuleType) and certain:
+            draft.strong.add(f"library:{value.__name__}.{certain}")
+        elif isinstance(value, types.ModuleType | type):
+            draft.weak.add(f"library:{package}")
+
+    @staticmethod
+    def _for_effect(touch: Touch, package: str) -> bool:
+        if (
+            touch.kept
+            or touch.what in _SAYING
+            or (package in _OPTIONED and touch.what in SETTING[package])
+        ):
+            return False
+        return package not in _QUIET or _SETS.match(touch.what) is not None
+
+    # ---------------------------------------------------------------- ambient state
+    def _ambient(self, draft: Draft) -> None:
+        shows = draft.statement.shown and self.seen.shown
+        draft.reads |= self._looked_up(draft)
+        if not self._acts(draft) and not draft.statement.uses.touches and not shows:
+            return
+        draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
+        if PANDAS in draft.reads and self.seen.ran.whole and self._reached_whole and not shows:
+            draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
+        words = self._words(draft)
+        several = [d for d in self.seen.cell.statements if d is not draft.statement]
+        for part in self.seen.ambient:
+            claimed = SETTING.get(part, frozenset())
+            if (
+                several
+                and claimed
+                and not words & claimed
+                and any(s.code.words & claimed for s in several)
+            ):
+                continue
+            if self._done(draft) and draft.statement.uses.called & set(_SEEDS.get(part, ())):
+                draft.strong.add(f"ambient:{part}")
+                draft.reads.discard(f"ambient:{part}")
+            else:
+                draft.weak.add(f"ambient:{part}")
+        for part, setting in SETTING.items():
+            if (
+                words & setting
+                and f"ambient:{part}" not in draft.strong
+                and self._plausible(part, draft)
+            ):
+                draft.weak.add(f"ambient:{part}")
+        if PANDAS in draft.weak and not draft.statement.uses.magics:
+            ran = (text for _, code in draft.codes for text in texts_of(code))
+            draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *ran))}
+        if "environ" in words and any(code_changes(c) for _, c in draft.codes):
+            draft.weak.add("ambient:environment")
+        self._environment(draft)
+
+    def _looked_up(self, draft: Draft) -> set[str]:
+        """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
+        found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
+        node = draft.statement.node
+        defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if defines or self._acts(draft) or "environ" not in draft.statement.code.words:
+            return found
+        told = variables_of(node, self.seen.variables.value)
+        return found | ({ENVIRONMENT} if told is None else told[0])
+
+    def _impure(self) -> set[str]:
+        """Packages that ran and may look at anything."""
+        ran = {p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")}
+        return ran - _PURE
+
+    def _environment(self, draft: Draft) -> None:
+        """The variables that it is about, where it is about these alone."""
+        packages = self._impure() - {"os", "posix", "nt", "importlib"}
+        inner = any(
+            {"environ", "getenv", "environb"} & names_of(code).words for _, code in draft.codes
+        )
+        if packages or inner or not self._reached_whole or draft.statement.uses.magics:
+            return
+        told = variables_of(draft.statement.node, self.seen.variables.value)
+        if told is None:
+            return
+        reads, writes = told
+        if ENVIRONMENT in draft.reads:
+            draft.reads = draft.reads - {ENVIRONMENT} | reads
+        if ENVIRONMENT in draft.weak and writes:
+            draft.weak = draft.weak - {ENVIRONMENT} | writes
+
+    def _plausible(self, part: str, draft: Draft) -> bool:
+        """`random` and `sample` are common words: their library must be at hand."""
+        if part not in ("random", "pandas", "matplotlib", "logging", "decimal"):
+            return True
+        return f"library:{part}" in draft.reads or any(
+            r.startswith(f"library:{part}") for r in draft.reads
+        )
+
+    def _ambient_reads(self, draft: Draft) -> set[str]:  # noqa: C901 - one rule a line
+        ran, seen = self.seen.ran, self.seen
+        packages = {
+            r.removeprefix("library:").partition(".")[0]
+            for r in draft.reads
+            if r.startswith("library:")
+        }
+        found = {"process"} if self._acts(draft) else set()
+        found |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
+        if draft.statement.code.imports or "importlib" in packages:
+            found.add("path")
+        for part, owners in _READERS.items():
+            drew = (
+                part != "matplotlib"
+                or not ran.whole
+                or bool(ran.packages & {"matplotlib", "seaborn"})
+            )
+            if packages & owners and drew:
+                found.add(part)
+        if not self._acts(draft):
+            return found
+        if packages - _PURE:
+            found |= {"warnings"}
+        if self._reached_whole:
+            if (
+                seen.touched.relative
+                or seen.touched.processes
+                or ran.builtins & (_STATS | {"posix.getcwd", "nt.getcwd"})
+            ):
+                found.add("cwd")
+            if (
+                any(
+                    f.startswith(("os._Environ", "os.getenv", "os.MutableMapping"))
+                    for f in ran.functions
+                )
+                or "os" in packages & _ENV
+            ):
+                found.add("environment")
+            if any(b.startswith("random.") for b in ran.builtins):
+                found.add("random")
+        elif packages - _PURE:
+            found |= {"cwd", "environment", "random", "numpy random", "torch"}
+        return found
+
+    # ---------------------------------------------------------------- the shell
+    def _shell(self, draft: Draft) -> None:
+        statement, seen = draft.statement, self.seen
+        magics = {m.name for m in statement.uses.magics}
+        if (
+            magics
+            or (statement.shown and seen.shown)
+            or statement.code.words & {"display", "get_ipython"}
+        ):
+            draft.reads.add("ambient:shell")
+        if statement.shown and seen.number is not None:
+            draft.weak.add(f"output:{seen.number}")
+            (draft.strong if seen.shown and self._done(draft) else draft.weak).add("output:newest")
+        if magics & _SHELL_MAGICS:
+            draft.weak.add("ambient:shell")
+        for magic, part in (
+            ("cd", "cwd"),
+            ("env", "environment"),
+            ("set_env", "environment"),
+            ("matplotlib", "matplotlib"),
+        ):
+            if magic in magics:
+                draft.weak.add(f"ambient:{part}")
+        for touch in statement.touches:
+            value = self.seen.variables.value(touch.root)
+            if touch.root == "get_ipython" or type(value).__name__.endswith("InteractiveShell"):
+                called = touch.what if touch.how == "method" else ""
+                if (
+                    called not in _SHELL_CALLS
+                    and "user_ns" not in touch.dotted
+                    and called != "__call__"
+                ):
+                    draft.weak.add("ambient:shell")
+
+
+_ENV: frozenset[str] = frozenset()
+_LOOKED_UP = {"library:sys.path": "ambient:path", "library:warnings.filters": "ambient:warnings"}
+_READERS: dict[str, frozenset[str]] = {
+    "decimal": frozenset({"decimal"}),
+    "csv": frozenset({"csv"}),
+    "locale": frozenset({"locale", "time", "datetime", "calendar", "pandas"}),
+    "time zone": frozenset({"time", "datetime", "calendar", "zoneinfo", "pandas"}),
+    "logging": frozenset({"logging"}),
+    "numpy": frozenset({"numpy", "pandas"}),
+    "pandas": frozenset({"pandas"}),
+    "matplotlib": frozenset({"matplotlib", "pandas", "seaborn"}),
+    "figures": frozenset({"matplotlib", "seaborn"}),
+    "numpy random": frozenset(),
+}
+
+
+def _dotted(path: str) -> str:
+    """`.pi` of `math.pi`; up to the first item or call."""
+    rest = path.partition(".")[2].partition("[")[0].removesuffix("()")
+    return f".{rest}" if rest else ""
+
+
+_LOOKING = re.compile(r"[*?\[<|;&`]|\$\(")
+"""Signs by which the shell looks at files or runs something else."""
+_PRINTERS = frozenset(
+    {"echo", "pwd", "date", "env", "printenv", "printf", "sleep", "true", "whoami"}
+)
+
+
+def _only_says(command: str) -> bool:
+    return not _LOOKING.search(command) and command.strip().partition(" ")[0] in _PRINTERS

@@ -1,0 +1,529 @@
+"""Listens to the shell's cells and writes the history. The notebook's namespace, shell and code are
+left as they are; whatever goes wrong in here is the entry's note, never the cell's error.
+
+It begins where it is installed: what was there before is "from before the tape".
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import random
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.core.user_code import MACHINERY
+from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
+from tape_jupyter.dataflow.history import (
+    EVERYTHING,
+    FILES,
+    OUTPUTS,
+    TOO_LARGE,
+    Execution,
+    History,
+    Step,
+)
+from tape_jupyter.dataflow.identity import identity
+from tape_jupyter.dataflow.restore.versions import Keeper
+from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
+from tape_jupyter.dataflow.tracing import ambient
+from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
+from tape_jupyter.dataflow.tracing.files import FileWatch
+from tape_jupyter.dataflow.tracing.observations import Seen
+from tape_jupyter.dataflow.tracing.steps import build, mentioned
+from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
+from tape_jupyter.files.first_contents import Firsts
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+KEPT = 64 << 20
+"""Bytes of one value beyond which it is not kept by reference: people who delete it want the
+memory.
+"""
+LEAST, SHARE = 0.004, 1 / 30
+"""Seconds that looking at a cell's values may take, however short the cell was; else this share of
+the cell.
+"""
+_DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its methods do
+"""The generator whose methods the functions of `random` are."""
+_NOBODYS = frozenset({"", "builtins", "main__"})
+"""Of the names of modules, those that are no library's."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A cell that runs."""
+
+    entry: Execution
+    cell: ParsedCell
+    began: float
+    thread: int
+    ambient: dict[str, Any]
+    modules: dict[str, dict[str, Any]]
+    results: tuple[int, ...]
+    threads: set[threading.Thread]
+    tasks: set[Any]
+    background: bool
+    watched: bool = False
+    taped: bool = False
+    loaded: frozenset[str] = frozenset()
+    """Names of the modules that were imported before it."""
+    leaves: bool = False
+    """Threads or tasks that it started run on."""
+
+
+class Tracker:
+    """The hooks of one shell, and its history."""
+
+    def __init__(
+        self, shell: InteractiveShell, skips: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """`skips`: cells that are no part of the history, by their source."""
+        self.shell, self._skips = shell, skips
+        self.history = History()
+        self._keeper = Keeper(self.history)
+        self.variables = Variables(shell.user_ns)
+        self._watch = CodeWatch(shell.user_ns)
+        self._files = FileWatch()
+        self._open: _Open | None = None
+        self._threads = _alive()
+        self._looked: Mapping[str, int] = {}
+        self._between: dict[str, Any] | None = None
+        """The ambient state after the last cell, which is that before the next one; None where it
+        has to be taken.
+        """
+        self.failures: list[str] = []
+        """Tracebacks of our own errors."""
+        self.lines: dict[int, tuple[int, ...] | None] = {}
+        """By entry, the lines at which taped calls were made (`calling`); None where some was made
+        elsewhere.
+        """
+
+    def install(self) -> None:
+        self._threads = _alive()
+        self.variables.refresh(set(), SECONDS)
+        self.shell.events.register("pre_run_cell", self.pre_run_cell)
+        self.shell.events.register("post_run_cell", self.post_run_cell)
+        self.shell.events.register("post_execute", self.post_execute)
+        self._transformers.append(self)
+        for event in (
+            "post_run_cell",
+            "post_execute",
+        ):  # first: before others put the cell's surroundings back
+            hooks = self.shell.events.callbacks[event]
+            hooks.insert(0, hooks.pop())
+        if (info := _running()) is not None:
+            self._begin_midway(info)
+
+    def uninstall(self) -> None:
+        self._watch.end()
+        self._watch.close()
+        if self in self._transformers:
+            self._transformers.remove(self)
+        self._files.end()
+        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_execute", self.post_execute)
+        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+
+    @property
+    def firsts(self) -> Firsts:
+        """What the files that this session changed were before."""
+        return self._files.firsts
+
+    def holds(self, run: str) -> None:
+        """The cell that runs now is taped as this run."""
+        if self._open is not None:
+            self._open.entry.run = run
+
+    def taped(self) -> None:
+        """A taped cell begins: what its pins hold, from now until its end, is the state of no other
+        cell.
+        """
+        self._between = None
+        if self._open is not None:
+            self._open.taped = True
+
+    def calling(self) -> None:
+        """A call is made now: note the line of the running cell that makes it."""
+        if (running := self._open) is None:
+            return
+        index = running.entry.index
+        if (known := self.lines.get(index, ())) is None:
+            return
+        frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the line
+        while frame is not None:
+            if frame.f_globals is self.shell.user_ns and frame.f_code.co_name in (
+                "<module>",
+                "<cell>",
+            ):
+                if frame.f_lineno not in known:
+                    self.lines[index] = (*known, frame.f_lineno)
+                return
+            frame = frame.f_back
+        self.lines[index] = None
+
+    def forget(self) -> None:
+        """Values were changed between cells (a re-run put them back): look at everything again when
+        it is reached.
+        """
+        self.variables.forget()
+        self._keeper.moved()
+        self._between = None
+
+    def resync(self, names: set[str]) -> None:
+        """These variables were bound anew or changed in place between two cells: know them as they
+        are now.
+        """
+        self.variables.refresh(set(names), SECONDS)
+        self._keeper.moved()
+        self._between = None
+
+    # ---------------------------------------------------------------- the shell's events
+    def pre_run_cell(self, info: Any) -> None:
+        if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
+            return  # a cell that a cell runs is part of it
+        if self._skips(info.raw_cell):
+            self._open = self._between = None
+            return
+        try:
+            self._begin(info)
+        except Exception:
+            self._open = None
+            self._fail(
+                self.history.begin(info.cell_id or "", info.raw_cell, None), traceback.format_exc()
+            )
+
+    def post_execute(self) -> None:
+        """The cell's code is done; others now show its figures and the like."""
+        if self._open is not None and self._open.thread == threading.get_ident() and not _depth():
+            self._watch.end()
+            self._files.end()
+
+    def post_run_cell(self, result: Any) -> None:
+        running = self._open
+        if (
+            running is None and _depth() == 0
+        ):  # the cell that began the tracking: what it made is from before
+            self.variables.refresh(set(), SECONDS)
+        if running is None or _depth() > 0 or running.thread != threading.get_ident():
+            return
+        self._open = None
+        try:
+            self._end(running, result)
+        except Exception:
+            self._fail(running.entry, traceback.format_exc())
+
+    @property
+    def _transformers(self) -> list[Any]:
+        return self.shell.ast_transformers
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """As an AST transformer: the shell is done with its own work, the cell's code comes next.
+        Changes nothing.
+        """
+        self._look()
+        return node
+
+    def _look(self) -> None:
+        running = self._open
+        if running is not None and not running.watched and running.thread == threading.get_ident():
+            running.watched = True
+            running.ambient = (
+                self._between or ambient.take()
+            )  # here: what pins hold by now is no doing of the cell
+            self._between = None
+            self._files.begin()
+            running.began = time.perf_counter()
+            self._watch.begin(_shown(running.cell))
+
+    # ---------------------------------------------------------------- before
+    def _begin(self, info: Any) -> None:
+        self._keeper.begins()
+        number = self.shell.execution_count - 1 if info.store_history else None
+        entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
+        text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
+        cell = cell_names(text)
+        reach = self.variables.closure(self._mentioned(cell))
+        alive = _alive()
+        tasks = _tasks()
+        self._open = _Open(
+            entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach),
+            tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
+            alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
+        )  # fmt: skip
+        self._open.began = time.perf_counter()
+
+    def _begin_midway(self, info: Any) -> None:
+        """The cell that installs us is an entry, unless it does nothing else: most import beside
+        %load_ext.
+        """
+        if len(cell_names(transform(info.raw_cell)).statements) > 1 and not self._skips(
+            info.raw_cell
+        ):
+            self.pre_run_cell(info)
+            self._look()
+
+    def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Attributes of the modules that the cell can reach, to see patches."""
+        found = {"builtins": dict(vars(sys.modules["builtins"]))}
+        for each in reach:
+            value = self.variables.value(each)
+            if isinstance(value, types.ModuleType) and value.__name__ in sys.modules:
+                found[value.__name__] = dict(vars(value))
+            elif value is not MISSING and not isinstance(value, str | int | float | bool):
+                module = (
+                    getattr(value, "__module__", None)
+                    if isinstance(value, type | types.FunctionType)
+                    else None
+                )
+                if isinstance(module, str) and module in sys.modules and module != "__main__":
+                    found[module] = dict(vars(sys.modules[module]))
+        return found
+
+    # ---------------------------------------------------------------- after
+    def _end(self, running: _Open, result: Any) -> None:
+        ran = self._watch.end() if running.watched else ExecutedCode()
+        entry, touched = running.entry, self._files.end()
+        entry.seconds = time.perf_counter() - running.began
+        if running.background:
+            ran.whole = ran.whole and sys.version_info >= (3, 12)
+        entry.outcome = _outcome(result)
+        running.leaves = bool(_alive() - running.threads) or bool(_tasks() - running.tasks)
+        mention = self._mentioned(running.cell)
+        after = ambient.take(running.ambient, self._near(running, ran, mention))
+        changes = ambient.changes(running.ambient, after)
+        self._between = None if running.taped else after
+        patches = {
+            name: c
+            for name, was in running.modules.items()
+            if (c := ambient.module_changes(name, was)) is not None
+        }
+        entry.files = touched.changes()
+        seen = self._seen(running, result, ran, touched, frozenset(changes), mention)
+        seen.attributes = frozenset(
+            f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins"
+        )
+        self.variables.ever.update(
+            k for k in patches["builtins"].after
+        ) if "builtins" in patches else None
+        built = build(seen)
+        self._older(
+            {n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index
+        )
+        entry.ambient = changes | {
+            f"{ambient.MODULE}{name}": change for name, change in patches.items()
+        }
+        entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
+        entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
+        self._keep(entry, seen)
+        entry.notes = tuple(_notes(touched.processes, touched.crowded))
+        self._keeper.ended()
+
+    def _mentioned(self, cell: ParsedCell) -> set[str]:
+        """Variables that a cell's text names."""
+        return set().union(*(mentioned(s, self.variables) for s in cell.statements))
+
+    def _near(self, running: _Open, ran: ExecutedCode, mention: set[str]) -> frozenset[str] | None:
+        """The packages whose code ran in a cell, or is in what it names; None where not all of that
+        was seen.
+        """
+        seen = running.watched and ran.whole and ran.whole_builtins and running.cell.statements
+        if not seen or running.background or running.leaves or running.taped:
+            return None
+        near = ran.packages | {is_library(self.variables.value(name)) for name in mention}
+        for each in self.variables.closure(mention):
+            if (known := self.variables.prints.get(each)) is not None:
+                if known.opaque:
+                    return None
+                near |= known.kinds
+                if _DICE in known.ids:
+                    near.add("random")
+        return frozenset(name.lstrip("_") for name in near - MACHINERY) - _NOBODYS
+
+    def _seen(
+        self,
+        running: _Open,
+        result: Any,
+        ran: ExecutedCode,
+        touched: Any,
+        changes: frozenset[str],
+        mention: set[str],
+    ) -> Seen:
+        entry, variables = running.entry, self.variables
+        known = set(variables.elsewhere)
+        for s in running.cell.statements:
+            variables.ever.update(
+                s.code.stores | s.code.later_stores | s.code.deletes | s.uses.exists
+            )
+        reach = variables.closure(mention)
+        for place, code in ran.codes:
+            if place != "?":
+                reach |= variables.closure(variables.used_by(place, code))
+        reach |= variables.sharing(reach)
+        variables.now = entry.index
+        look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
+        self._looked = look.looked
+        new = {
+            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
+        }
+        look.before.update(dict.fromkeys(new))
+        entry.imported = frozenset(each.rpartition(":")[0] for each in new)
+        rebound = look.rebound | new | ((variables.elsewhere - known) & look.before.keys())
+        return Seen(
+            running.cell, variables, look.before, ran, touched, changes, number=entry.number,
+            shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
+            background=running.background, leaves_background=running.leaves,
+            results=running.results, rebound=frozenset(rebound),
+        )  # fmt: skip
+
+    def _older(self, before: Mapping[str, Print | None], index: int) -> None:
+        """A change of a name that was not looked at after each entry, and that this one's text does
+        not claim, may be that of any entry since.
+        """
+        for name, was in before.items():
+            now = self.variables.prints.get(name)
+            if was is None or now is None or was.digest == now.digest:
+                continue
+            for entry in self.history.entries[self._looked.get(name, index) + 1 : index]:
+                entry.steps = tuple(
+                    replace(s, weak=s.weak | {name}) if name not in s.strong else s
+                    for s in entry.steps
+                )
+
+    def _failed_at(self, result: Any, ran: ExecutedCode) -> int | None:
+        """The line of the cell that raised; 0 where it is not known; None where nothing did."""
+        if result is None:
+            return 0
+        error = result.error_in_exec or result.error_before_exec
+        if error is None:
+            return None
+        found, trace = 0, error.__traceback__
+        while trace is not None:
+            if (
+                trace.tb_frame.f_globals is self.shell.user_ns
+                and trace.tb_frame.f_code.co_filename == ran.own
+                and not found
+            ):
+                found = trace.tb_lineno
+            trace = trace.tb_next
+        return found
+
+    def _keep(self, entry: Execution, seen: Seen) -> None:
+        prints = self.variables.prints
+        for name, was in seen.before.items():
+            now = prints.get(name)
+            entry.before[name] = "" if was is None else was.digest
+            entry.after[name] = "" if now is None else now.digest
+        for name in entry.changed:
+            if (now := prints.get(name)) is None:
+                continue
+            others = self.variables.sharing([name]) - {name}
+            if others:
+                entry.shares[name] = frozenset(others)
+            if now.weight < KEPT and not now.vast:
+                entry.kept[name] = self.variables.value(name)
+            else:
+                entry.unkept[name] = TOO_LARGE
+        hold(entry)
+        for name, value in entry.kept.items():
+            size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
+            entry.held[name].weight += max(prints[name].weight, size)
+
+    def _fail(self, entry: Execution, told: str) -> None:
+        """An entry of which nothing is known reads and writes everything."""
+        self._watch.end()
+        self._files.end()
+        every = frozenset(
+            {EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)}
+        )
+        entry.steps = (Step(1, entry.source.count("\n") + 1, every, frozenset(), every),)
+        entry.outcome = "error" if entry.outcome == "running" else entry.outcome
+        entry.notes = (
+            *entry.notes,
+            f"what this cell read and wrote could not be told: {told.strip().splitlines()[-1]}",
+        )
+        self.failures.append(told)
+
+
+def hold(entry: Execution) -> None:
+    """Mementos of what is kept, for putting it back (dataflow/restore/restore.py)."""
+    from tape_jupyter.dataflow.restore import restore
+
+    restore.hold(entry)
+
+
+def _shown(cell: ParsedCell) -> range:
+    """The lines of the expression that the cell ends with; none where it ends otherwise."""
+    last = cell.statements[-1] if cell.statements else None
+    return range(last.line, last.end + 1) if last is not None and last.shown else range(0)
+
+
+def _outcome(result: Any) -> Any:
+    if result is None:
+        return "cancelled"
+    return "ok" if result.success else "error"
+
+
+def _notes(processes: list[str], crowded: str) -> Iterable[str]:
+    if processes:
+        yield f"starts a process ({processes[0][:60]}): it may read any file"
+    if crowded:
+        yield f"starts a process in {crowded}, where too many files lie to compare them: what it writes is not known"
+
+
+def _alive() -> set[threading.Thread]:
+    """The threads that are not ours."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("tape ")}
+
+
+def _depth() -> int:
+    """How many cells run on this stack."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    code = InteractiveShell.run_cell_async.__code__
+    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
+    count = 0
+    while frame is not None:
+        count += frame.f_code is code
+        frame = frame.f_back
+    return count
+
+
+def _running() -> Any:
+    """What IPython knows of the cell that runs on this stack; None where none does."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    code = InteractiveShell.run_cell_async.__code__
+    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame.f_locals.get("info") if frame is not None else None
+
+
+def _tasks() -> set[Any]:
+    """Tasks of the notebook that are not done; the kernel's own are none of them."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        from IPython.core.async_helpers import get_asyncio_loop
+
+        loop = get_asyncio_loop()  # type: ignore[no-untyped-call]
+    try:
+        return {task for task in asyncio.all_tasks(loop) if not task.done() and _is_notebooks(task)}
+    except RuntimeError:
+        return set()
+
+
+def _is_notebooks(task: Any) -> bool:
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    if frame is None:
+        return False
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in MACHINERY and package != "nest_asyncio"

@@ -1,0 +1,326 @@
+"""The names of the notebook and of the user's modules, with the last fingerprint of each.
+
+A variable is a resource: "mood" of the notebook, "helpers:STATE" of a module. Only what a cell
+could have reached is looked at again, and small values for as long as a little time is left.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import time
+import types
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from tape_jupyter.core.user_code import MACHINERY, is_users
+from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
+from tape_jupyter.dataflow.identity import Bindings, identity
+from tape_jupyter.dataflow.static.names import names_of
+
+SHELLS = re.compile(
+    r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open"
+)
+"""Names that the shell itself keeps in the notebook's namespace."""
+LEAST = 0.002
+"""Seconds that are always spent on a value again."""
+SPARE = 0.00005
+"""Seconds a cell for values that nothing says were reached; what a cell leaves of them is the next
+one's.
+"""
+MISSING: Any = object()
+_STILL = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    types.ModuleType,
+    types.BuiltinFunctionType,
+)
+
+
+@lru_cache(maxsize=8192)
+def is_shells(name: str) -> bool:
+    return SHELLS.fullmatch(name) is not None
+
+
+@dataclass(slots=True)
+class VariableLook:
+    """What looking again found."""
+
+    before: dict[str, Print | None] = field(default_factory=dict)
+    """By variable that was looked at, its print until now (None: it was not there)."""
+    rebound: set[str] = field(default_factory=set)
+    """Of these, those whose value is another object, or gone."""
+    looked: dict[str, int] = field(default_factory=dict)
+    """By variable, the entry after which it was last looked at: a change may be older than this
+    entry.
+    """
+
+
+class Variables:
+    """Prints of one namespace."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self.namespace = namespace
+        self.prints: dict[str, Print] = {}
+        self.ever: set[str] = set()
+        """Names that some cell bound, whether or not it did: these are no builtins any more."""
+        self._ids: dict[str, int] = {}
+        self._owners: dict[int, set[str]] = {}
+        self.elsewhere: set[str] = set()
+        """Of `prints`, the globals of modules."""
+        self.now = -1
+        """The entry that is being looked at."""
+        self._bindings = Bindings(namespace)
+        self._changeable: OrderedDict[str, None] = OrderedDict()
+        """Variables whose value may change, first the one that was not looked at for longest."""
+        self._purse = LEAST
+        """Seconds left for these."""
+        self._looked: dict[str, int] = {}
+        self._modules: set[str] = set()
+        self._count = 0
+
+    # ---------------------------------------------------------------- looking up
+    def value(self, resource: str) -> Any:
+        """Of a variable; MISSING where there is none."""
+        module, colon, name = resource.rpartition(":")
+        if not colon:
+            return self.namespace.get(name, MISSING)
+        found = sys.modules.get(module)
+        return MISSING if found is None else found.__dict__.get(name, MISSING)
+
+    def resource(self, module: str, name: str) -> str | None:
+        """What a global `name` of a piece of code is; None where it is a builtin or the shell's."""
+        if not module:
+            if is_shells(name):
+                return None
+            return (
+                name
+                if name in self.namespace or name in self.ever or name not in builtins.__dict__
+                else None
+            )
+        found = sys.modules.get(module)
+        if found is None or name not in found.__dict__:
+            return None
+        return f"{module}:{name}"
+
+    def used_by(self, module: str, code: types.CodeType) -> set[str]:
+        """Variables that a piece of code names."""
+        used = names_of(code)
+        return {
+            r
+            for n in used.reads | used.later_reads | used.stores
+            if (r := self.resource(module, n)) is not None
+        }
+
+    def globals_of(self, module: str) -> Iterator[str]:
+        for name in list(sys.modules[module].__dict__):
+            if not name.startswith("__"):
+                yield f"{module}:{name}"
+
+    def closure(self, resources: Iterable[str]) -> set[str]:
+        """With the variables that the code in them uses, and the code in these."""
+        found: set[str] = set()
+        todo = list(resources)
+        while todo:
+            each = todo.pop()
+            if each in found:
+                continue
+            found.add(each)
+            self._know(each)
+            print_ = self.prints.get(each)
+            for module, code in print_.codes if print_ else ():
+                used = names_of(code)
+                names = used.reads | used.later_reads | used.stores | used.later_stores
+                todo.extend(
+                    r
+                    for n in names
+                    if (r := self.resource(module, n)) is not None and r not in found
+                )
+        return found
+
+    def _know(self, resource: str) -> None:
+        """A user's module is looked at when it is first reached."""
+        if (
+            resource not in self.prints
+            and ":" in resource
+            and (value := self.value(resource)) is not MISSING
+        ):
+            self._take(resource, value, SECONDS)
+
+    def sharing(self, resources: Iterable[str]) -> set[str]:
+        """Variables that hold a changeable object which one of these holds too; these included."""
+        found: set[str] = set()
+        for each in resources:
+            if (print_ := self.prints.get(each)) is not None:
+                for one in print_.ids - print_.classes:
+                    found |= self._owners.get(one, frozenset())
+                if isinstance(value := self.value(each), type | types.FunctionType):
+                    found |= self._owners.get(identity(value), frozenset())
+        return found
+
+    def holding(self, value: Any) -> set[str]:
+        """Variables in which this very object is."""
+        return set(self._owners.get(identity(value), ()))
+
+    def forget(self) -> None:
+        """What is known may be wrong: values were put back between two cells. All is looked at
+        again.
+        """
+        self._ids = dict.fromkeys(self._ids, 0)
+        self._bindings.forget()
+
+    # ---------------------------------------------------------------- looking again
+    def refresh(self, reached: set[str], seconds: float) -> VariableLook:
+        """Look again at what was reached, what is new or was bound anew, and at other values while
+        a little time is left. `seconds` is what all of them may take; each gets LEAST, whatever the
+        others took.
+        """
+        new = self._new_modules()
+        look = VariableLook(dict(new), set(new), {})
+        try:
+            until = time.thread_time() + seconds
+            bound, gone = self._bindings.look()
+            bound = {
+                name: each
+                for name, each in bound.items()
+                if isinstance(name, str) and not is_shells(name)
+            }
+            elsewhere = {each: self.value(each) for each in self.elsewhere}
+            self._gone(
+                look, (*gone, *(each for each, value in elsewhere.items() if value is MISSING))
+            )
+            self.ever.update(bound)
+            bound |= {
+                r: v
+                for r, v in elsewhere.items()
+                if v is not MISSING and self._ids.get(r) != identity(v)
+            }
+            bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
+            for each in sorted(bound, key=self._dear):
+                self._again(look, each, bound[each], until)
+            self._others(look)
+        except BaseException:
+            self.forget()  # interrupted midway: nothing may pass for known that was not looked at
+            raise
+        return look
+
+    def _dear(self, resource: str) -> float:
+        return self.prints[resource].seconds if resource in self.prints else 0.0
+
+    def _gone(self, look: VariableLook, resources: Iterable[Any]) -> None:
+        for each in resources:
+            if each in self.prints:
+                look.before[each] = self.prints[each]
+                look.rebound.add(each)
+                self._drop(each)
+
+    def _others(self, look: VariableLook) -> None:
+        """Nothing says that these were reached: each in turn, the dear ones when enough was saved
+        for them.
+        """
+        self._purse = min(self._purse + SPARE, LEAST)
+        began = time.thread_time()
+        for _ in range(len(self._changeable)):
+            spent = time.thread_time() - began
+            if spent >= self._purse:
+                break
+            each = next(iter(self._changeable))
+            self._changeable.move_to_end(each)
+            if each not in look.before and self.prints[each].seconds <= max(
+                self._purse - spent, SPARE
+            ):
+                self._again(look, each, self.value(each), 0.0)
+        self._purse = max(0.0, self._purse - (time.thread_time() - began))
+
+    def _again(self, look: VariableLook, resource: str, value: Any, until: float) -> None:
+        if resource in look.before:
+            return
+        look.before[resource] = self.prints.get(resource)
+        look.looked[resource] = self._looked.get(resource, self.now)
+        anew = self._ids.get(resource) != identity(value)
+        if anew:
+            look.rebound.add(resource)
+        if type(value) in _STILL and not anew:
+            return
+        self._take(resource, value, min(SECONDS, max(LEAST, until - time.thread_time())))
+
+    def _new_modules(self) -> dict[str, Print | None]:
+        """The user's modules that were imported since: all their globals are new."""
+        if len(sys.modules) == self._count:
+            return {}
+        self._count = len(sys.modules)
+        new = [
+            name
+            for name in sys.modules.keys() - self._modules
+            if is_users(name) and name != "__main__"
+        ]
+        self._modules |= set(sys.modules)
+        found: dict[str, Print | None] = {}
+        for name in new:
+            for each in self.globals_of(name):
+                if each not in self.prints:
+                    self._know(each)
+                    found[each] = None
+        return found
+
+    def _take(self, resource: str, value: Any, seconds: float) -> None:
+        known = self.prints.get(resource)
+        if (
+            known is not None
+            and self._ids.get(resource) == identity(value)
+            and known.seconds > max(seconds, LEAST)
+        ):
+            self.prints[resource] = replace(
+                known, opaque=True, vast=True
+            )  # dataflow/static/effects.py says whether it may have changed
+            return
+        self._drop(resource)
+        self._looked[resource] = self.now
+        if type(value) not in _STILL:
+            self._changeable[resource] = None
+        if ":" in resource:
+            self.elsewhere.add(resource)
+        found = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
+        self._ids[resource] = identity(value)
+        for one in found.ids:
+            self._owners.setdefault(one, set()).add(resource)
+
+    def _drop(self, resource: str) -> None:
+        known = self.prints.pop(resource, None)
+        self._ids.pop(resource, None)
+        self._changeable.pop(resource, None)
+        self.elsewhere.discard(resource)
+        for one in known.ids if known else ():
+            if (owners := self._owners.get(one)) is not None:
+                owners.discard(resource)
+                if not owners:
+                    del self._owners[one]
+
+
+def is_module_of_users(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and is_users(value.__name__)
+
+
+def is_library(value: Any) -> str:
+    """The package of the library that a value belongs to; "" for the user's and builtins."""
+    if isinstance(value, types.ModuleType):
+        name = value.__name__
+    elif isinstance(value, type) or callable(value):
+        name = (
+            getattr(value, "__module__", None) or type(getattr(value, "__self__", None)).__module__
+        )
+    else:
+        name = type(value).__module__
+    if not isinstance(name, str) or name in ("__main__", "builtins") or is_users(name):
+        return ""
+    package = name.partition(".")[0].lstrip("_")
+    return "" if package in MACHINERY else package

@@ -1,0 +1,123 @@
+"""Breakpoints: at which calls a stepped cell stops. A condition is a person's own Python, typed on
+the cell's line, and is all that is ever evaluated: of a recording nothing is.
+
+    kind=model   tool=lookup_order   model=claude*   cell=3   nth=5   error   'kind == "tool" and "Ada" in text'
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from tape_jupyter.debugger.call_site import KINDS, CallSite
+from tape_jupyter.errors import TapeUsageError
+
+WORDS = ("kind", "tool", "model", "cell", "nth")
+USAGE = "--break KIND|kind=KIND|tool=NAME|model=NAME|cell=CELL|nth=N|error|'PYTHON CONDITION'"
+NAMES = (
+    "kind",
+    "name",
+    "tool",
+    "model",
+    "title",
+    "text",
+    "arguments",
+    "nth",
+    "strand",
+    "error",
+    "span",
+)
+"""What a condition may name."""
+
+Test = Callable[[CallSite, int, str], bool]
+"""Site, its number in the pass, its strand."""
+
+
+@dataclass(slots=True)
+class Breaks:
+    """The breakpoints of one cell; without any it stops before each call. `failures` are conditions
+    that raised.
+    """
+
+    words: tuple[str, ...] = ()
+    failures: list[str] = field(default_factory=list)
+    _tests: list[Test] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, words: Iterable[str], *, conditions: bool = True) -> Breaks:
+        """Raises TapeUsageError for what is no breakpoint; without `conditions` also for a
+        condition.
+        """
+        made = cls(tuple(words))
+        made._tests = [made._test(word, conditions=conditions) for word in made.words]
+        return made
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    def at(self, site: CallSite, nth: int, strand: str) -> bool:
+        """Whether a breakpoint is met. One whose condition raises is met, and says so once."""
+        return any(test(site, nth, strand) for test in self._tests)
+
+    def _test(self, word: str, *, conditions: bool) -> Test:
+        key, equals, told = (part.strip() for part in word.partition("="))
+        if word == "error":
+            return lambda site, _nth, _strand: site.failed
+        if word in KINDS:
+            key, equals, told = "kind", "=", word
+        if equals and key in WORDS and told and not told.startswith("="):
+            return _plain(key, told)
+        if not conditions:
+            raise TapeUsageError(
+                f"--break {word[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
+            )
+        return self._condition(word)
+
+    def _condition(self, word: str) -> Test:
+        try:
+            code = compile(word, "--break", "eval")
+        except (SyntaxError, ValueError) as error:
+            raise TapeUsageError(
+                f"--break {word[:80]!r} is no breakpoint ({error}). Usage: {USAGE}"
+            ) from None
+        if word.strip().isidentifier() and word.strip() not in NAMES:
+            raise TapeUsageError(f"--break {word[:80]!r} is no breakpoint. Usage: {USAGE}")
+        return lambda site, nth, strand: self._holds(word, code, site, nth, strand)
+
+    def _holds(self, word: str, code: CodeType, site: CallSite, nth: int, strand: str) -> bool:
+        try:
+            # the person's own words
+            return bool(eval(code, {}, names_of(site, nth, strand)))  # noqa: S307
+        except Exception as error:
+            told = f"--break {word}: {type(error).__name__}: {error}; it stops there"
+            if told not in self.failures:
+                self.failures.append(told)
+            return True
+
+
+def names_of(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
+    """What a condition sees of a call."""
+    return {
+        "kind": site.kind, "name": site.name, "title": site.title, "text": site.text, "nth": nth, "strand": strand,
+        "tool": site.name if site.kind == "tool" else "", "model": site.name if site.kind == "model" else "",
+        "arguments": dict(site.arguments), "error": site.failed, "span": site.span,
+    }  # fmt: skip
+
+
+def _plain(key: str, told: str) -> Test:
+    if key == "nth":
+        if not told.isdigit() or not int(told):
+            raise TapeUsageError(
+                f"--break nth={told[:40]}: which call, counted from 1? Usage: {USAGE}"
+            )
+        return lambda _site, nth, _strand: nth == int(told)
+    if key == "kind":
+        if told not in KINDS:
+            raise TapeUsageError(f"--break kind={told[:40]}: the kinds are {', '.join(KINDS)}")
+        return lambda site, _nth, _strand: site.kind == told
+    if key == "cell":
+        return lambda site, _nth, _strand: told in site.cell.split()
+    return lambda site, _nth, _strand: site.kind == key and fnmatch.fnmatchcase(site.name, told)

@@ -1,0 +1,496 @@
+"""The clock of one taped cell. Taps ask it for the time and wait on it; it patches nothing itself.
+
+**Readings are recorded, not simulated.** While recording the program reads the real clock (what it
+measures and prints is true, a paid run is never bent), and each reading is noted by strand and
+module (determinism/clock_readings.py). In replay the same reader gets the same readings: what is
+printed is equal to the last digit, whatever order threads run in, on whatever day. The other way,
+one logical clock, would tick alike in replay only if the recording ran on it too: then a cell could
+not time its own computing, and threads would race for the ticks. Where a reader asks more often
+than it did, or the recording is from before there were readings, the clock goes on from the tape's
+time: it moves with sleeps, with replies and by a microsecond with each reading.
+
+**Sleeps and timers do not wait in replay**: they and the replies that are handed on in order stand
+on one heap (determinism/scheduler.py), and the tape's time jumps to the next of them when nothing
+of the cell can run any further. Where the cell has one thread that is known exactly: a thread that
+sleeps, or an event loop that is about to block, is all there is. With more threads a pump looks at
+them from outside (determinism/idle_detection.py). Where they are never quiet (one computes, or
+reads a socket), what is due waits as long as it did in the recording, and not for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter.determinism.clock_readings import Notes, Readings
+from tape_jupyter.determinism.idle_detection import Quiet, others_time
+from tape_jupyter.determinism.order import Handovers, RecordedOrder
+from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
+
+Kind = Literal["wall", "monotonic", "perf"]
+REAL: dict[Kind, Callable[[], int]] = {
+    "wall": time.time_ns,
+    "monotonic": time.monotonic_ns,
+    "perf": time.perf_counter_ns,
+}
+
+GRACE = 1.0
+"""Seconds beyond its recorded duration that a reply waits for an earlier one whose thread is not
+quiet.
+"""
+
+TICK = 1000
+"""Nanoseconds that an unrecorded reading moves the tape's time."""
+
+_IDLE = 1.0
+_STARTING = 0
+"""Stands for a thread that is being started."""
+_GAPS = (0.0002, 0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBase:
+    """Nanoseconds of each clock at the cell's start, in the run that the cell repeats."""
+
+    wall: int
+    monotonic: int
+    perf: int
+
+    @classmethod
+    def now(cls) -> ClockBase:
+        return cls(REAL["wall"](), REAL["monotonic"](), REAL["perf"]())
+
+
+class TapeClock:
+    """See the module. `notes` while recording, `readings` in replay (neither: `holds` is false,
+    reads are real).
+
+    `threads` are those that code of the cell may run in, `starting` what is starting one
+    (instrumentation/concurrency/threads.py fills them). `sleeps`: user code's sleeps and timers
+    stand on the heap. `jumps`: time jumps when the cell is quiet; else what is on the heap waits in
+    real time. `watch(loop)` is called for each event loop that is waited in: whether it asks `idle`
+    before it blocks. `earlier`: threads that code of earlier cells started.
+
+    `order` is there while recording hand-overs, `sequence` where they are repeated
+    (determinism/order.py).
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        base: ClockBase,
+        *,
+        notes: Notes | None = None,
+        readings: Readings | None = None,
+        sleeps: bool = False,
+        jumps: bool = True,
+        watch: Callable[[Any, TapeClock], bool] = lambda _loop, _clock: False,
+        earlier: Iterable[threading.Thread] = (),
+        orders: bool = False,
+        sequence: RecordedOrder | None = None,
+    ) -> None:
+        self.base, self.notes, self.sleeps, self.jumps = base, notes, sleeps, jumps
+        self.closed, self.pid = False, os.getpid()
+        self.threads: set[threading.Thread] = {threading.current_thread()}
+        self.starting: list[Any] = []
+        self.earlier = [thread for thread in earlier if thread.is_alive()]
+        self.files: dict[int, int] = {}
+        self._readings, self._watch = readings, watch
+        self._schedule = Schedule()
+        self._held: list[tuple[Deadline, float]] = []
+        # Re-entrant: the collector may run a program's code in here, which reads the clock.
+        self._mutex = threading.RLock()
+        self._lock = threading.Condition(self._mutex)
+        self._pump: threading.Thread | None = None
+        self._quiet = Quiet(self._running, lambda ident: self.files.get(ident, 1))
+        self.order = Handovers(self._active, lambda loop: watch(loop, self)) if orders else None
+        self.sequence = sequence
+        self._started = time.monotonic()
+        self._children = _children() if sleeps else frozenset()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a loop asks `idle` before it blocks."""
+        return self.order is None
+
+    @property
+    def holds(self) -> bool:
+        """Whether reads of user code concern the tape."""
+        return not self.closed and (self.notes is not None or self._readings is not None)
+
+    # ------------------------------------------------------------ what time it is
+
+    def read(self, kind: Kind, strand: str, module: str) -> int:
+        """Nanoseconds of that clock for this reader."""
+        base: int = getattr(self.base, kind)
+        if self.notes is not None:
+            now = REAL[kind]()
+            self.notes.note(strand, module, now - base)
+            return now
+        recorded = self._readings.next(strand, module) if self._readings is not None else None
+        with self._mutex:
+            schedule = self._schedule
+            if recorded is None:
+                recorded = max(schedule.now, self._elapsed() + TICK)
+            schedule.now = max(schedule.now, recorded)
+        return base + recorded
+
+    def now(self) -> int:
+        """Nanoseconds of tape time since the cell's start."""
+        with self._mutex:
+            return self._elapsed()
+
+    def loop_time(self) -> float:
+        """Seconds, as an event loop counts them."""
+        return (self.base.monotonic + self.now()) / 1e9
+
+    def wall(self) -> int:
+        """Nanoseconds since the epoch, on the tape."""
+        return self.base.wall + self.now()
+
+    def _elapsed(self) -> int:
+        if self.jumps:
+            return self._schedule.now
+        return max(self._schedule.now, int((time.monotonic() - self._started) * 1e9))
+
+    def advance(self, by: int) -> None:
+        """A reply that took so long was handed on at once."""
+        with self._mutex:
+            self._schedule.advance(self._elapsed() + by)
+
+    def reach(self, when: int) -> None:
+        """Something came at that time that nobody had to wait for."""
+        with self._mutex:
+            self._schedule.advance(when)
+
+    # ------------------------------------------------------------ waiting on the tape
+
+    def sleep(self, seconds: float, strand: str = "") -> None:
+        """`time.sleep` of user code."""
+        number = self.sequence.timer(strand) if self.sequence is not None else None
+        if _children() - self._children:  # it may be waiting for them
+            time.sleep(seconds)
+            return
+        time.sleep(0)
+        when = self.now() + int(seconds * 1e9)
+        quiet = self.wait(
+            when, time.monotonic() + seconds + (GRACE if number is not None else 0.0), None, number
+        )
+        if self.sequence is not None and number is not None:
+            self.sequence.passed(number, quiet=quiet)
+        if self.closed and (left := (when - self.now()) / 1e9) > 0:
+            time.sleep(left)
+
+    def ring(self, seconds: float, cancelled: threading.Event, strand: str) -> bool:
+        """A `threading.Timer` waits until it is due or cancelled; whether it is due. It may leave
+        the event set.
+        """
+        number = self.sequence.timer(strand) if self.sequence is not None else None
+        limit = time.monotonic() + seconds + (GRACE if number is not None else 0.0)
+        due = self._due(self.now() + int(seconds * 1e9), limit, None, number)
+        rang: list[bool] = []
+
+        def wake() -> None:
+            if not cancelled.is_set():
+                rang.append(True)
+                cancelled.set()
+
+        due.wake, due.dead = wake, cancelled.is_set
+        with self._lock:
+            closed = self.closed
+            if not closed:
+                self._add(due)
+        cancelled.wait(seconds if closed else None)
+        released, due.gone = due.gone, True
+        if rang and not released:  # the cell ended: the rest of the time is real
+            cancelled.clear()
+            return not cancelled.wait(max(0.0, (due.when - self.now()) / 1e9))
+        if rang and self.sequence is not None and number is not None:
+            self.sequence.passed(number, quiet=due.quiet)
+        return bool(rang) or (closed and not cancelled.is_set())
+
+    def wait(
+        self, when: int, limit: float, order: Order | None = None, number: int | None = None
+    ) -> bool:
+        """Block this thread until the tape's time is `when`, at most to the real second `limit`, or
+        the cell's end.
+
+        Whether the cell's other threads were quiet then.
+        """
+        with self._lock:
+            if self.closed:
+                return True
+            if self.jumps and self._alone():
+                self._schedule.advance(when)
+                return True
+            arrived = threading.Event()
+            due = self._due(when, limit, order, number)
+            due.wake = arrived.set
+            self._add(due)
+        try:
+            arrived.wait()
+        finally:
+            due.gone = True
+        return due.quiet
+
+    async def arrive(
+        self, when: int, limit: float, order: Order | None = None, number: int | None = None
+    ) -> bool:
+        """The same, awaited."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # trio
+            return self.wait(when, limit, order, number)
+        future: asyncio.Future[None] = loop.create_future()
+        due = self._due(when, limit, order, number)
+        due.wake, due.dead = partial(_threadsafe, loop, _settle, future), future.done
+        self._put(due, loop)
+        if not self.closed:
+            await future
+        return due.quiet
+
+    def _due(self, when: int, limit: float, order: Order | None, number: int | None) -> Deadline:
+        together = (
+            number is not None and self.sequence is not None and self.sequence.is_together(number)
+        )
+        since = others_time() / 1e9
+        return Deadline(when, limit, _nothing, order, number=number, together=together, since=since)
+
+    def put(
+        self,
+        when: int,
+        limit: float,
+        wake: Callable[[], None],
+        dead: Callable[[], bool],
+        late: Callable[[float], None],
+        loop: Any,
+        strand: str = "",
+    ) -> None:
+        """A timer of an event loop (see schedule.Due); `late` is called in the loop."""
+        number = self.sequence.timer(strand) if self.sequence is not None else None
+        due = self._due(when, limit + (GRACE if number is not None else 0.0), None, number)
+        due.wake, due.dead, due.late = (
+            partial(self._ring, due, wake),
+            dead,
+            partial(_threadsafe, loop, late),
+        )
+        self._put(due, loop)
+
+    def _ring(self, due: Deadline, wake: Callable[[], None]) -> None:
+        if self.sequence is not None and due.number is not None:
+            self.sequence.passed(due.number, quiet=due.quiet)
+        wake()
+
+    def _put(self, due: Deadline, loop: Any) -> None:
+        asks = self._watch(loop, self)
+        with self._lock:
+            if not self.closed:
+                self._add(due)
+                if not asks:
+                    self._start_pump()
+
+    def _add(self, due: Deadline) -> Deadline:
+        self._schedule.add(due)
+        if not (self.jumps and self._alone()):
+            self._start_pump()
+        return due
+
+    def _alone(self) -> bool:
+        """Whether this thread is the only one of the cell that lives."""
+        me = threading.current_thread()
+        others = [thread for thread in list(self.threads) if thread is not me]
+        for thread in others:
+            if not thread.is_alive():
+                self.threads.discard(thread)
+        self.threads.add(me)
+        return len(self.threads) == 1 and not self._strays()
+
+    def _running(self) -> list[threading.Thread] | None:
+        """The threads that the cell's code may run in; None while one is being started."""
+        return None if self.starting else [*self.threads, *self._strays()]
+
+    def _strays(self) -> list[threading.Thread]:
+        """Threads of earlier cells that run now: a library may have handed them work of this one
+        (anyio's do).
+        """
+        return [
+            each
+            for each in list(self.earlier)
+            if each not in self.threads and self._quiet.runs(each)
+        ]
+
+    # ------------------------------------------------------------ when time moves
+
+    def spins(self, selector: Any) -> None:
+        """An event loop of a cell that is being recorded goes round without a rest."""
+        if self.order is not None and not self.closed:
+            self.order.spins(selector)
+
+    def rest(self, selector: Any) -> bool:
+        """An event loop of a cell that is being recorded has nothing to run: whether what was held
+        goes on there.
+        """
+        return self.order is not None and not self.closed and self.order.idle(selector)
+
+    def _active(self, looks: int, ignored: set[int], first: int | None = None) -> int | None:
+        """Another thread of the cell that does not wait for something, if only for a reply; None
+        where all do.
+
+        `first`: the one that is looked at before the others, once.
+        """
+        running, ignored = self._running(), {threading.get_ident(), *ignored}
+        if running is None:
+            return _STARTING
+        others = [each for each in running if each.ident not in ignored]
+        again = self._quiet.active([each for each in others if each.ident == first], 1)
+        return self._quiet.active(others, looks) if again is None else again
+
+    def idle(self, selector: Any) -> bool:
+        """An event loop of this thread has nothing to run: whether something was released to it."""
+        with self._lock:
+            if self.closed or not self.jumps or self._schedule.first() is None:
+                return False
+            if not (self._alone() and self._quiet.no_files_more(threading.get_ident(), selector)):
+                self._start_pump()
+                return False
+            due = self._schedule.release(quiet=True, real=0.0)
+        if due is not None:
+            due.wake()
+        return due is not None
+
+    def _start_pump(self) -> None:
+        self._lock.notify_all()
+        if self._pump is None or not self._pump.is_alive():
+            self._pump = threading.Thread(target=self._run, name="tape clock", daemon=True)
+            contextvars.Context().run(
+                self._pump.start
+            )  # a thread of ours takes no number among the program's
+
+    def _run(self) -> None:
+        gap = _GAPS[0]
+        while (version := self._awaited()) is not None:
+            quiet = self.jumps and self._quiet()
+            with self._lock:
+                same = version == self._schedule.version
+                due = self._release(quiet=quiet and same)
+                if due is None and same:
+                    self._lock.wait(gap)
+                    gap = min(gap * 1.5, _GAPS[1])
+            if due is not None:
+                gap = _GAPS[0]
+                due.wake()
+
+    def _release(self, *, quiet: bool) -> Deadline | None:
+        if self.closed:
+            return None
+        return self._schedule.release(
+            quiet=quiet,
+            real=time.monotonic(),
+            computed=others_time() / 1e9,
+            runs_on=getattr(self._quiet, "runs_on", False),
+        )
+
+    def _awaited(self) -> int | None:
+        """The heap's version once something is on it; None when the pump is no longer needed."""
+        with self._lock:
+            self._lock.wait_for(lambda: self.closed or self._schedule.first() is not None, _IDLE)
+            if self.closed or self._schedule.first() is None:
+                self._pump = None
+                return None
+            return self._schedule.version
+
+    # ------------------------------------------------------------ while a person thinks
+
+    def hold(self) -> None:
+        """A call of the cell waits for a person: what waits on the tape's time now waits on until
+        `go_on`.
+
+        What is put on the heap meanwhile is not held: somebody else's strand may go on.
+        """
+        with self._lock:
+            self._held += [(due, time.monotonic()) for due in self._schedule.drain()]
+
+    def go_on(self) -> None:
+        """Nobody waits for a person any more. Real limits are later by the time that passed."""
+        with self._lock:
+            held, self._held = self._held, []
+            for due, since in held:
+                due.limit += time.monotonic() - since
+                if not self.closed:
+                    self._add(due)
+
+    def close(self) -> None:
+        """The cell is over: who still waits goes on in real time."""
+        with self._lock:
+            self.closed = True
+            if self.order is not None:
+                self.order.close()
+            left, now = (
+                [*self._schedule.drain(), *(due for due, _ in self._held)],
+                self._schedule.now,
+            )
+            self._held = []
+            self._lock.notify_all()
+        for due in left:
+            if due.late is None:
+                due.wake()
+            else:
+                due.late(max(0.0, (due.when - now) / 1e9))
+
+
+def _nothing() -> None:
+    """Replaced by what wakes who waits."""
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:
+    """Run it in a loop, if there still is one."""
+    try:
+        loop.call_soon_threadsafe(call, *args, context=contextvars.Context())
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+def _children() -> frozenset[str]:
+    """Child processes that run; empty where the system does not tell."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, ChildProcessError):
+        return frozenset()
+    return frozenset(
+        pid
+        for task in Path("/proc/self/task").glob("*/children")
+        for pid in _words(task)
+        if _runs(pid)
+    )
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="ascii").split()
+    except OSError:
+        return []
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="ascii", errors="replace")
+            .rpartition(")")[2][1:2]
+            != "Z"
+        )
+    except OSError:
+        return False

@@ -1,0 +1,128 @@
+"""The gate that a played reply passes (calls.Gate): it opens when the tape's clock says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tape_jupyter.determinism.clock import GRACE, TapeClock
+from tape_jupyter.determinism.order import RecordedOrder
+from tape_jupyter.determinism.scheduler import Order, Timeline
+from tape_jupyter.errors import TapeRefusal
+
+
+class ReplyGate:
+    """The gate of one call that begins now. `ended()` makes the refusal for a reply whose cell is
+    over by then.
+
+    What comes together passes once: a head with its first chunk, and a reply `in_one` chunk as a
+    whole.
+    """
+
+    each = False
+
+    def __init__(
+        self,
+        clock: TapeClock,
+        timeline: Timeline,
+        call: str,
+        ended: Callable[[], TapeRefusal],
+        *,
+        in_one: bool = False,
+    ) -> None:
+        self._clock, self._timeline, self._call, self._ended, self._in_one = (
+            clock,
+            timeline,
+            call,
+            ended,
+            in_one,
+        )
+        self._began, self._real = clock.now(), time.monotonic()
+        self._passed = (-1.0, False)
+
+    def wait(self, seconds: float, *, last: bool = False) -> None:
+        if (until := self._until(seconds, last=last)) is not None:
+            self._clock.wait(*until)
+            self._check()
+
+    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+        if (until := self._until(seconds, last=last)) is not None:
+            await self._clock.arrive(*until)
+            self._check()
+
+    def _until(self, seconds: float, *, last: bool) -> tuple[int, float, Order] | None:
+        last = last or self._in_one
+        if self._passed >= (seconds, last) or self._passed[1]:
+            return None
+        self._passed = (seconds, last)
+        seconds = max(seconds, self._timeline.seconds(self._call)) if last else seconds
+        order = self._timeline.order(self._call, seconds, last=last)
+        return *self._when(seconds), order
+
+    def _when(self, seconds: float) -> tuple[int, float]:
+        grace = GRACE if self._clock.jumps else 0.0
+        return self._began + int(seconds * 1e9), self._real + seconds + grace
+
+    def _check(self) -> None:
+        if self._clock.closed:
+            raise self._ended()
+
+
+class NumberedGate(ReplyGate):
+    """The gate of a call whose hand-overs were numbered (determinism/order.py). Each part passes by
+    itself: the head, the chunks and what ended them, so many `parts`; of a function's value that
+    alone (`parts` is 1), of a dialogue its head and each message of the server (`parts` is None).
+    """
+
+    each = True
+
+    def __init__(
+        self,
+        clock: TapeClock,
+        timeline: Timeline,
+        call: str,
+        ended: Callable[[], TapeRefusal],
+        sequence: RecordedOrder,
+        parts: int | None,
+    ) -> None:
+        super().__init__(clock, timeline, call, ended)
+        self._sequence, self._parts, self._part = sequence, parts, 0
+
+    def wait(self, seconds: float, *, last: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last)
+        quiet = True
+        if number is None:
+            self._clock.wait(when, limit)
+        elif self._sequence.follows(number):
+            self._clock.reach(when)
+        else:
+            quiet = self._clock.wait(when, limit, None, number)
+        self._pass(number, quiet=quiet)
+
+    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last)
+        quiet = True
+        if number is None:
+            await self._clock.arrive(when, limit)
+        elif self._sequence.follows(number):
+            self._clock.reach(when)
+        else:
+            quiet = await self._clock.arrive(when, limit, None, number)
+        self._pass(number, quiet=quiet)
+
+    def _place(self, seconds: float, *, last: bool) -> tuple[int, float, int | None]:
+        """When this part comes, the second at which it comes at the latest, and its number.
+
+        What a value's call tells before its end (an MCP server's progress) has no number.
+        """
+        if last:
+            seconds = max(seconds, self._timeline.seconds(self._call))
+        if self._parts == 1 and not last:
+            return *self._when(seconds), None
+        return *self._when(seconds), self._sequence.part(self._call, self._part, self._parts)
+
+    def _pass(self, number: int | None, *, quiet: bool) -> None:
+        self._check()
+        if number is not None:
+            self._part += 1
+            self._sequence.passed(number, quiet=quiet)

@@ -1,0 +1,226 @@
+"""Can anything of a cell still run? Looks at its threads; changes nothing, patches nothing.
+
+Quiet means that each thread of the cell waits in the kernel for another thread (a lock, a queue, a
+condition), or sits in an idle event loop, and that in several looks a moment apart none has burnt
+processor time. A thread that reads a socket, waits for a process or computes is not quiet: then
+nobody's time may jump.
+
+On Linux the kernel says which system call a thread sleeps in (/proc/self/task/*/syscall: "running",
+or the number of the call), which tells a thread that was woken but has no processor yet from one
+that waits: under load that decides. Elsewhere only the Python frame and the process's time can be
+looked at, so the looks lie further apart. `time.pthread_getcpuclockid` is no way: on a thread that
+has just ended it crashes the process (CPython 3.11).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_WAITS = (
+    "/threading.py",
+    "/queue.py",
+    "/concurrent/futures/thread.py",
+    "/concurrent/futures/_base.py",
+)
+# numbers of Linux's tables: waiting for another thread (futex), waiting for files (poll, epoll,
+# select)
+_CALLS = {
+    "x86_64": (
+        frozenset({"202", "449", "455"}),
+        frozenset({"232", "281", "441", "23", "270", "7", "271"}),
+    ),
+    "aarch64": (frozenset({"98", "449", "455"}), frozenset({"22", "441", "72", "73"})),
+}
+_BURNT = 150_000
+"""Nanoseconds that threads outside the cell (the kernel's heartbeat) may burn between two looks."""
+
+
+class Quiet:
+    """Looks at the threads of one cell. `loops`: how many files the event loop of a thread had of
+    its own.
+    """
+
+    def __init__(
+        self, threads: Callable[[], Iterable[threading.Thread] | None], files: Callable[[int], int]
+    ) -> None:
+        self._threads, self._files = threads, files
+        self._calls = (
+            _CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
+        )
+        self._gap = 0.0003 if self._calls else 0.004
+        self.runs_on = False
+        """Whether, at the last look, a thread ran or was about to: one that waits for anything at
+        all does not.
+        """
+
+    def __call__(self, looks: int = 3) -> bool:
+        self.runs_on = False
+        first = self._look()
+        for _ in range(looks - 1):
+            if first is None:
+                return False
+            burnt = others_time()
+            time.sleep(self._gap)
+            if self._look() != first or others_time() - burnt > _BURNT:
+                self.runs_on = True
+                return False
+        return first is not None
+
+    def active(self, threads: Iterable[threading.Thread], looks: int) -> int | None:
+        """The first that does not wait for anything: a file, a socket, a lock. None where the
+        system does not tell.
+
+        One that waits for the interpreter's lock alone seems to wait, too: between two looks the
+        lock is given up, which wakes it, so that it has burnt something or is seen to run.
+        """
+        threads = list(threads)
+        if self._calls is None or not threads:
+            return None
+        burnt: dict[int, bytes] = {}
+        for look in range(looks):
+            if look:
+                time.sleep(0)
+            for thread in threads:
+                ident, now = thread.ident or 0, _burnt(thread)
+                if now is not None and (not now or burnt.setdefault(ident, now) != now):
+                    return ident
+        return None
+
+    def runs(self, thread: threading.Thread) -> bool:
+        """Whether a thread runs at this moment, as far as the system tells."""
+        try:
+            return bool(self._calls) and _read(thread.native_id, "syscall").startswith("running")
+        except OSError:
+            return False
+
+    def _look(self) -> list[tuple[Any, ...]] | None:
+        frames: dict[int, FrameType] = {}
+        seen = []
+        threads = self._threads()
+        for thread in threads or ():
+            if not thread.is_alive():
+                continue
+            one = self._by_calls(thread, frames) if self._calls else self._by_frames(thread, frames)
+            if one is None:
+                return None
+            seen.append(one)
+        return None if threads is None else sorted(seen)
+
+    def _by_calls(
+        self, thread: threading.Thread, frames: dict[int, FrameType]
+    ) -> tuple[Any, ...] | None:
+        assert self._calls is not None
+        for_threads, for_files = self._calls
+        try:
+            call = _read(thread.native_id, "syscall").split(maxsplit=1)[0]
+            burnt = _read(thread.native_id, "schedstat")
+        except (OSError, IndexError):
+            return None
+        self.runs_on = self.runs_on or call == "running"
+        if call in for_threads:
+            return (thread.ident, burnt)
+        return (thread.ident, burnt) if call in for_files and self._idles(thread, frames) else None
+
+    def _by_frames(
+        self, thread: threading.Thread, frames: dict[int, FrameType]
+    ) -> tuple[Any, ...] | None:
+        frame = _frame(thread, frames)
+        if frame is None:
+            return None
+        waits = frame.f_code.co_filename.replace("\\", "/").endswith(_WAITS)
+        return (
+            (thread.ident, id(frame), frame.f_lasti)
+            if waits or self._idles(thread, frames)
+            else None
+        )
+
+    def _idles(self, thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
+        """Whether the thread is an event loop without a file of the program's, or a server without
+        a caller.
+        """
+        frame = _frame(thread, frames)
+        if frame is None or not frame.f_code.co_filename.endswith("selectors.py"):
+            return False
+        selector, above = frame.f_locals.get("self"), frame.f_back
+        while (
+            above is not None and _PACKAGE in above.f_code.co_filename
+        ):  # our own door before the selector
+            above = above.f_back
+        name = above.f_code.co_filename if above is not None else ""
+        if name.endswith("socketserver.py"):
+            return True
+        return (
+            name.endswith("base_events.py")
+            and selector is not None
+            and self.no_files_more(thread.ident, selector)
+        )
+
+    def no_files_more(self, ident: int | None, selector: Any) -> bool:
+        """Whether an event loop listens to nothing but what it listened to from the start (its
+        self-pipe).
+        """
+        files = selector.get_map()
+        return files is not None and len(files) <= self._files(ident or 0)
+
+
+def _burnt(thread: threading.Thread) -> bytes | None:
+    """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
+    try:
+        if _raw(thread.native_id, "syscall").startswith(b"running"):
+            return b""
+        return _raw(thread.native_id, "schedstat").split(maxsplit=1)[0]
+    except (OSError, IndexError):
+        return None
+
+
+def _raw(native: int | None, name: str) -> bytes:
+    """As `_read` does, in a third of its time."""
+    file = os.open(f"/proc/self/task/{native}/{name}", os.O_RDONLY)
+    try:
+        return os.read(file, 256)
+    finally:
+        os.close(file)
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def _frame(thread: threading.Thread, frames: dict[int, FrameType]) -> FrameType | None:
+    if not frames:
+        # the one way to see what other threads do
+        frames.update(sys._current_frames())  # noqa: SLF001
+    return frames.get(thread.ident or 0)
+
+
+def _read(native: int | None, name: str) -> str:
+    # in a hot loop
+    with open(f"/proc/self/task/{native}/{name}", encoding="ascii") as file:  # noqa: PTH123
+        return file.read()
+
+
+@cache
+def _is_told() -> bool:
+    """Whether this machine shows system calls and processor times of threads (some sandboxes do
+    not).
+    """
+    try:
+        return bool(
+            _read(threading.get_native_id(), "syscall")
+            and _read(threading.get_native_id(), "schedstat")
+        )
+    except OSError:
+        return False
+
+
+def others_time() -> int:
+    """Nanoseconds burnt by every thread of the process but this one."""
+    return time.process_time_ns() - time.thread_time_ns()

@@ -1,0 +1,359 @@
+"""In which order the strands of a cell went on with what came to them: a part of a reply, a timer,
+a sleep that ended.
+
+What the program does next happens at this hand-over, not when bytes arrive: so the recording
+numbers hand-overs, and replay repeats their order. Two that fall together would leave it to the
+machine who goes on first. So while recording, what comes to one strand while another still acts on
+what it got waits until that one waits itself: an event loop runs what is ready first, a thread is
+held until the others wait, have computed for `HOLD` seconds, or `PATIENCE` is over. Nothing else is
+held. Where that was too short, the record says so (`together`), and a replay says which two cannot
+be told apart.
+
+On the end mark of a run: `order: 3fa1b2c4*3 9d0e1f22*2 @ask-1#0 +3fa1b2c4` tells, in order, calls
+with the number of their parts that were handed on, timers by their strand and their number in it,
+and with + what came together with what stands before it. `timers: {ask-1: 2}` tells how many timers
+each strand set: those without a place never went off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from asyncio import events
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from tape_jupyter.determinism.idle_detection import others_time
+from tape_jupyter.determinism.scheduler import BEYOND, HOLD, NEVER
+from tape_jupyter.errors import CassetteError
+
+LIMIT = 20_000
+"""Hand-overs kept of one cell."""
+
+LOOKS = 3
+"""How often a thread is looked at that seems to wait."""
+
+PATIENCE = 1.0
+"""Seconds that a thread is held at most: on a busy machine the others may be long in getting a
+processor.
+"""
+
+_GAPS = (0.0002, 0.001)
+
+SPINS = 100
+"""Rounds of an event loop after which it counts as one that is never idle."""
+
+SAID = 3
+"""Pairs that are named."""
+
+
+class Named(Protocol):
+    """A call that is being recorded."""
+
+    @property
+    def id(self) -> str: ...
+
+
+@dataclass(slots=True)
+class _Run:
+    """Hand-overs to one call or timer, one after the other."""
+
+    what: Named | str
+    count: int
+    together: bool
+
+
+@dataclass(slots=True)
+class _Loop:
+    """An event loop: which strands act since it was last idle, and what waits until it is idle
+    again.
+    """
+
+    loop: Any
+    busy: set[str] = field(default_factory=set)
+    held: deque[Callable[[bool], bool]] = field(default_factory=deque)
+    spins: int = 0
+    since: float = 0.0
+    """How often it went round without being idle, since when (the thread's own time), while
+    something is held.
+    """
+
+    def let_go(self, *, rested: bool = True) -> bool:
+        """Let the next go on that anybody wants; false where nobody waits."""
+        while self.held:
+            if self.held.popleft()(rested):
+                return True
+        return False
+
+    def let_all_go(self) -> None:
+        while self.let_go():
+            pass
+
+
+class _Queue:
+    """A lock that is given in the order in which it was asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        own = threading.Lock()
+        own.acquire()
+        with self._lock:
+            self._waiting.append(own)
+            first = self._waiting[0] is own
+        if not first:
+            own.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._waiting.popleft()
+            if self._waiting:
+                self._waiting[0].release()
+
+
+class Handovers:
+    """While recording. `active(looks, ignored, first)`: another thread of the cell that waits for
+    nothing; `watch(loop)`: have `idle` called by a loop that has nothing to run, false where that
+    cannot be.
+    """
+
+    def __init__(
+        self,
+        active: Callable[[int, set[int], int | None], int | None],
+        watch: Callable[[Any], bool],
+    ) -> None:
+        self._active, self._watch = active, watch
+        self._runs: list[_Run] = []
+        self._strands: set[str] = set()
+        self._timers: Counter[str] = Counter()
+        self._count = 0
+        self._loops: dict[int, _Loop | None] = {}
+        self._lock, self._turn = threading.Lock(), _Queue()
+        self._computing: set[int] = set()
+
+    def timer(self, strand: str) -> str:
+        """The name of a timer or sleep that this strand sets now."""
+        with self._lock:
+            number = self._timers[strand]
+            self._timers[strand] += 1
+        return timer_name(strand, number)
+
+    def note(self, what: Named | str, strand: str, *, together: bool = False) -> None:
+        """It is handed over now."""
+        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+        with self._lock:
+            self._count += 1
+            self._strands.add(strand)
+            if self._runs and self._runs[-1].what is what:
+                self._runs[-1].count += 1
+            elif self._count <= LIMIT:
+                self._runs.append(_Run(what, 1, together))
+        if loop is not None and (state := self._state(loop)) is not None:
+            state.busy.add(strand)
+
+    def turn(self) -> bool:
+        """Hold this thread until the others act on nothing any more; false where that took too
+        long.
+
+        A thread that was waited for in vain is not waited for again until it was seen to wait
+        itself.
+        """
+        if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
+            return True
+        with self._turn:
+            active = self._active(LOOKS, self._computing, None)
+            if active is not None:
+                began, spent, gap = time.monotonic(), others_time(), _GAPS[0]
+            while active is not None:
+                if others_time() - spent > HOLD * 1e9 or time.monotonic() - began > PATIENCE:
+                    self._computing.add(active)
+                    return False
+                time.sleep(gap)
+                gap = min(gap * 1.5, _GAPS[1])
+                active = self._active(LOOKS, self._computing, active)
+            if self._computing:
+                self._computing &= {self._active(1, set(), None)}
+            return not self._computing
+
+    def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:
+        """The same for a task: what it is to await (`turn` tells what it gives); None where it need
+        not.
+        """
+        if not self.is_busy(strand):
+            return None
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.hold(partial(_settle, future))
+        return future
+
+    def is_busy(self, strand: str) -> bool:
+        """Whether another strand acts on something in the loop that runs here, since that was last
+        idle.
+        """
+        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+        state = None if loop is None else self._state(loop)
+        return state is not None and bool(state.held or state.busy - {strand})
+
+    def hold(self, go: Callable[[bool], bool]) -> None:
+        """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never
+        is; it gives whether anybody still wanted it.
+        """
+        state = self._state(asyncio.get_running_loop())
+        if state is not None:
+            if not state.held:
+                state.spins, state.since = 0, time.thread_time()
+            state.held.append(go)
+
+    def spins(self, selector: Any) -> None:
+        """A loop goes round with something to run: what has waited for long enough goes on."""
+        state = self._loops.get(id(selector))
+        if state is None or not state.held:
+            return
+        state.spins += 1
+        if state.spins >= SPINS and time.thread_time() - state.since > HOLD:
+            state.let_go(rested=False)
+            state.spins, state.since = 0, time.thread_time()
+
+    def idle(self, selector: Any) -> bool:
+        """A loop has nothing to run: whether something that was held goes on there now."""
+        state = self._loops.get(id(selector))
+        if state is None:
+            return False
+        state.busy.clear()
+        return state.let_go()
+
+    def _state(self, loop: Any) -> _Loop | None:
+        selector = getattr(loop, "_selector", None)
+        if id(selector) not in self._loops:
+            self._loops[id(selector)] = _Loop(loop) if self._watch(loop) else None
+        return self._loops[id(selector)]
+
+    def close(self) -> None:
+        """The cell is over: nothing is held any more."""
+        for state in self._loops.values():
+            if state is not None and state.held:
+                with suppress(RuntimeError):  # the loop is closed
+                    state.loop.call_soon_threadsafe(state.let_all_go)
+
+    def record(self) -> dict[str, Any]:
+        """What the end mark says; nothing where one strand alone was handed anything."""
+        with self._lock:
+            if len(self._strands) <= 1 or self._count > LIMIT:
+                return {}
+            told = {"order": " ".join(_written(run) for run in self._runs)}
+            return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told
+
+
+def is_body(strand: str) -> bool:
+    """Whether it is a tool's body, which does not run in replay: what comes to it has no place in
+    the order.
+    """
+    return "/" in strand
+
+
+def _written(run: _Run) -> str:
+    name = run.what if isinstance(run.what, str) else run.what.id
+    return f"{'+' if run.together else ''}{name}{f'*{run.count}' if run.count > 1 else ''}"
+
+
+def _settle(future: asyncio.Future[bool], value: bool) -> bool:
+    if future.done():
+        return False
+    future.set_result(value)
+    return True
+
+
+def timer_name(strand: str, number: int) -> str:
+    return f"@{strand.replace(' ', '_')}#{number}"
+
+
+class RecordedOrder:
+    """What a recording says of its order (`Handovers.record`), and how far a replay has come in it."""
+
+    def __init__(self, told: Any, timers: Any = None) -> None:
+        if not isinstance(told, str) or not isinstance(timers or {}, dict):
+            raise CassetteError("the order of hand-overs is no line of calls")
+        self._numbers: dict[str, list[int]] = {}
+        self._runs: list[int] = []
+        self._names: list[str] = []
+        self._together: set[int] = set()
+        self._timers: Mapping[str, int] = timers or {}
+        self._set: Counter[str] = Counter()
+        self._last = self._top = -1
+        self._lock = threading.Lock()
+        self.swapped: dict[tuple[str, str], None] = {}
+        """(handed over first, though recorded later; the other): by the names of their calls or
+        timers.
+        """
+        self.untold: dict[tuple[str, str], None] = {}
+        """Pairs that were handed over together, when they were recorded or now: none of the two
+        surely first.
+        """
+        for number, word in enumerate(told.split()):
+            self._read(number, word)
+
+    def _read(self, run: int, word: str) -> None:
+        name, _, count = word.removeprefix("+").partition("*")
+        if not name or not (count or "1").isdigit():
+            raise CassetteError(f"the order of hand-overs has {word[:40]!r}, which is no call")
+        if word.startswith("+"):
+            self._together.add(len(self._runs))
+        for _ in range(min(int(count or "1"), LIMIT)):
+            self._numbers.setdefault(name, []).append(len(self._runs))
+            self._runs.append(run)
+            self._names.append(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._numbers
+
+    def part(self, call: str, part: int, parts: int | None) -> int:
+        """The number of a part of a reply that has so many parts, or one more for its end; None: as
+        many as it had.
+        """
+        known = self._numbers.get(call, [])
+        if not known:
+            return BEYOND
+        if parts is None or len(known) in (parts, parts + 1):
+            return known[part] if part < len(known) else BEYOND
+        return known[
+            min(part, len(known) - 1)
+        ]  # the reply was edited: it has other parts than it had
+
+    def timer(self, strand: str) -> int | None:
+        """The number of a timer or sleep that this strand sets now; None: the recorded strand set
+        none so late.
+        """
+        with self._lock:
+            ordinal = self._set[strand]
+            self._set[strand] += 1
+        known = self._numbers.get(timer_name(strand, ordinal))
+        return known[0] if known else NEVER if ordinal < self._timers.get(strand, 0) else None
+
+    def follows(self, number: int) -> bool:
+        """Whether it comes with what was handed over last: nobody else stands between them."""
+        return 0 <= self._last < number < BEYOND and self._runs[self._last] == self._runs[number]
+
+    def is_together(self, number: int) -> bool:
+        return number in self._together
+
+    def passed(self, number: int, *, quiet: bool = True) -> None:
+        """It is handed over now. `quiet`: whoever was before it had come to rest."""
+        if number >= BEYOND:
+            return
+        with self._lock:
+            before, self._last = self._last, number
+            if number < self._top:
+                self._say(self.swapped, self._top, number)
+            elif before >= 0 and (not quiet or number in self._together):
+                self._say(self.untold, before, number)
+            self._top = max(self._top, number)
+
+    def _say(self, pairs: dict[tuple[str, str], None], first: int, second: int) -> None:
+        if self._names[first] != self._names[second]:
+            pairs[self._names[first], self._names[second]] = None

@@ -1,0 +1,1 @@
+"""Bodies, values and records as text, and back to the byte."""

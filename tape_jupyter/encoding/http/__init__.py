@@ -1,0 +1,1 @@
+"""HTTP bodies and WebSocket messages as readable text, and back to the byte."""

@@ -1,0 +1,1 @@
+"""Python values as text, and back."""

@@ -1,0 +1,125 @@
+"""What a function did to its arguments: lists, dicts and the like that it filled or changed in
+place.
+
+Told by freezing the arguments before and after; in replay the same objects are made like the
+recorded ones. What is inside of them stays the very object where it is unchanged, and where a
+dict's key or a list's place holds a container before and after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter.encoding.values.registry import freeze, thaw
+from tape_jupyter.errors import TapeError
+
+_DICTS = frozenset({dict, OrderedDict, defaultdict, Counter})
+_LISTS = frozenset({list, deque, bytearray})
+_CHANGEABLE = _DICTS | _LISTS | {set}
+_NEVER = frozenset({str, int, float, bool, complex, bytes, type(None)})
+
+
+class FrozenValue:
+    """A value that is frozen already."""
+
+    __slots__ = ("structure",)
+
+    def __init__(self, structure: Any) -> None:
+        self.structure = structure
+
+
+def frozen_or_type(value: Any) -> Any:
+    """An argument as structure. One that cannot be frozen (a database handle, a client) is told by
+    its type alone here; its state by value stands beside that in a call (replay/object_state.py).
+    """
+    if type(value) is FrozenValue:
+        return value.structure
+    try:
+        return freeze(value)
+    except TapeError:
+        return {"<opaque>": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def is_changeable(value: Any) -> bool:
+    """Whether replay can make it what the recorded call made of it."""
+    return type(value) in _CHANGEABLE
+
+
+def changes(
+    before: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The changed arguments as they are now, frozen, and the names of changed ones that replay
+    cannot change again.
+
+    `before` are the same arguments, frozen before the call.
+    """
+    effects, lost = {}, []
+    for name, value in arguments.items():
+        if type(value) in _NEVER or (type(before[name]) is dict and "<opaque>" in before[name]):
+            continue
+        after = frozen_or_type(value)
+        if after != before[name]:
+            if is_changeable(value) and not (type(after) is dict and "<opaque>" in after):
+                effects[name] = after
+            else:
+                lost.append(name)
+    return effects, lost
+
+
+def put_back(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Change these arguments as the recorded call did. Raises CassetteError."""
+    for name, structure in effects.items():
+        if name in arguments:
+            _made_like(arguments[name], thaw(structure))
+
+
+def _made_like(live: Any, wanted: Any) -> Any:
+    """The live object, changed in place to be like the other one; or that one, where it cannot be."""
+    kind = type(live)
+    if kind is not type(wanted) or kind not in _CHANGEABLE:
+        return wanted
+    items: Any = wanted
+    if kind in _DICTS:
+        items = {
+            key: _kept(live[key], value) if key in live else value for key, value in wanted.items()
+        }
+    elif kind in _LISTS and kind is not bytearray:
+        items = _kept_items(list(live), list(wanted))
+    live.clear()
+    (live.extend if kind in _LISTS else live.update)(items)
+    return live
+
+
+def _kept(live: Any, wanted: Any) -> Any:
+    return (
+        live
+        if type(live) is type(wanted) and _text(live) == _text(wanted)
+        else _made_like(live, wanted)
+    )
+
+
+def _kept_items(live: list[Any], wanted: list[Any]) -> list[Any]:
+    """Items that are there already are the same objects, wherever they stand now; others change in
+    their place.
+    """
+    there: dict[str, list[int]] = {}
+    for i in reversed(range(len(live))):
+        there.setdefault(_text(live[i]), []).append(i)
+    found = {i: there[text].pop() for i, text in enumerate(map(_text, wanted)) if there.get(text)}
+    moved = set(found.values())
+    return [
+        live[found[i]]
+        if i in found
+        else _made_like(live[i], item)
+        if i < len(live) and i not in moved
+        else item
+        for i, item in enumerate(wanted)
+    ]
+
+
+def _text(value: Any) -> str:
+    """Equal for equal values, whatever their own `==` says."""
+    return json.dumps(frozen_or_type(value))

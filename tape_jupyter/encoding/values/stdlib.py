@@ -1,0 +1,280 @@
+"""Codecs of the standard library's value types and containers. No class of the user's is met here."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import pathlib
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from fractions import Fraction
+from types import EllipsisType, NotImplementedType, SimpleNamespace
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.errors import CassetteError
+
+_FACTORIES: dict[str, type] = {
+    kind.__name__: kind for kind in (list, dict, set, int, float, str, tuple, bool, bytes)
+}
+
+
+def _values(kind: Callable[[list[Any]], Any], *, shared: bool = False, name: str = "") -> Codec:
+    """An ordered collection."""
+    return Codec(
+        name or getattr(kind, "__name__", ""),
+        lambda value, walk, at: {"values": walk.sequence(value, (at, "values"))},
+        lambda s, walk, at: kind(walk.sequence(s["values"], (at, "values"))),
+        shared,
+    )
+
+
+def _set(kind: type, *, shared: bool) -> Codec:
+    """An unordered collection: written in the order of its frozen values, so that equal sets are
+    equal text.
+    """
+
+    def freeze(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+        ordered = sorted(
+            value, key=lambda member: json.dumps(walk.apart(member, at), sort_keys=True)
+        )
+        return {"values": walk.sequence(ordered, (at, "values"))}
+
+    return Codec(
+        kind.__name__,
+        freeze,
+        lambda s, walk, at: kind(walk.sequence(s["values"], (at, "values"))),
+        shared,
+    )
+
+
+def _text(name: str, write: Callable[[Any], str], read: Callable[[str], Any]) -> Codec:
+    """A value that has an exact text."""
+    return Codec(
+        name,
+        lambda value, _walk, _at: {"value": write(value)},
+        lambda s, _walk, at: read(need(s["value"], str, (at, "value"))),
+    )
+
+
+def _parts(kind: Callable[..., Any], *names: str, name: str = "") -> Codec:
+    """A value that is made of its attributes of these names, in this order."""
+    return Codec(
+        name or getattr(kind, "__name__", ""),
+        lambda value, walk, at: {n: walk.freeze(getattr(value, n), (at, n)) for n in names},
+        lambda s, walk, at: kind(*(walk.thaw(s[n], (at, n)) for n in names)),
+    )
+
+
+def _bytes(kind: type, *, shared: bool) -> Codec:
+    return Codec(
+        kind.__name__,
+        lambda value, _walk, _at: freeze_bytes(bytes(value)),
+        lambda s, _walk, at: kind(thaw_bytes(s, at)),
+        shared,
+    )
+
+
+def freeze_bytes(value: bytes) -> dict[str, str]:
+    """`utf8` where the bytes are text, `base64` otherwise."""
+    try:
+        return {"utf8": value.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def thaw_bytes(structure: dict[str, Any], at: At) -> bytes:
+    if "utf8" in structure:
+        return bytes(need(structure["utf8"], str, at).encode())
+    return base64.b64decode(need(structure["base64"], str, at), validate=True)
+
+
+def _freeze_mapping(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    return {"items": walk.items(value, (at, "items"))}
+
+
+def _mapping(kind: type) -> Codec:
+    return Codec(
+        kind.__name__,
+        _freeze_mapping,
+        lambda s, walk, at: kind(dict(walk.items(s["items"], (at, "items")))),
+        shared=True,
+    )
+
+
+def _freeze_defaultdict(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    factory = value.default_factory
+    name = (
+        None
+        if factory is None
+        else next((n for n, kind in _FACTORIES.items() if kind is factory), "")
+    )
+    if name == "":
+        raise CannotFreeze(at, value, "its default factory is code, not data")
+    return {"factory": name, **_freeze_mapping(value, walk, at)}
+
+
+def _thaw_defaultdict(s: dict[str, Any], walk: Thawer, at: At) -> defaultdict[Any, Any]:
+    factory = None if s["factory"] is None else _FACTORIES[s["factory"]]
+    return defaultdict(factory, walk.items(s["items"], (at, "items")))
+
+
+def _freeze_deque(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    return {"maxlen": value.maxlen, "values": walk.sequence(value, (at, "values"))}
+
+
+def _thaw_int(s: dict[str, Any], _walk: Thawer, at: At) -> int:
+    text = need(s["hex"], str, (at, "hex"))
+    if not re.fullmatch(r"-?0x[0-9a-f]{1,1000000}", text):
+        raise CassetteError(f"{show(at)}: not an int in hex: {text[:40]!r}")
+    return int(text, 16)
+
+
+def _freeze_datetime(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    zone = {} if value.tzinfo is None else {"zone": walk.freeze(value.tzinfo, (at, "zone"))}
+    fold = {"fold": 1} if value.fold else {}
+    return {"value": value.replace(tzinfo=None, fold=0).isoformat(), **zone, **fold}
+
+
+def _moment(kind: type[datetime | time]) -> Codec:
+    def thaw(s: dict[str, Any], walk: Thawer, at: At) -> datetime | time:
+        value = kind.fromisoformat(s["value"])
+        zone = need_zone(walk.thaw(s["zone"], (at, "zone")), at) if "zone" in s else value.tzinfo
+        return value.replace(tzinfo=zone, fold=s.get("fold", 0))
+
+    return Codec(kind.__name__, _freeze_datetime, thaw)
+
+
+def need_zone(zone: Any, at: At) -> tzinfo | None:
+    """A thawed time zone, or None."""
+    if zone is not None and not isinstance(zone, tzinfo):
+        raise CassetteError(f"{show(at)}: {type(zone).__name__} is not a time zone")
+    return zone
+
+
+def _freeze_zone(value: Any, _walk: Freezer, at: At) -> dict[str, Any]:
+    if value.key is None:
+        raise CannotFreeze(at, value, "a time zone read from a file has no name")
+    return {"key": value.key}
+
+
+def _freeze_timezone(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    offset, name = value.utcoffset(None), value.tzname(None)
+    shown = {} if timezone(offset).tzname(None) == name else {"name": name}
+    return {"offset": walk.freeze(offset, (at, "offset")), **shown}
+
+
+def _thaw_timezone(s: dict[str, Any], walk: Thawer, at: At) -> timezone:
+    offset = walk.thaw(s["offset"], (at, "offset"))
+    if "name" in s:
+        return timezone(offset, s["name"])
+    return timezone(offset) if offset else UTC
+
+
+def _path(kind: type[pathlib.PurePath], name: str) -> Codec:
+    return _text(name, str, kind)
+
+
+def _constant(name: str, value: Any) -> Codec:
+    return Codec(name, lambda _value, _walk, _at: {}, lambda _s, _walk, _at: value)
+
+
+def _thaw_float(s: dict[str, Any], _walk: Thawer, _at: At) -> float:
+    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[s["value"]]
+
+
+def _freeze_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:
+    return {}  # never asked: the walk itself writes int, float and dict
+
+
+_PATH = _path(pathlib.Path, "Path")
+
+BY_TYPE: dict[type, Codec] = {
+    tuple: _values(tuple),
+    set: _set(set, shared=True),
+    frozenset: _set(frozenset, shared=False),
+    bytes: _bytes(bytes, shared=False),
+    bytearray: _bytes(bytearray, shared=True),
+    complex: _parts(complex, "real", "imag"),
+    OrderedDict: _mapping(OrderedDict),
+    Counter: _mapping(Counter),
+    defaultdict: Codec("defaultdict", _freeze_defaultdict, _thaw_defaultdict, shared=True),
+    deque: Codec(
+        "deque",
+        _freeze_deque,
+        lambda s, walk, at: deque(walk.sequence(s["values"], (at, "values")), s["maxlen"]),
+        shared=True,
+    ),
+    SimpleNamespace: Codec(
+        "SimpleNamespace",
+        lambda value, walk, at: _freeze_mapping(vars(value), walk, at),
+        lambda s, walk, at: SimpleNamespace(**dict(walk.items(s["items"], (at, "items")))),
+        shared=True,
+    ),
+    datetime: _moment(datetime),
+    time: _moment(time),
+    date: _text("date", date.isoformat, date.fromisoformat),
+    timedelta: _parts(timedelta, "days", "seconds", "microseconds"),
+    timezone: Codec("timezone", _freeze_timezone, _thaw_timezone),
+    ZoneInfo: Codec(
+        "ZoneInfo", _freeze_zone, lambda s, _walk, at: ZoneInfo(need(s["key"], str, at))
+    ),
+    Decimal: _text("Decimal", str, Decimal),
+    Fraction: _parts(Fraction, "numerator", "denominator"),
+    UUID: _text("UUID", str, UUID),
+    range: _parts(range, "start", "stop", "step"),
+    slice: _parts(slice, "start", "stop", "step"),
+    EllipsisType: _constant("Ellipsis", ...),
+    NotImplementedType: _constant("NotImplemented", NotImplemented),
+    pathlib.PosixPath: _PATH,
+    pathlib.WindowsPath: _PATH,
+    pathlib.PurePosixPath: _path(pathlib.PurePosixPath, "PurePosixPath"),
+    pathlib.PureWindowsPath: _path(pathlib.PureWindowsPath, "PureWindowsPath"),
+}
+
+_READ_ONLY = (
+    Codec("int", _freeze_nothing, _thaw_int),
+    Codec("float", _freeze_nothing, _thaw_float),
+    Codec(
+        "dict",
+        _freeze_nothing,
+        lambda s, walk, at: dict(walk.items(s["items"], (at, "items"))),
+        shared=True,
+    ),
+)
+
+BY_NAME: dict[str, Codec] = {codec.name: codec for codec in (*BY_TYPE.values(), *_READ_ONLY)}
+
+
+# dateutil's UTC and fixed offsets: what boto3 gives every date of its replies.
+
+
+def _thaw_dateutil(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    tz: Any = importlib.import_module("dateutil.tz")
+
+    return (
+        tz.tzoffset(s["name"], walk.thaw(s["offset"], (at, "offset")))
+        if "offset" in s
+        else tz.tzutc()
+    )
+
+
+def _freeze_dateutil(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    if type(value).__name__ == "tzutc":
+        return {}
+    return {
+        "name": value.tzname(None),
+        "offset": walk.freeze(value.utcoffset(None), (at, "offset")),
+    }
+
+
+DATEUTIL = Codec("dateutil", _freeze_dateutil, _thaw_dateutil)
+"""For dateutil.tz.tzutc and tzoffset; other zones of dateutil are read from files and have no name."""
+
+BY_NAME[DATEUTIL.name] = DATEUTIL

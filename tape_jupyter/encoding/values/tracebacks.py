@@ -1,0 +1,161 @@
+"""Where a tool's own code raised: kept with the exception, and put back when it is raised again in
+replay.
+
+    {"<type>": "exception", ..., "frames": [["__main__:import_row", 5], ...]}     outermost first
+
+A frame is told by its module and function, and by its line counted from the function's first. In
+replay it stands where that function stands now. Frames of installed packages and of the tape itself
+are not kept: no comparison counts them. Columns are not kept: Python's own tracebacks show no marks
+below such a line, those of IPython have none.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any
+
+from tape_jupyter.comparison.outputs import INSTALLED
+
+FRAMES = "frames"
+MOST = 50
+"""Frames that are kept of one traceback, the innermost: a recursion may have a thousand."""
+MOST_LINES = 10_000
+"""Lines of a function in which a frame is placed."""
+_CHAIN = ("cause", "context")
+
+
+def with_frames(structure: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
+    """A frozen exception, and those that it came from, with their frames."""
+    told = dict(structure)
+    if found := [list(each) for each in _frames(error.__traceback__)]:
+        told[FRAMES] = found[-MOST:]
+    for name in _CHAIN:
+        inner = getattr(error, f"__{name}__")
+        if inner is not None and isinstance(structure.get(name), Mapping):
+            told[name] = with_frames(structure[name], inner)
+    return told
+
+
+def put_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseException:
+    """The thawed exception, raised where it was raised when it was recorded."""
+    trace: TracebackType | None = None
+    for frame in reversed(structure.get(FRAMES) or []):
+        trace = _placed(frame, trace) or trace
+    for name in _CHAIN:
+        inner = getattr(error, f"__{name}__")
+        if inner is not None and isinstance(structure.get(name), Mapping):
+            put_frames(inner, structure[name])
+    return error.with_traceback(trace)
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not INSTALLED.search(code.co_filename):
+            module = trace.tb_frame.f_globals.get("__name__", "")
+            yield f"{module}:{_qualname(code)}", trace.tb_lineno - code.co_firstlineno
+        trace = trace.tb_next
+
+
+def _qualname(code: CodeType) -> str:
+    return str(getattr(code, "co_qualname", code.co_name))
+
+
+def _placed(told: Any, inner: TracebackType | None) -> TracebackType | None:
+    """An entry of a traceback; None where the function is not there any more."""
+    with suppress(
+        Exception
+    ):  # a cassette edited by hand, an object that answers anything: then without this frame
+        name, line = told
+        module, _, qualname = str(name).partition(":")
+        space = vars(sys.modules[module])
+        code = _code(space, qualname.split("."))
+        if code is not None and 0 <= int(line) <= MOST_LINES:
+            frame = _stand_in(code, space, int(line))
+            return TracebackType(inner, frame, 0, code.co_firstlineno + int(line))
+    return None
+
+
+def _code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
+    """The code of a function by its qualified name: of a module, of a class, or inside of another
+    function.
+    """
+    found: Any = space.get(names[0])
+    for name in names[1:]:
+        if name == "<locals>":
+            found = _code_of(found)
+        elif isinstance(found, CodeType):
+            found = next(
+                (
+                    each
+                    for each in found.co_consts
+                    if isinstance(each, CodeType) and each.co_name == name
+                ),
+                None,
+            )
+        else:
+            found = inspect.getattr_static(found, name, None)
+    return _code_of(found)
+
+
+def _code_of(found: Any) -> CodeType | None:
+    if isinstance(found, CodeType):
+        return found
+    found = inspect.unwrap(getattr(found, "__func__", found))
+    return found.__code__ if isinstance(found, FunctionType) else None
+
+
+def _stand_in(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
+    """A frame that reads like one of that code at a line: its file, name, parameters. None of the
+    code runs.
+    """
+    names = [name if name.isidentifier() else "_" for name in code.co_varnames]
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    rest = names[count + only :]
+    parts = [f"{name}=..." for name in names[:count]]
+    if code.co_flags & inspect.CO_VARARGS:
+        parts.append(f"*{rest.pop(0)}")
+    elif only:
+        parts.append("*")
+    parts += [f"{name}=..." for name in names[count : count + only]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        parts.append(f"**{rest.pop(0)}")
+    made: dict[str, Any] = {}
+    # names only
+    exec(f"def stand_in({', '.join(parts)}): return __import__('sys')._getframe()", made)  # noqa: S102
+    shape: CodeType = made["stand_in"].__code__
+    named = {"__name__": space.get("__name__", "")}
+    alike: dict[str, Any] = {"co_filename": code.co_filename, "co_name": code.co_name}
+    if hasattr(code, "co_qualname"):
+        alike["co_qualname"] = code.co_qualname
+    alike |= {
+        "co_firstlineno": code.co_firstlineno,
+        "co_linetable": _line_table(line, len(shape.co_code) // 2),
+    }
+    own = FunctionType(shape.replace(**alike), named, None, made["stand_in"].__defaults__)
+    own.__kwdefaults__ = made["stand_in"].__kwdefaults__
+    frame: FrameType = own()
+    return frame
+
+
+def _line_table(line: int, units: int) -> bytes:
+    """All of a code's units on one line, counted from its first, and in no column (CPython,
+    Objects/locations.md).
+    """
+    no_columns, most = 13, 8  # kind of an entry; code units of one entry
+    delta, table = _varint(line << 1), b""
+    for start in range(0, units, most):
+        length = min(most, units - start)
+        table += bytes([0x80 | no_columns << 3 | length - 1]) + delta
+        delta = b"\0"  # the same line
+    return table
+
+
+def _varint(number: int) -> bytes:
+    """Six bits a byte, the lowest first; bit 6 says that another byte follows."""
+    least, rest = number & 63, number >> 6
+    return bytes([least | 64]) + _varint(rest) if rest else bytes([least])

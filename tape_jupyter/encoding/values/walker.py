@@ -1,0 +1,299 @@
+"""The walk over a value (freeze) or a structure (thaw), shared by all codecs. Constructs no class
+itself.
+
+A structure holds dict, list, str, int, float, bool and None only. What is not one of these is a
+dict with a mark:
+
+    {"<type>": "tuple", "values": [1, 2]}       a codec's fields stand beside the mark
+    {"<same>": "$.a[0]"}                        the very object that was thawed from that place of the structure
+
+A real dict with a key that begins with "<" is written as items, so a mark is never mistaken for
+data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from tape_jupyter.errors import CassetteError, TapeError
+
+TYPE, SAME = "<type>", "<same>"
+At: TypeAlias = "tuple[At, str | int] | None"
+"""A place in a structure: the place above and the key or index in it; None is the whole."""
+
+MAX_DEPTH = 56
+"""Levels of structure: a record adds a few around it, and the text form refuses more than 64
+(HOSTILE.md 10).
+"""
+
+_Built = TypeVar("_Built")
+_PLAIN = frozenset({str, bool, type(None)})
+_NUMBERS, _LARGE = {int, float}, 2**63
+_LONGEST_INT = (
+    256  # bits; beyond it an int is written in hex, which costs no quadratic time to read
+)
+
+
+class CannotFreeze(TapeError, TypeError):
+    """A value (or a part of it) that no codec can write down so that it comes back as it was."""
+
+    def __init__(self, at: At, value: Any, why: str = "") -> None:
+        self.place, self.kind = show(at), type_name(type(value))
+        super().__init__(f"{self.place}: cannot freeze a {self.kind}{': ' if why else ''}{why}")
+
+
+class Codec(NamedTuple):
+    """How one type is written: `freeze(value, walk, at)` gives the fields beside the mark, `thaw`
+    the value again.
+
+    `shared`: the type is mutable, so that one object in two places comes back as one object in two
+    places.
+    """
+
+    name: str
+    freeze: Callable[[Any, Freezer, At], dict[str, Any]]
+    thaw: Callable[[dict[str, Any], Thawer, At], Any]
+    shared: bool = False
+
+
+def show(at: At) -> str:
+    """`$.rows[3].name`: a place in words."""
+    parts: list[str] = []
+    while at is not None:
+        at, part = at
+        named = isinstance(part, str) and part.isidentifier()
+        parts.append(f".{part}" if named else f"[{json.dumps(part)}]")
+    return "$" + "".join(reversed(parts))
+
+
+def type_name(kind: type) -> str:
+    """The name a person knows: `tuple`, `pandas.DataFrame`, `Point`."""
+    module = kind.__module__
+    return (
+        kind.__qualname__ if module in {"builtins", "__main__"} else f"{module}.{kind.__qualname__}"
+    )
+
+
+class Freezer:
+    """One walk over one value. Remembers what it has seen, for shared references and cycles."""
+
+    def __init__(self, find: Callable[[type], Codec | None]) -> None:
+        self._find = find
+        self._open: set[int] = set()
+        self._seen: dict[
+            int, tuple[At, Any]
+        ] = {}  # keeps the value: a freed id may be given out again
+        self._depth = 0
+
+    def freeze(self, value: Any, at: At) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is int:
+            return value if value.bit_length() <= _LONGEST_INT else {TYPE: "int", "hex": hex(value)}
+        if kind is float:
+            return value if math.isfinite(value) else {TYPE: "float", "value": repr(value)}
+        if self._depth > MAX_DEPTH:
+            raise CannotFreeze(at, value, f"nested deeper than {MAX_DEPTH} levels")
+        self._depth += 1
+        try:
+            return self._container(value, kind, at)
+        finally:
+            self._depth -= 1
+
+    def attempt(self, value: Any, at: At) -> tuple[bool, Any]:
+        """(True, structure), or (False, why not); a failed attempt leaves nothing to refer to."""
+        before = len(self._seen)
+        try:
+            return True, self.freeze(value, at)
+        except Exception as reason:  # CannotFreeze, or the object's own code failed
+            self._forget(before)
+            return False, str(reason)
+
+    def apart(self, value: Any, at: At) -> Any:
+        """The structure, for comparing only: nothing later refers to it."""
+        before = len(self._seen)
+        structure = self.freeze(value, at)
+        self._forget(before)
+        return structure
+
+    def places(self) -> dict[int, str]:
+        """Where each mutable object that was written stands, by its id."""
+        return {key: show(at) for key, (at, _) in self._seen.items()}
+
+    def _forget(self, before: int) -> None:
+        while len(self._seen) > before:
+            self._seen.popitem()
+
+    def mapping(self, values: dict[str, Any], at: At) -> dict[str, Any]:
+        """The values of named fields, each frozen; names are identifiers, so no key can be a mark."""
+        return {name: self.freeze(value, (at, name)) for name, value in values.items()}
+
+    def sequence(self, values: Any, at: At) -> list[Any]:
+        if set(map(type, values)) <= _NUMBERS and all(
+            -_LARGE < v < _LARGE for v in values
+        ):  # no inf, no nan
+            return list(values)
+        return [v if type(v) in _PLAIN else self.freeze(v, (at, i)) for i, v in enumerate(values)]
+
+    def _container(self, value: Any, kind: type, at: At) -> Any:
+        if kind is dict:
+            return self._once(value, at, self._dict)
+        if kind is list:
+            return self._once(value, at, self.sequence)
+        codec = self._find(kind)
+        if codec is None:
+            raise CannotFreeze(at, value, _REASONS.get(kind.__name__, ""))
+
+        def marked(value: Any, at: At) -> dict[str, Any]:
+            return {TYPE: codec.name, **codec.freeze(value, self, at)}
+
+        return self._once(value, at, marked) if codec.shared else marked(value, at)
+
+    def _dict(self, value: dict[Any, Any], at: At) -> dict[str, Any]:
+        if all(type(key) is str and key[:1] != "<" for key in value):
+            return {
+                k: v if type(v) in _PLAIN else self.freeze(v, (at, k)) for k, v in value.items()
+            }
+        return {TYPE: "dict", "items": self.items(value, (at, "items"))}
+
+    def items(self, value: Any, at: At) -> list[list[Any]]:
+        """The items of a mapping in their order, as pairs."""
+        return [
+            [self.freeze(k, ((at, i), 0)), self.freeze(v, ((at, i), 1))]
+            for i, (k, v) in enumerate(value.items())
+        ]
+
+    def _once(self, value: Any, at: At, write: Callable[[Any, At], Any]) -> Any:
+        key = id(value)
+        if key in self._open:
+            raise CannotFreeze(
+                at, value, f"it contains itself (a cycle back to {show(self._seen[key][0])})"
+            )
+        if key in self._seen:
+            return {SAME: show(self._seen[key][0])}
+        self._seen[key] = (at, value)
+        self._open.add(key)
+        try:
+            return write(value, at)
+        finally:
+            self._open.discard(key)
+
+
+class Thawer:
+    """One walk over one structure; `find` gives the codec of a mark. Raises CassetteError and
+    nothing else.
+    """
+
+    def __init__(self, find: Callable[[str], Codec | None]) -> None:
+        self._find = find
+        self._built: list[tuple[At, Any]] = []
+
+    def thaw(self, structure: Any, at: At) -> Any:
+        kind = type(structure)
+        if kind in _PLAIN or kind is int or kind is float:
+            return structure
+        if kind is list:
+            return self._list(structure, at)
+        if kind is not dict:
+            raise CassetteError(f"{show(at)}: a {type_name(kind)} is not part of a frozen value")
+        if TYPE in structure:
+            return self._marked(structure, at)
+        if SAME in structure:
+            return self._same(structure, at)
+        return self._dict(structure, at)
+
+    def mapping(self, structure: Any, at: At) -> dict[str, Any]:
+        """Named fields, each thawed."""
+        for name in need(structure, dict, at):
+            need(name, str, at)
+        return {name: self.thaw(value, (at, name)) for name, value in structure.items()}
+
+    def sequence(self, structure: Any, at: At) -> list[Any]:
+        return [self.thaw(v, (at, i)) for i, v in enumerate(need(structure, list, at))]
+
+    def items(self, structure: Any, at: At) -> Iterator[tuple[Any, Any]]:
+        for i, pair in enumerate(need(structure, list, at)):
+            if type(pair) is not list or len(pair) != 2:
+                raise CassetteError(f"{show((at, i))}: an item is a list of a key and a value")
+            yield self.thaw(pair[0], ((at, i), 0)), self.thaw(pair[1], ((at, i), 1))
+
+    def _list(self, structure: list[Any], at: At) -> list[Any]:
+        values: list[Any] = []
+        self._built.append((at, values))
+        values.extend(
+            v if type(v) in _PLAIN else self.thaw(v, (at, i)) for i, v in enumerate(structure)
+        )
+        return values
+
+    def _dict(self, structure: dict[Any, Any], at: At) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        self._built.append((at, values))
+        for key, value in structure.items():
+            if type(key) is not str or (key[:1] == "<" and not key.startswith("<secret:")):
+                raise CassetteError(
+                    f"{show(at)}: {key!r} is not a key of a frozen dict; write it as items"
+                )
+            values[key] = self.thaw(value, (at, key))
+        return values
+
+    def _marked(self, structure: dict[str, Any], at: At) -> Any:
+        name = structure[TYPE]
+        codec = self._find(name) if type(name) is str else None
+        if codec is None:
+            raise CassetteError(f"{show(at)}: {name!r} is not a type that can be recorded")
+        try:
+            value = codec.thaw(structure, self, at)
+        except CassetteError:
+            raise
+        except KeyError as missing:
+            raise CassetteError(f"{show(at)}: a recorded {name} without {missing}") from missing
+        except Exception as reason:
+            raise CassetteError(f"{show(at)}: not a recorded {name}: {reason}") from reason
+        return self.built(value, at)
+
+    def places(self) -> dict[str, Any]:
+        """What stands at each place that was thawed."""
+        return {show(at): value for at, value in self._built}
+
+    def built(self, value: _Built, at: At) -> _Built:
+        """Remember what stands at a place, for what is the same further on."""
+        self._built.append((at, value))
+        return value
+
+    def _same(self, structure: dict[str, Any], at: At) -> Any:
+        places = self.places()
+        place = need(structure[SAME], str, (at, SAME))
+        if place not in places:
+            raise CassetteError(f"{show(at)}: same as {place!r}, which is not a place before it")
+        return places[place]
+
+
+def need(value: Any, kind: type, at: At) -> Any:
+    """The value, if it is exactly of that type (a bool is not an int here)."""
+    if type(value) is not kind:
+        raise CassetteError(f"{show(at)}: expected {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def depth(structure: Any) -> int:
+    """Levels of dicts and lists; a scalar has none."""
+    level, inner = 0, [structure]
+    while containers := [s for s in inner if type(s) in (dict, list)]:
+        level += 1
+        inner = [v for s in containers for v in (s.values() if type(s) is dict else s)]
+    return level
+
+
+_GENERATOR = "a generator can be read once only: return it alone, not inside of another value, or return a list"
+_REASONS = {
+    "generator": _GENERATOR,
+    "async_generator": _GENERATOR,
+    "coroutine": "await it first",
+    "module": "a module is code, not data",
+    "function": "a function is code, not data",
+    "type": "a class is code, not data",
+}

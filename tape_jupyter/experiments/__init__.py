@@ -1,0 +1,1 @@
+"""Experiments over recorded runs: what made one come out otherwise than another."""

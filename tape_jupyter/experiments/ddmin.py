@@ -1,0 +1,64 @@
+"""Delta debugging (Zeller's ddmin): the parts of a change that are needed for an outcome. Pure.
+
+A trial answers "flips", "stays" or "unresolved" for a set of parts. The result flips the outcome,
+and leaving any one part out of it does not (1-minimal).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+Outcome = Literal["flips", "stays", "unresolved"]
+Part = TypeVar("Part", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Minimal(Generic[Part]):
+    """The parts, how many different sets were tried for them, and how many of those gave no answer."""
+
+    parts: tuple[Part, ...]
+    trials: int
+    unresolved: int
+
+
+def minimal(parts: Sequence[Part], trial: Callable[[Sequence[Part]], Outcome]) -> Minimal[Part]:
+    """The 1-minimal subset, in the order of `parts`, which are all different and together flip the
+    outcome.
+
+    No set is tried twice; the whole and the empty set are not tried.
+    """
+    seen: dict[frozenset[Part], Outcome] = {frozenset(): "stays", frozenset(parts): "flips"}
+
+    def flips(subset: Sequence[Part]) -> bool:
+        key = frozenset(subset)
+        if key not in seen:
+            seen[key] = trial(subset)
+        return seen[key] == "flips"
+
+    left, pieces = tuple(parts), 2
+    while len(left) > 1:
+        chunks = _split(left, pieces)
+        if smaller := next((chunk for chunk in chunks if flips(chunk)), None):
+            left, pieces = smaller, 2
+        elif smaller := next((rest for rest in _complements(left, chunks) if flips(rest)), None):
+            left, pieces = smaller, max(pieces - 1, 2)
+        elif pieces < len(left):
+            pieces = min(2 * pieces, len(left))
+        else:
+            break
+    return Minimal(left, len(seen) - 2, sum(outcome == "unresolved" for outcome in seen.values()))
+
+
+def _split(parts: tuple[Part, ...], pieces: int) -> list[tuple[Part, ...]]:
+    """In so many pieces of nearly the same length, none of them empty."""
+    ends = [len(parts) * number // pieces for number in range(pieces + 1)]
+    return [parts[start:end] for start, end in itertools.pairwise(ends) if end > start]
+
+
+def _complements(
+    parts: tuple[Part, ...], chunks: Sequence[tuple[Part, ...]]
+) -> list[tuple[Part, ...]]:
+    return [tuple(part for part in parts if part not in chunk) for chunk in map(frozenset, chunks)]

@@ -1,0 +1,1 @@
+"""A recorded request sent again, live: `tape resend NB CALL --set model=...`."""

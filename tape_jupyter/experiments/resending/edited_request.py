@@ -1,0 +1,138 @@
+"""A recorded request with other settings, or with another message."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, unquote
+
+from tape_jupyter.core.call import Request
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.providers import editing, http, registry
+
+_LISTS = ("messages", "input", "contents")
+_TEXTS = ("text", "input_text")
+_MASKED = re.compile(r"<secret:[^<>]*>")
+
+
+def edited(request: Request, settings: Sequence[str], message: str | None) -> Request:
+    """The request with these settings (`temperature=0`, `generationConfig.topK=1`) and this
+    message.
+
+    `message` takes the place of the newest text of the user; JSON of a list, that of all messages.
+    Raises TapeUsageError for what the request has no place for, and where it holds a masked secret.
+    """
+    coding = request.header("content-encoding")
+    plain = http.plain(request.headers, request.body)
+    if plain is None:
+        raise TapeUsageError(f"the request's body ({coding}) cannot be opened, and is not sent")
+    headers = tuple(
+        (name, value) for name, value in request.headers if name.lower() != "content-encoding"
+    )
+    made = replace(request, headers=headers, body=plain)
+    if settings or message is not None:
+        body = http.loads(plain)
+        if not isinstance(body, dict):
+            raise TapeUsageError(
+                "the request is no JSON object: it can be sent again only as it is"
+            )
+        told = copy.deepcopy(body)
+        for setting in settings:
+            made = _set(made, told, setting)
+        if message is not None:
+            _say(told, message)
+        made = replace(made, body=editing.respelled(plain, told) if told != body else plain)
+    if found := _MASKED.search(made.body.decode("utf-8", "replace")):
+        raise TapeUsageError(
+            f"the recorded request holds a masked secret ({found[0]}): it is not what was sent"
+        )
+    return made
+
+
+def _set(request: Request, body: dict[str, Any], setting: str) -> Request:
+    """One `PATH=VALUE`; VALUE is JSON, or a text. The model stands in the URL of some wires."""
+    path, equals, given = setting.partition("=")
+    if not equals or not path:
+        raise TapeUsageError(f"--set {setting}: write NAME=VALUE, like temperature=0")
+    try:
+        value = json.loads(given)
+    except ValueError:
+        value = given
+    in_url = registry.identify(request).model
+    if path == "model" and "model" not in body and in_url:
+        old, new = (quote(name, safe="") for name in (in_url, str(value)))
+        address = (
+            request.url.replace(f"/{in_url}", f"/{new}", 1)
+            if f"/{in_url}" in request.url
+            else request.url
+        )
+        address = address.replace(f"/{old}", f"/{new}", 1)
+        if unquote(address) == unquote(request.url) and in_url != value:
+            raise TapeUsageError(
+                f"--set {setting}: the model in {request.url.partition('?')[0]} was not found"
+            )
+        return replace(request, url=address)
+    *outer, last = path.split(".")
+    at: Any = body
+    for name in outer:
+        at = _step(at, name, setting)
+    if isinstance(at, list) and last.lstrip("-").isdigit() and -len(at) <= int(last) < len(at):
+        at[int(last)] = value
+    elif isinstance(at, dict):
+        at[last] = value
+    else:
+        raise TapeUsageError(f"--set {setting}: the request has no {path}")
+    return request
+
+
+def _step(at: Any, name: str, setting: str) -> Any:
+    if isinstance(at, dict):
+        return at.setdefault(name, {})
+    if isinstance(at, list) and name.lstrip("-").isdigit() and -len(at) <= int(name) < len(at):
+        return at[int(name)]
+    raise TapeUsageError(f"--set {setting}: the request has no {name} there")
+
+
+def _say(body: dict[str, Any], message: str) -> None:
+    name = next((each for each in _LISTS if body.get(each)), "")
+    if not name:
+        raise TapeUsageError("--message: the request has no messages")
+    try:
+        whole = json.loads(message) if message.lstrip()[:1] == "[" else None
+    except ValueError:
+        whole = None
+    if isinstance(whole, list) and whole and all(isinstance(each, dict) for each in whole):
+        body[name] = whole
+    elif isinstance(body[name], str):
+        body[name] = message
+    elif not any(
+        _replaced(each, message) for each in reversed(body[name]) if isinstance(each, dict)
+    ):
+        raise TapeUsageError(
+            "--message: no message of the user has a text; give all messages as JSON: --message '[...]'"
+        )
+
+
+def _replaced(message: dict[str, Any], text: str) -> bool:
+    """Put the text in the place of the message's own, where it is the user's and has one."""
+    if message.get("role") != "user":
+        return False
+    for name in ("content", "parts"):
+        content = message.get(name)
+        if isinstance(content, str):
+            message[name] = text
+            return True
+        parts: list[Any] = content if isinstance(content, list) else []
+        for part in reversed(parts):
+            if (
+                isinstance(part, dict)
+                and isinstance(part.get("text"), str)
+                and part.get("type", "text") in _TEXTS
+            ):
+                part["text"] = text
+                return True
+    return False

@@ -1,0 +1,252 @@
+"""`tape resend NB CALL`: what would be sent and cost, the sending, and the answer in a take.
+
+The answer lies in the take beside the recording, and plays nowhere, until it is promoted: then it
+answers the call.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter import __version__
+from tape_jupyter.cassette import match_key
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.runs import RESENT
+from tape_jupyter.cassette.takes import files, overrides
+from tape_jupyter.cassette.takes.promotion import RESENT_CALL, promote
+from tape_jupyter.commands import override
+from tape_jupyter.core.call import Reply, Request, Where
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.experiments.resending import keys, live
+from tape_jupyter.experiments.resending.edited_request import edited
+from tape_jupyter.providers import registry
+from tape_jupyter.providers.registry import Facts, Usage
+from tape_jupyter.reports import diff, listing
+from tape_jupyter.secrets.registry import Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is about to be sent: in place of which call, with which key, and what that will cost."""
+
+    book: Cassette
+    entry: Entry
+    request: Request
+    sent: Request
+    cost: str
+    changes: tuple[str, ...]
+    note: str = ""
+
+    def lines(self) -> list[str]:
+        where = f"{self.request.method} {self.request.url.partition('?')[0]}"
+        changed = list(self.changes) or ["as it was recorded"]
+        return [
+            f"{where}: {self.cost}",
+            *(f"  {line}" for line in changed),
+            *([f"  ! {self.note}"] * bool(self.note)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """The answer: the take and the call that hold it, how it differs from the recorded one, and
+    what it cost.
+    """
+
+    take: Cassette
+    entry: Entry
+    of: Entry
+    reply: Reply
+    lines: tuple[str, ...]
+    cost: str
+    promoted: bool = False
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "take": files.name_of(self.take.path), "path": str(self.take.path), "call": self.of.name,
+            "resent": self.entry.name, "status": self.reply.status, "difference": list(self.lines), "cost": self.cost,
+            "promoted": self.promoted,
+        }  # fmt: skip
+
+    def text(self) -> str:
+        name = files.name_of(self.take.path)
+        lines = [f"  {line}" for line in self.lines] or ["  the answer is the same"]
+        end = (
+            f"it answers call {self.of.id} in take {name} now; to play it: --take {name}"
+            if self.promoted
+            else f"to put it in the call's place: takes promote {name}"
+        )
+        return "\n".join(
+            [f"take {name}: the answer to call {self.of.id}, sent again ({self.cost})", *lines, end]
+        )
+
+
+def plan(
+    cassettes: Sequence[Path], call: str, *, settings: Sequence[str] = (), message: str | None = None, of: str = "",
+    key: str = "", environ: Mapping[str, str] | None = None,
+) -> Plan:  # fmt: skip
+    """What would be sent. Sends nothing. Raises TapeUsageError, CassetteError."""
+    root = override.holding(cassettes, {"call": call, "of": of})
+    book = Cassette.open(root)
+    if of:
+        files.require(root, of)
+        book = book.take(of)
+    entry = overrides.find(book, call)
+    overrides.require_newest(entry, book)
+    asked, said = entry.request(), entry.reply()
+    if not isinstance(asked, Request) or not isinstance(said, Reply):
+        raise TapeUsageError(
+            f"call {entry.id} is of the function {entry.title}: only requests are sent again"
+        )
+    if said.status == 101:
+        raise TapeUsageError(
+            f"call {entry.id} is a WebSocket: only a request with one reply is sent again"
+        )
+    request = edited(asked, settings, message)
+    sent = _with_head(keys.with_key(request, os.environ if environ is None else environ, key))
+    cost = _expected(asked, request, said)
+    return Plan(
+        book,
+        entry,
+        request,
+        sent,
+        cost,
+        tuple(_changes(asked, request)),
+        keys.without_key(request, key),
+    )
+
+
+def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
+    """Send it, and write the answer to the take (a new one by itself). Raises TapeUsageError,
+    CassetteError.
+    """
+    book, entry = planned.book, planned.entry
+    goal = (
+        book.take(take)
+        if take
+        else book
+        if book.base is not None
+        else book.take(files.fresh(book.root, "resend"))
+    )
+    secrets = Secrets()
+    secrets.learn_environment(os.environ)
+    secrets.learn_request(planned.sent)
+    began, start = datetime.now(UTC), time.monotonic()
+    reply = live.exchange(planned.sent)
+    made = _written(
+        goal, entry, planned.request, reply, moment(began), time.monotonic() - start, secrets
+    )
+    facts = registry.facts(planned.request, reply)
+    lines = tuple(diff.changed(entry, made))
+    done = Resent(goal, made, entry, reply, lines, _price(facts) or "its price is not known")
+    if not promoted:
+        return done
+    promote(goal)
+    return replace(done, promoted=True)
+
+
+def _written(
+    take: Cassette,
+    of: Entry,
+    request: Request,
+    reply: Reply,
+    at: str,
+    seconds: float,
+    secrets: Secrets,
+) -> Entry:
+    header = {"cassette": files.stem(take.root), "made by": f"tape-jupyter {__version__}"}
+    run = take.start_run(
+        {"mode": RESENT, RESENT_CALL: of.name, "at": at, "title": f"resend {of.id}"},
+        header,
+        secrets,
+    )
+    asked = match_key.asked(request, secrets, exact=match_key.exact_digest(request))
+    told = of.head()
+    kit = registry.facts(request, reply).record()
+    head = Head(
+        asked.match[:8], run, asked.match, str(told.get("kind", "host")), Where(run), at, seconds, kit,
+        exact=asked.exact, asked=asked.json, apart=asked.apart,
+    )  # fmt: skip
+    made = take.append_call(head, request, reply, secrets)
+    take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
+    return made
+
+
+def _with_head(request: Request) -> Request:
+    """The headers that a cassette does not keep and a provider needs."""
+    told = {"content-type": "application/json"} if request.body[:1] in (b"{", b"[") else {}
+    if registry.identify(request).wire == "anthropic":
+        told["anthropic-version"] = "2023-06-01"
+    told |= {"accept-encoding": "identity", "user-agent": f"tape-jupyter/{__version__}"}
+    dropped = ("host", "content-length", "connection", "accept-encoding", "user-agent")
+    kept = tuple((name, value) for name, value in request.headers if name.lower() not in dropped)
+    more = tuple(
+        (name, value)
+        for name, value in told.items()
+        if not any(name == each.lower() for each, _ in kept)
+    )
+    return replace(request, headers=(*kept, *more))
+
+
+def _changes(before: Request, after: Request) -> list[str]:
+    one, two = (_shown(each) for each in (before, after))
+    return list(difflib.unified_diff(one, two, lineterm="", n=0))[2:][: diff.LINES]
+
+
+def _shown(request: Request) -> list[str]:
+    body = listing.body(request.body, request.headers)
+    return [
+        request.url,
+        *(
+            body if isinstance(body, str) else json.dumps(body, indent=1, ensure_ascii=False)
+        ).splitlines(),
+    ]
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def _expected(before: Request, after: Request, reply: Reply) -> str:
+    """What the call will cost, by the tokens of the recorded one; the input in proportion to the
+    request's length.
+    """
+    recorded = registry.facts(before, reply)
+    usage = recorded.usage
+    if usage is None:
+        return "its cost is not known: the recorded reply tells no tokens"
+    grown = len(after.body) / max(len(before.body), 1)
+    counts = Usage(round(usage.input * grown) if grown != 1 else usage.input, usage.output)
+    asked = registry.facts(after)
+    facts = replace(
+        recorded,
+        usage=counts,
+        model=asked.model,
+        answered="" if asked.model != recorded.model else recorded.answered,
+    )
+    price = _price(facts)
+    if not price:
+        return f"its price is not known ({facts.provider} {facts.model})"
+    limit = asked.sampling.get("max_tokens")
+    most = (
+        _price(replace(facts, usage=counts._replace(output=limit)))
+        if isinstance(limit, int)
+        else ""
+    )
+    return f"about {price} ({counts.input} tokens in, {counts.output} out as recorded)" + (
+        f", at most {most}" if most else ""
+    )
+
+
+def _price(facts: Facts) -> str:
+    price = registry.cost(facts)
+    return f"${price:.6f}".rstrip("0").rstrip(".") if price is not None else ""

@@ -1,0 +1,142 @@
+"""A model call as neutral messages: what traces say of it, whatever provider it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.exporters.plain_bodies import parsed, plain
+from tape_jupyter.importers import messages, neutral
+from tape_jupyter.importers.messages import Message
+from tape_jupyter.providers import conversation as providers_conversation
+from tape_jupyter.providers import editing, http, registry
+from tape_jupyter.providers.registry import Facts
+
+_SETTINGS = {
+    "temperature": ("temperature",), "top_p": ("top_p", "topP"), "top_k": ("top_k", "topK"), "seed": ("seed",),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens"),
+    "stop_sequences": ("stop", "stop_sequences", "stopSequences"), "choice.count": ("n", "candidateCount"),
+    "presence_penalty": ("presence_penalty", "presencePenalty"),
+    "frequency_penalty": ("frequency_penalty", "frequencyPenalty"),
+}  # fmt: skip
+_STOPS = {
+    "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "STOP": "stop", "tool_use": "tool_call",
+    "tool_calls": "tool_call", "function_call": "tool_call", "max_tokens": "length", "MAX_TOKENS": "length",
+    "incomplete": "length", "refusal": "content_filter", "SAFETY": "content_filter",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Conversation:
+    """What was asked and answered. `settings` by GenAI's names; `asked_json` and `said_json` are
+    the bodies.
+    """
+
+    facts: Facts
+    asked: list[Message] = field(default_factory=list)
+    said: list[Message] = field(default_factory=list)
+    system: str = ""
+    tools: list[Mapping[str, Any]] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    id: str = ""
+    stop: str = ""
+    asked_json: Any = None
+    said_json: Any = None
+
+
+def conversation(request: Request, reply: Reply) -> Conversation:
+    """The call in neutral words; what its bodies do not tell is empty."""
+    facts = registry.facts(request, reply)
+    body, answer = parsed(request.headers, request.body), _answer(request, reply)
+    told = Conversation(
+        facts, asked_json=body, said_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
+    )
+    if isinstance(answer, Mapping):
+        told.id = str(answer.get("id") or answer.get("responseId") or "")
+    if isinstance(body, Mapping):
+        told.asked, told.system = list(_asked(body)), _system(body)
+        told.tools = neutral.functions(list(_tools(body)))
+        told.settings = _settings(body)
+    if (reply.status or 0) < 400:
+        told.said = _said(reply, answer)
+    return told
+
+
+def _asked(body: Mapping[str, Any]) -> Iterator[Message]:
+    for name in ("messages", "contents", "input", "prompt"):
+        if body.get(name):
+            yield from messages.messages_of(body[name])
+            return
+
+
+def _system(body: Mapping[str, Any]) -> str:
+    told = next(
+        (body[name] for name in ("system", "instructions", "systemInstruction") if body.get(name)),
+        "",
+    )
+    if isinstance(told, Mapping):
+        told = told.get("parts") or told.get("text") or ""
+    if isinstance(told, list):
+        return "\n\n".join(str(each.get("text", "")) for each in told if isinstance(each, Mapping))
+    return str(told)
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[Any]:
+    config = body.get("toolConfig")
+    listed = body.get("tools") or (config.get("tools") if isinstance(config, Mapping) else None)
+    for each in listed if isinstance(listed, list) else ():
+        inner = (
+            each.get("functionDeclarations", each.get("function_declarations"))
+            if isinstance(each, Mapping)
+            else None
+        )
+        yield from inner if isinstance(inner, list) else [each]
+
+
+def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
+    inner = (body.get(name) for name in ("generationConfig", "inferenceConfig"))
+    told = {
+        **body,
+        **{
+            name: value
+            for each in inner
+            if isinstance(each, Mapping)
+            for name, value in each.items()
+        },
+    }
+    found = {
+        name: next((told[key] for key in keys if told.get(key) is not None), None)
+        for name, keys in _SETTINGS.items()
+    }
+    return {name: [value] if name == "stop_sequences" and isinstance(value, str) else value
+            for name, value in found.items() if value is not None}  # fmt: skip
+
+
+def _answer(request: Request, reply: Reply) -> Any:
+    """The reply's JSON; of a stream, the message that it amounts to."""
+    message = editing.message_of(request, reply)
+    if message is not None:
+        return message
+    found = parsed(reply.headers, reply.body)
+    return found if isinstance(found, Mapping) else None
+
+
+def _said(reply: Reply, answer: Any) -> list[Message]:
+    if isinstance(answer, Mapping) and answer.get("object") != "list":
+        output = answer.get("output")
+        if isinstance(output, list):  # Responses: its items are one message
+            parts = [part for each in messages.messages_of(output) for part in each["parts"]]
+            return [{"role": "assistant", "parts": parts}]
+        return messages.said_messages(answer) if _tells(answer) else []
+    events = http.events(reply.headers, plain(reply.headers, reply.body), ())
+    blocks = providers_conversation.whole(events) if events is not None else []
+    return [messages.message_of({"role": "assistant", "content": blocks})] if blocks else []
+
+
+def _tells(answer: Mapping[str, Any]) -> bool:
+    return bool(
+        {"choices", "content", "candidates", "output", "message", "completion", "text"}
+        & answer.keys()
+    )

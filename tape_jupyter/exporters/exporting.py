@@ -1,0 +1,213 @@
+"""`tape export NB --as FORMAT`: which formats there are, what is searched for secrets, what is
+written.
+
+A format is a module, found by the entry-point group `tape_jupyter.exporters`: `TITLE`, `SUFFIX`,
+and `write(recording) -> list[File]`, which counts in `recording.lost` what the format has no place
+for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import CassetteError, NotExported, TapeUsageError
+from tape_jupyter.exporters import formats, reading
+from tape_jupyter.exporters.recording import File, Recording
+from tape_jupyter.reports import listing
+from tape_jupyter.secrets import environment, leaks
+
+GROUP = "tape_jupyter.exporters"
+OTLP = ("otlp", "openinference")
+"""The formats that `--endpoint` can send."""
+
+
+class Format(Protocol):
+    """What a format's module has."""
+
+    TITLE: str
+    SUFFIX: str
+
+    def write(self, recording: Recording) -> list[File]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written or sent, of how many calls, and what the format could not hold."""
+
+    format: str
+    files: tuple[Path, ...]
+    calls: int
+    lost: Mapping[str, int]
+    endpoint: str = ""
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "ok": True, "format": self.format, "files": [str(path) for path in self.files], "calls": self.calls,
+            "lost": dict(self.lost), "endpoint": self.endpoint,
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        where = (
+            [f"sent to {self.endpoint}"] if self.endpoint else [str(path) for path in self.files]
+        )
+        lost = [f"    not in it: {what} ({count})" for what, count in self.lost.items()]
+        return [
+            *where,
+            f"    as {known_formats()[self.format].TITLE}, of {self.calls} calls",
+            *lost,
+        ]
+
+
+@cache
+def known_formats() -> dict[str, Format]:
+    """Every format by its name: our own, and those of installed packages. Ours keep their names."""
+    own = {
+        each.name: f"{formats.__name__}.{each.name}"
+        for each in pkgutil.iter_modules(formats.__path__)
+    }
+    found: dict[str, Format] = {
+        name: importlib.import_module(module) for name, module in sorted(own.items())
+    }
+    for point in entry_points(group=GROUP):
+        if point.name not in found:
+            found[point.name] = _loaded(point.name, point.load)
+    return found
+
+
+def _loaded(name: str, load: object) -> Format:
+    try:
+        return load()  # type: ignore[operator,no-any-return]
+    except Exception as error:
+        raise TapeUsageError(
+            f"the exporter {name!r} of an installed package cannot be loaded: {error}"
+        ) from error
+
+
+def export(
+    where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
+    tell: Tell = nobody,
+) -> Exported:  # fmt: skip
+    """Write (or send) the calls of a notebook or a cassette in another system's format. Nothing is
+    overwritten.
+
+    Raises TapeUsageError, CassetteError, and NotExported where a secret is in what would be
+    written.
+    """
+    if name not in known_formats():
+        raise TapeUsageError(
+            f"--as {name}: there is no such format; there are: {', '.join(sorted(known_formats()))}"
+        )
+    if endpoint and name not in OTLP:
+        raise TapeUsageError(
+            f"--endpoint sends OTLP: with --as {name} there is nothing to send; use --as otlp"
+        )
+    if endpoint and out is not None:
+        raise TapeUsageError("--endpoint sends, and --out writes: choose one")
+    cassettes = listing.cassettes_of(where, only)
+    goal = out if out is not None else _beside(where, known_formats()[name].SUFFIX, name)
+    if not endpoint:
+        _require_free(goal)
+    tell("reading the calls", 0, 0)
+    recording = reading.recording(where.stem, cassettes)
+    written = known_formats()[name].write(recording)
+    if not written:
+        why = (
+            "; ".join(f"{what} ({count})" for what, count in recording.lost.items() if count)
+            or "there are no calls"
+        )
+        raise TapeUsageError(
+            f"{where}: nothing of it can be written as {known_formats()[name].TITLE}: {why}"
+        )
+    files = {_part(goal, each.part): each.data for each in written}
+    if not endpoint:
+        for path in files:
+            _require_free(path)
+    _require_clean(where, files, tell)
+    if endpoint:
+        from tape_jupyter.exporters import sending
+
+        tell("sending", 0, 0)
+        sending.send(endpoint, [each.data for each in written])
+        files = {}
+    else:
+        _write(files)
+    lost = {what: count for what, count in recording.lost.items() if count}
+    return Exported(name, tuple(files), len(recording.calls), lost, endpoint)
+
+
+def _beside(where: Path, suffix: str, name: str) -> Path:
+    """`churn.otlp.json` beside `churn.ipynb`."""
+    stem = where.name.removesuffix(".ipynb").removesuffix(".tape.yaml").removesuffix(".tapes")
+    return where.parent / f"{stem}.{name}{suffix}"
+
+
+def _part(goal: Path, part: str) -> Path:
+    return goal.with_name(f"{goal.stem}.{part}{goal.suffix}") if part else goal
+
+
+def _require_free(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise TapeUsageError(
+            f"{path} is there already, and is not overwritten; name another with --out"
+        )
+    if not path.parent.is_dir():
+        raise TapeUsageError(f"{path.parent}: there is no such folder")
+
+
+def _require_clean(where: Path, files: Mapping[Path, bytes], tell: Tell) -> None:
+    tell("looking for secrets", 0, 0)
+    secrets = environment.here(where.absolute().parent)
+    if where.suffix == ".ipynb" and where.is_file():
+        environment.with_patterns(secrets, where.read_bytes())
+    found = leaks.scan({path.name: data for path, data in files.items()}, secrets)
+    if found:
+        lines = [
+            f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
+            for each in found
+        ]
+        count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
+        raise NotExported("\n".join([
+            f"there are secrets in what would be exported ({count}), nothing was written:", *lines,
+            "Now: take them out and record again",
+        ]))  # fmt: skip
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Each file under its name when it is whole; none over another one."""
+    for path, data in files.items():
+        draft = ""
+        try:
+            handle, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            umask = os.umask(0o022)
+            os.umask(umask)
+            Path(draft).chmod(0o666 & ~umask)
+            _settle(Path(draft), path)
+        except OSError as error:
+            raise CassetteError(
+                f"cannot be written: {error.strerror or error}", path=str(path)
+            ) from error
+        finally:
+            if draft:
+                Path(draft).unlink(missing_ok=True)
+
+
+def _settle(draft: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(draft)  # fails where something is there by now
+    except FileExistsError:
+        _require_free(path)
+    except OSError:  # a file system without links
+        _require_free(path)
+        draft.replace(path)

@@ -1,0 +1,1 @@
+"""The formats that a recording is written in, a module each."""

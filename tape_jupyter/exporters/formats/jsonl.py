@@ -1,0 +1,84 @@
+"""Provider batch files: the requests of a recording's model calls as OpenAI's and Anthropic's
+batches take them, and what was answered as their results have it. A file of each for each provider.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.exporters.plain_bodies import parsed
+from tape_jupyter.exporters.recording import File, RecordedCall, Recording
+from tape_jupyter.providers import editing, registry
+
+TITLE = "provider batch (JSON Lines)"
+SUFFIX = ".jsonl"
+
+_OPENAI = ("openai_chat", "openai_responses", "mistral")
+_STREAM = "stream: a batch never streams; the results have the whole reply"
+_HEAD = "headers, chunks and their times"
+
+
+def write(recording: Recording) -> list[File]:
+    asked: dict[str, list[Any]] = {}
+    said: dict[str, list[Any]] = {}
+    for call, request, reply in recording.exchanges("a batch file"):
+        wire = registry.identify(request).wire or registry.facts(request).wire
+        body = parsed(request.headers, request.body)
+        form = "openai" if wire in _OPENAI else wire
+        if form not in ("openai", "anthropic") or not isinstance(body, Mapping):
+            known = wire or "other HTTP"
+            recording.lost[
+                f"{known} calls: only OpenAI's and Anthropic's batch files are written"
+            ] += 1
+            continue
+        recording.lost[_STREAM] += "stream" in body
+        recording.lost[_HEAD] += 1
+        answer = editing.message_of(request, reply) or parsed(reply.headers, reply.body)
+        plain = {
+            name: value for name, value in body.items() if name not in ("stream", "stream_options")
+        }
+        own = call.id.replace("/", "-")
+        if form == "openai":
+            asked.setdefault(form, []).append(_openai(own, request, plain))
+            said.setdefault(form, []).append(_openai_result(own, call, reply, answer))
+        else:
+            asked.setdefault(form, []).append({"custom_id": own, "params": plain})
+            said.setdefault(form, []).append(_anthropic_result(own, reply, answer))
+    files = [File(_lines(asked[form]), form) for form in asked]
+    return [*files, *(File(_lines(said[form]), f"{form}.results") for form in said)]
+
+
+def _openai(own: str, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"custom_id": own, "method": "POST", "url": urlsplit(request.url).path, "body": body}
+
+
+def _openai_result(own: str, call: RecordedCall, reply: Reply, answer: Any) -> dict[str, Any]:
+    request_id = reply.header("x-request-id")
+    response = {"status_code": reply.status, "request_id": request_id, "body": answer}
+    return {
+        "id": f"batch_req_{call.id.rpartition('/')[2]}",
+        "custom_id": own,
+        "response": response,
+        "error": None,
+    }
+
+
+def _anthropic_result(own: str, reply: Reply, answer: Any) -> dict[str, Any]:
+    if (reply.status or 0) >= 400:
+        told = (
+            answer
+            if isinstance(answer, Mapping)
+            else {"type": "error", "error": {"message": str(reply.reason)}}
+        )
+        return {"custom_id": own, "result": {"type": "errored", "error": told}}
+    return {"custom_id": own, "result": {"type": "succeeded", "message": answer}}
+
+
+def _lines(rows: list[Any]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(
+        "utf-8", "replace"
+    )

@@ -1,0 +1,156 @@
+"""OTLP JSON by OpenInference, the conventions of Phoenix and Arize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.core.call import FunctionCall, Reply, Request
+from tape_jupyter.exporters import plain_bodies, spans
+from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.recording import File, RecordedCall, Recording
+from tape_jupyter.exporters.spans import Attributes, said, text_of
+
+TITLE = "OpenTelemetry (OTLP JSON, OpenInference)"
+SUFFIX = ".json"
+_JSON = "application/json"
+_UNSAID = (
+    "messages",
+    "contents",
+    "input",
+    "prompt",
+    "tools",
+    "system",
+    "instructions",
+    "systemInstruction",
+)
+
+
+def write(recording: Recording) -> list[File]:
+    return spans.write(recording, _OpenInference())
+
+
+class _OpenInference:
+    def model(self, call: RecordedCall, told: Conversation) -> Attributes:
+        facts, usage = told.facts, told.facts.usage
+        embeds = "embed" in facts.api
+        body = told.asked_json if isinstance(told.asked_json, Mapping) else {}
+        settings = {name: value for name, value in body.items() if name not in _UNSAID}
+        model = "embedding.model_name" if embeds else "llm.model_name"
+        return {
+            **said({
+                "openinference.span.kind": "EMBEDDING" if embeds else "LLM",
+                model: facts.answered or facts.model,
+                "llm.provider": facts.provider,
+                "llm.system": facts.provider,
+                "llm.invocation_parameters": text_of(settings) if settings else "",
+                "llm.finish_reason": told.stop,
+                "llm.token_count.prompt": usage.input if usage else None,
+                "llm.token_count.completion": usage.output if usage else None,
+                "llm.token_count.total": usage.input + usage.output if usage else None,
+                "llm.token_count.prompt_details.cache_read": (usage.cached or None) if usage else None,
+                "llm.token_count.prompt_details.cache_write": (usage.written or None) if usage else None,
+                **_values(call, told),
+            }),
+            **_messages("llm.input_messages", [*_system(told), *([] if embeds else told.asked)]),
+            **_messages("llm.output_messages", told.said),
+            **{f"llm.tools.{n}.tool.json_schema": text_of(tool) for n, tool in enumerate(_declared(body))},
+        }  # fmt: skip
+
+    def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
+        asked = call.request
+        assert isinstance(asked, FunctionCall)
+        told: Attributes = {"input.value": text_of(dict(arguments)), "input.mime_type": _JSON}
+        if call.reply.error is None:
+            told |= {"output.value": text_of(result), "output.mime_type": _JSON}
+        if asked.kind == "retrieval":
+            return {"openinference.span.kind": "RETRIEVER", **told, **_documents(result)}
+        return {"openinference.span.kind": "TOOL", "tool.name": asked.name, **told}
+
+    def step(self) -> Attributes:
+        return {"openinference.span.kind": "CHAIN"}
+
+
+def _values(call: RecordedCall, told: Conversation) -> Attributes:
+    """`input.value` is the request's own text, `output.value` the reply's; a stream is put
+    together.
+    """
+    assert isinstance(call.request, Request)
+    assert isinstance(call.reply, Reply)
+    asked, coded = plain_bodies.spelled(plain_bodies.plain(call.request.headers, call.request.body))
+    values: Attributes = {} if coded else {"input.value": asked, "input.mime_type": _JSON}
+    if told.said_json is None:
+        text = "\n".join(
+            str(part.get("content", "")) for each in told.said for part in each["parts"]
+        )
+        return (
+            {**values, "output.value": text, "output.mime_type": "text/plain"} if text else values
+        )
+    said_text, coded = plain_bodies.spelled(plain_bodies.plain(call.reply.headers, call.reply.body))
+    whole = not coded and plain_bodies.parsed(call.reply.headers, call.reply.body) is not None
+    return {
+        **values,
+        "output.value": said_text if whole else text_of(told.said_json),
+        "output.mime_type": _JSON,
+    }
+
+
+def _system(told: Conversation) -> list[dict[str, Any]]:
+    return (
+        [{"role": "system", "parts": [{"type": "text", "content": told.system}]}]
+        if told.system
+        else []
+    )
+
+
+def _declared(body: Mapping[str, Any]) -> list[Any]:
+    tools = body.get("tools")
+    return tools if isinstance(tools, list) else []
+
+
+def _messages(prefix: str, told: list[Any]) -> Attributes:
+    return {
+        f"{prefix}.{number}.message.{name}": value
+        for number, message in enumerate(told)
+        for name, value in _flat(message)
+    }
+
+
+def _flat(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield "role", str(message.get("role") or "user")
+    parts = message.get("parts") or []
+    results = [part for part in parts if part.get("type") == "tool_call_response"]
+    calls = [part for part in parts if part.get("type") == "tool_call"]
+    rest = [part for part in parts if part not in results and part not in calls]
+    if results and len(parts) == 1:
+        yield "tool_call_id", str(results[0].get("id") or "")
+        yield "content", _text(results[0].get("response"))
+        return
+    if len(rest) == 1 and not results and rest[0].get("type") == "text":
+        yield "content", _text(rest[0].get("content"))
+    else:
+        for place, part in enumerate([*rest, *results]):
+            yield f"contents.{place}.message_content.type", str(part.get("type") or "text")
+            yield (
+                f"contents.{place}.message_content.text",
+                _text(part.get("content", part.get("response", dict(part)))),
+            )
+    for place, part in enumerate(calls):
+        at = f"tool_calls.{place}.tool_call"
+        yield f"{at}.id", str(part.get("id") or "")
+        yield f"{at}.function.name", str(part.get("name") or "")
+        yield f"{at}.function.arguments", _text(part.get("arguments"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _documents(result: Any) -> Attributes:
+    """The documents of a retrieval, where its result is a list of them."""
+    told: Attributes = {}
+    for number, each in enumerate(result if isinstance(result, list) else ()):
+        document = each if isinstance(each, Mapping) else {"content": each}
+        for name, value in document.items():
+            told[f"retrieval.documents.{number}.document.{name}"] = _text(value)
+    return told

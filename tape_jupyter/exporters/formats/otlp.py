@@ -1,0 +1,69 @@
+"""OTLP JSON by the GenAI semantic conventions of OpenTelemetry, in their current generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter.core.call import FunctionCall
+from tape_jupyter.exporters import spans
+from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.recording import File, RecordedCall, Recording
+from tape_jupyter.exporters.spans import Attributes, said, text_of
+
+TITLE = "OpenTelemetry (OTLP JSON, GenAI conventions)"
+SUFFIX = ".json"
+PROVIDERS = {
+    "bedrock": "aws.bedrock", "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure": "azure.ai.openai",
+    "mistral": "mistral_ai", "x-ai": "x_ai",
+}  # fmt: skip
+
+
+def write(recording: Recording) -> list[File]:
+    return spans.write(recording, _GenAI())
+
+
+class _GenAI:
+    def model(self, _call: RecordedCall, told: Conversation) -> Attributes:
+        facts, usage = told.facts, told.facts.usage
+        embeds = "embed" in facts.api
+        asked = [] if embeds else told.asked
+        return said({
+            "gen_ai.operation.name": "embeddings" if embeds else "chat",
+            "gen_ai.provider.name": PROVIDERS.get(facts.provider, facts.provider),
+            "gen_ai.request.model": facts.model,
+            **{f"gen_ai.request.{name}": value for name, value in told.settings.items()},
+            "gen_ai.request.stream": True if facts.streamed else None,
+            "gen_ai.response.model": facts.answered or None,
+            "gen_ai.response.id": told.id,
+            "gen_ai.response.finish_reasons": [told.stop] if told.stop else None,
+            "gen_ai.usage.input_tokens": usage.input if usage else None,
+            "gen_ai.usage.output_tokens": usage.output if usage else None,
+            "gen_ai.usage.cache_read.input_tokens": (usage.cached or None) if usage else None,
+            "gen_ai.usage.cache_write.input_tokens": (usage.written or None) if usage else None,
+            "gen_ai.system_instructions": _texts([{"type": "text", "content": told.system}] if told.system else []),
+            "gen_ai.tool.definitions": _texts([{"type": "function", **tool} for tool in told.tools]),
+            "gen_ai.input.messages": _texts(asked),
+            "gen_ai.output.messages": _texts([{"finish_reason": told.stop, **each} for each in told.said]),
+            "openai.api.type": "responses" if facts.wire == "openai_responses" else None,
+        })  # fmt: skip
+
+    def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
+        retrieves = isinstance(call.request, FunctionCall) and call.request.kind == "retrieval"
+        told = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.request.name
+            if isinstance(call.request, FunctionCall)
+            else call.name,
+            "gen_ai.tool.type": "datastore" if retrieves else "function",
+            "gen_ai.tool.call.arguments": text_of(dict(arguments)),
+        }
+        failed = call.reply.error is not None
+        return told if failed else {**told, "gen_ai.tool.call.result": text_of(result)}
+
+    def step(self) -> Attributes:
+        return {}
+
+
+def _texts(told: list[Any]) -> str:
+    return text_of(told) if told else ""

@@ -1,0 +1,62 @@
+"""The calls of a notebook's cassettes, as exporters are given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.exporters.recording import RecordedCall, RecordedRun, Recording
+
+_OLD = "calls of recordings that a newer recording of their cell replaced (a replay does not use them either)"
+
+
+def recording(title: str, cassettes: Sequence[Path]) -> Recording:
+    """What a replay of these cassettes uses. Raises CassetteError."""
+    runs: list[RecordedRun] = []
+    calls: list[RecordedCall] = []
+    left = 0
+    for path in cassettes:
+        cassette = Cassette.open(path)
+        used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+        made = [_call(entry) for entry in cassette.calls if entry.run in used]
+        left += len(cassette.calls) - len(made)
+        with_calls = {call.run for call in made}
+        runs += [run for run in _runs(cassette) if run.id in with_calls]
+        calls += made
+    done = Recording(title, runs, calls)
+    if left:
+        done.lost[_OLD] = left
+    return done
+
+
+def _runs(cassette: Cassette) -> Iterator[RecordedRun]:
+    for record in cassette.runs:
+        name = str(record["run"])
+        failed = str(cassette.ended.get(name, {}).get("error") or "")
+        yield RecordedRun(
+            name, str(record.get("title") or name), _seconds(record.get("at")), failed
+        )
+
+
+def _call(entry: Entry) -> RecordedCall:
+    head = entry.head()
+    kit = head.get("kit")
+    parent = str(head.get("parent") or "")
+    return RecordedCall(
+        entry.name, entry.run, str(head.get("kind") or "host"), str(head.get("name") or ""), entry.request(),
+        entry.reply(), _seconds(head.get("at")), float(head.get("seconds") or 0.0),
+        tuple(each for each in str(head.get("span") or "").split(" / ") if each),
+        f"{entry.run}/{parent}" if parent else "", str(head.get("failed") or ""), kit if isinstance(kit, dict) else {},
+    )  # fmt: skip
+
+
+def _seconds(told: Any) -> float:
+    try:
+        return datetime.fromisoformat(str(told)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,289 @@
+"""A recording as OTLP JSON: a trace for each run, a span for each call and for each step around
+calls.
+
+Which attributes a call has is the convention's (formats/otlp.py, formats/openinference.py). Beside
+them every call has `tape.call`, its exact request and reply as JSON, which `tape import` reads;
+nobody else has to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.exporters import conversations, plain_bodies
+from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.recording import File, RecordedCall, Recording
+from tape_jupyter.providers import registry
+
+Attributes = dict[str, Any]
+OWN = "tape.call"
+RUN = "tape.run"
+TOP = "tape.top"
+"""Marks a span right below that of its run."""
+
+_INTERNAL, _CLIENT = 1, 3
+_OK, _ERROR = 1, 2
+_TYPES = "Python types that JSON has not (tuples, dates, frames, ...): they are written as the cassette writes them"
+_DID = "what tools did besides returning (files, output, state)"
+_FRAMES = "frames of WebSockets"
+
+
+class Convention(Protocol):
+    """How a convention tells of calls, as attributes."""
+
+    def model(self, call: RecordedCall, told: Conversation) -> Attributes: ...
+
+    def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes: ...
+
+    def step(self) -> Attributes:
+        """Of a span that is no call."""
+        ...
+
+
+def write(recording: Recording, convention: Convention) -> list[File]:
+    """One document of OTLP JSON."""
+    spans = list(_Spans(recording, convention).spans())
+    if not spans:
+        return []
+    scope = {"name": "tape-jupyter", "version": _version()}
+    resource = {
+        "attributes": _listed(
+            {"service.name": recording.title, "telemetry.sdk.name": "tape-jupyter"}
+        )
+    }
+    document = {
+        "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]
+    }
+    return [File(json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "replace"))]
+
+
+def _version() -> str:
+    from tape_jupyter import __version__
+
+    return __version__
+
+
+class _Spans:
+    """The spans of one recording. A step's span is made with its first call, and ends with its
+    last.
+    """
+
+    def __init__(self, recording: Recording, convention: Convention) -> None:
+        self._recording, self._convention = recording, convention
+        self._runs = {run.id: run for run in recording.runs}
+        self._steps: dict[str, dict[str, Any]] = {}
+        self._times: dict[str, tuple[float, float]] = {}
+        self._calls = {call.id: call for call in recording.calls}
+
+    def spans(self) -> Iterator[dict[str, Any]]:
+        made = [self._call(call) for call in self._recording.calls]
+        for key, step in self._steps.items():
+            start, end = self._times[key]
+            yield {**step, "startTimeUnixNano": _nanos(start), "endTimeUnixNano": _nanos(end)}
+        yield from made
+
+    def _call(self, call: RecordedCall) -> dict[str, Any]:
+        parent, top = self._parent(call)
+        name, attributes, events = self._told(call)
+        failed = _failed(call)
+        if failed:
+            attributes.setdefault("error.type", failed[0])
+        return {
+            "traceId": _trace(call.run), "spanId": _own(call.id), "parentSpanId": parent, "name": name,
+            "kind": _CLIENT if isinstance(call.request, Request) else _INTERNAL,
+            "startTimeUnixNano": _nanos(call.start), "endTimeUnixNano": _nanos(call.start + call.seconds),
+            "attributes": _listed({**attributes, **({TOP: True} if top else {})}), "events": events,
+            "status": {"code": _ERROR, "message": failed[1]} if failed else {"code": _OK},
+        }  # fmt: skip
+
+    def _parent(self, call: RecordedCall) -> tuple[str, bool]:
+        """The span right above a call, and whether that is its run's."""
+        run = self._step(f"run {call.run}", call, "", self._title(call.run), top=False)
+        caller = self._calls.get(call.parent)
+        above, key, around = run, f"run {call.run}", call.spans
+        if caller is not None and caller is not call:
+            above, key = _own(caller.id), f"call {caller.id}"
+            shared = len(caller.spans) if call.spans[: len(caller.spans)] == caller.spans else 0
+            around = call.spans[shared:]
+        for name in around:
+            top = above == run
+            key = f"{key} / {name}"
+            above = self._step(key, call, above, name, top=top)
+        return above, above == run
+
+    def _title(self, run: str) -> str:
+        known = self._runs.get(run)
+        return known.title if known is not None else run
+
+    def _step(self, key: str, call: RecordedCall, parent: str, name: str, *, top: bool) -> str:
+        start, end = self._times.get(key, (call.start, 0.0))
+        self._times[key] = min(start, call.start), max(end, call.start + call.seconds)
+        if key not in self._steps:
+            own = (
+                {RUN: call.run}
+                if key.startswith("run ") and " / " not in key
+                else {TOP: True}
+                if top
+                else {}
+            )
+            run = self._runs.get(call.run) if RUN in own else None
+            status = (
+                {"code": _ERROR, "message": run.failed}
+                if run is not None and run.failed
+                else {"code": _OK}
+            )
+            self._steps[key] = {
+                "traceId": _trace(call.run), "spanId": _own(key), "parentSpanId": parent, "name": name,
+                "kind": _INTERNAL, "attributes": _listed({**self._convention.step(), **own}), "status": status,
+            }  # fmt: skip
+        return str(self._steps[key]["spanId"])
+
+    def _told(self, call: RecordedCall) -> tuple[str, Attributes, list[dict[str, Any]]]:
+        """The name, the attributes and the events of a call."""
+        lost = self._recording.lost
+        if isinstance(call.request, FunctionCall):
+            value = call.reply if isinstance(call.reply, Value) else Value()
+            arguments, same = plain_bodies.arguments(call.request)
+            result, as_it_was = plain_bodies.result(value) if value.error is None else (None, True)
+            lost[_TYPES] += not (same and as_it_was)
+            lost[_DID] += bool(value.did or value.effects)
+            events = _thrown(value.error, call) if value.error is not None else []
+            attributes = {
+                **self._convention.tool(call, arguments, result),
+                OWN: _exact_tool(call, arguments, result),
+            }
+            return f"execute_tool {call.request.name}", attributes, events
+        reply = call.reply if isinstance(call.reply, Reply) else Reply(None)
+        lost[_FRAMES] += reply.status == 101
+        attributes = {**_http(call.request, reply), OWN: _exact(call, call.request, reply)}
+        events = _thrown(reply.error, call) if reply.error is not None else []
+        if call.kind == "model" or registry.identify(call.request).wire:
+            told = conversations.conversation(call.request, reply)
+            name = f"{'embeddings' if 'embed' in told.facts.api else 'chat'} {told.facts.model}".strip()
+            return name, {**self._convention.model(call, told), **attributes}, events
+        return f"{call.request.method} {urlsplit(call.request.url).hostname}", attributes, events
+
+
+def _http(asked: Request, said: Reply) -> Attributes:
+    """OpenTelemetry's conventions for HTTP clients."""
+    url = urlsplit(asked.url)
+    told = {
+        "http.request.method": asked.method,
+        "url.full": asked.url,
+        "server.address": url.hostname or "",
+    }
+    port = {"https": 443, "http": 80}.get(url.scheme)
+    with contextlib.suppress(ValueError):  # no number
+        port = url.port or port
+    status = {"http.response.status_code": said.status} if said.status is not None else {}
+    return {**told, **({"server.port": port} if port else {}), **status}
+
+
+def _exact(call: RecordedCall, asked: Request, said: Reply) -> str:
+    """Everything of the exchange, as one JSON text."""
+    reply: dict[str, Any] = {
+        "status": said.status, "headers": _pairs(said.headers), **_body(said.body), "version": said.version,
+        "reason": said.reason, "reads": [len(chunk) for chunk in said.chunks], "waits": list(said.waits),
+        "end": said.end, "error": dict(said.error) if said.error is not None else None,
+    }  # fmt: skip
+    request = {
+        "method": asked.method,
+        "url": asked.url,
+        "headers": _pairs(asked.headers),
+        **_body(asked.body),
+    }
+    told = {
+        "kind": call.kind,
+        "name": call.name,
+        "failed": call.failed,
+        "request": request,
+        "reply": reply,
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def _exact_tool(call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> str:
+    assert isinstance(call.request, FunctionCall)
+    told = {
+        "kind": call.request.kind,
+        "name": call.request.name,
+        "failed": call.failed,
+        "arguments": dict(arguments),
+    }
+    error = call.reply.error
+    return text_of({**told, **({"error": dict(error)} if error is not None else {"value": result})})
+
+
+def _body(data: bytes) -> dict[str, str]:
+    text, coded = plain_bodies.spelled(data)
+    return {"base64" if coded else "text": text}
+
+
+def _pairs(headers: Headers) -> list[list[str]]:
+    return [list(pair) for pair in headers]
+
+
+def _failed(call: RecordedCall) -> tuple[str, str] | None:
+    """The class and the message of what went wrong; None where nothing did."""
+    said = call.reply
+    if said.error is not None:
+        return plain_bodies.error(said.error)
+    if isinstance(said, Reply) and (said.status or 0) >= 400:
+        told = registry.facts(call.request, said).error if isinstance(call.request, Request) else ""
+        return str(said.status), call.failed or told or f"{said.status} {said.reason}".strip()
+    return None
+
+
+def _thrown(error: Any, call: RecordedCall) -> list[dict[str, Any]]:
+    kind, message = plain_bodies.error(error)
+    told = {"exception.type": kind, "exception.message": message}
+    at = _nanos(call.start + call.seconds)
+    return [{"timeUnixNano": at, "name": "exception", "attributes": _listed(told)}]
+
+
+def _trace(run: str) -> str:
+    return hashlib.sha256(f"tape run {run}".encode()).hexdigest()[:32]
+
+
+def _own(name: str) -> str:
+    return hashlib.sha256(f"tape span {name}".encode()).hexdigest()[:16]
+
+
+def _nanos(seconds: float) -> str:
+    return str(round(seconds * 1e6) * 1000)
+
+
+def _listed(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"key": name, "value": _value(value)}
+        for name, value in attributes.items()
+        if value is not None
+    ]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)} if abs(value) < 2**63 else {"stringValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value} if value - value == 0.0 else {"stringValue": str(value)}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(each) for each in value]}}
+    return {"stringValue": value if isinstance(value, str) else text_of(value)}
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+
+
+def said(values: Mapping[str, Any]) -> Attributes:
+    """The attributes that say something."""
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}

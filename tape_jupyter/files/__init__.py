@@ -1,0 +1,1 @@
+"""Files of a notebook's folder as they were before a recording changed them."""

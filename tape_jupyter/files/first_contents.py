@@ -1,0 +1,196 @@
+"""What a file was when the session first opened it for writing, or somebody changed it in a cell.
+
+Databases are written in C, where no hook of Python's hears of it, and so are the files of many a
+library. A database is known from the moment that it is connected to, with the files that SQLite
+keeps beside it. Of the others the names, sizes and times in the folder that the kernel started in
+are compared before and after each cell.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tape_jupyter.core.user_code import bag
+
+KEPT = 1 << 20
+"""Bytes of one file that are kept."""
+KEPT_ALL = 8 << 20
+HASHED = 64 << 20
+MANY = 200
+"""Files and folders that are looked at before and after a cell; where there are more, none is from
+then on.
+"""
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite adds to a database's name for files of its own."""
+_LEFT = bag("__pycache__ node_modules site-packages")
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """`there`: whether it was; `sha256` "" and `content` None where they are not known."""
+
+    there: bool
+    size: int = 0
+    sha256: str = ""
+    content: bytes | None = None
+
+    def record(self) -> dict[str, Any]:
+        """For the tape."""
+        if not self.there:
+            return {"before": "none"}
+        known = {"sha256": self.sha256} if self.sha256 else {}
+        kept = {} if self.content is None else {"base64": base64.b64encode(self.content).decode()}
+        return {"before": "file", "size": self.size, **known, **kept}
+
+
+class Firsts:
+    """Of one session. Paths are absolute; `watched` says which may be somebody's."""
+
+    def __init__(self, watched: Callable[[str], bool]) -> None:
+        self.wanted = True
+        """Whether anything is recorded in this session: a replay does not look at files for it."""
+        self._watched = watched
+        self._first: dict[str, First] = {}
+        self._kept = 0
+        self._home = os.getcwd()  # noqa: PTH109 - plain texts throughout, as audit hooks have them
+        self._lay: dict[str, tuple[int, int]] | None = None
+        self._crowded = False
+
+    def note(self, path: str) -> None:
+        """The file is about to be written. A pipe or device has no content that could be told."""
+        if (
+            self.wanted
+            and path not in self._first
+            and (is_regular(path) or not os.path.exists(path))  # noqa: PTH110
+        ):
+            self._first[path] = self._now(path)
+
+    def connected(self, path: str) -> None:
+        """The database is about to be opened."""
+        for each in (path, *(f"{path}{end}" for end in BESIDE)):
+            self.note(each)
+
+    def changed_by_others(self, path: str, before: bytes | None) -> None:
+        """A process changed it; `before` are its bytes, None where there was no file."""
+        self._first.setdefault(path, First(there=False) if before is None else self._of(before))
+
+    def begin(self) -> None:
+        """A cell begins."""
+        self._lay = self._listed() if self.wanted and not self._crowded else None
+
+    def end(self) -> None:
+        """It ended."""
+        was, self._lay = self._lay, None
+        now = self._listed() if was is not None else None
+        if was is None or now is None:
+            return
+        for path, (_, size) in now.items():
+            if was.get(path) == now[path] or not self._watched(path):
+                continue
+            if path not in was:
+                self._first.setdefault(path, First(there=False))
+            elif size >= 0:
+                self._first.setdefault(path, First(there=True, size=was[path][1]))
+
+    def changed(self, top: str) -> Iterator[tuple[str, First]]:
+        """What is not as it was, below a folder; of a new folder nothing below it."""
+        made: list[str] = []
+        for path, first in sorted(self._first.items()):
+            if not path.startswith(top + os.sep) or path.startswith(tuple(made)):
+                continue
+            if not first.there and os.path.isdir(path):  # noqa: PTH112
+                made.append(path + os.sep)
+            if _differs(path, first):
+                yield path, first
+
+    def _now(self, path: str) -> First:
+        try:
+            size = os.stat(path).st_size  # noqa: PTH116
+        except OSError:
+            return First(there=os.path.lexists(path))
+        if size > HASHED:
+            return First(there=True, size=size)
+        if size > KEPT:
+            return First(there=True, size=size, sha256=digest_of(path))
+        try:
+            return self._of(Path(path).read_bytes())
+        except OSError:
+            return First(there=True, size=size)
+
+    def _of(self, content: bytes) -> First:
+        sha256 = hashlib.sha256(content).hexdigest()
+        if len(content) > KEPT or self._kept + len(content) > KEPT_ALL:
+            return First(there=True, size=len(content), sha256=sha256)
+        self._kept += len(content)
+        return First(there=True, size=len(content), sha256=sha256, content=content)
+
+    def _listed(self) -> dict[str, tuple[int, int]] | None:
+        """Time and size (-1 of a folder) by path; None where there is too much."""
+        found: dict[str, tuple[int, int]] = {}
+        waiting = [self._home]
+        while waiting:
+            try:
+                entries = list(os.scandir(waiting.pop()))
+            except OSError:
+                continue
+            for each in entries:
+                if each.name.startswith(".") or each.name in _LEFT or each.name.endswith(".tapes"):
+                    continue
+                if len(found) == MANY:
+                    self._crowded = True
+                    return None
+                folder = each.is_dir(follow_symlinks=False)
+                waiting += [each.path] if folder else []
+                try:
+                    about = each.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                found[each.path] = (0, -1) if folder else (about.st_mtime_ns, about.st_size)
+        return found
+
+
+def database(name: Any) -> str:
+    """The absolute path of what sqlite3 connects to for writing; "" where that is none."""
+    text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    if text.startswith("file:"):
+        parts = urlsplit(text)
+        asked = parse_qs(parts.query)
+        if {"ro", "memory"}.intersection(asked.get("mode", ())) or "1" in asked.get(
+            "immutable", ()
+        ):
+            return ""
+        text = unquote(parts.path)
+    return "" if text in ("", ":memory:") else os.path.abspath(text)  # noqa: PTH100
+
+
+def is_regular(path: str | Path) -> bool:
+    """Whether it can be read to its end: reading a pipe would wait for who writes into it."""
+    return os.path.isfile(path)  # noqa: PTH113 - S_ISREG of what it leads to
+
+
+def digest_of(path: str | Path) -> str:
+    """sha256 (hex) of a regular file; "" where it cannot be read."""
+    if not is_regular(path):
+        return ""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _differs(path: str, first: First) -> bool:
+    try:
+        about = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return first.there
+    if not first.there or about.st_size != first.size or not first.sha256:
+        return True
+    return digest_of(path) != first.sha256

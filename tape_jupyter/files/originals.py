@@ -1,0 +1,139 @@
+"""The files of a notebook's folder as they were before the recording changed them.
+
+A recording that makes its own database did not start from one. What each recorded cell changed, and
+what was there before, stands on its run's end mark (files/first_contents.py tells it); here that is
+read, for whoever runs the notebook again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import digests
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.errors import CassetteError, TapeError
+from tape_jupyter.files.first_contents import digest_of
+
+KEY = "files"
+"""Of a run's end mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is to be done to a copy of the folder: paths that were `gone` (not there), files that
+    had other content.
+
+    `notes` name the files that were not as they are now, and whose content then was not kept.
+    """
+
+    gone: tuple[Path, ...] = ()
+    files: Mapping[Path, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def top_of(notebook: Path) -> Path:
+    """The widest folder whose files are the notebook's: the git work tree, else its own folder."""
+    folder = notebook.parent
+    for above in (folder, *folder.parents):
+        if above in (Path.home(), Path(above.anchor)):
+            break
+        if (above / ".git").exists():
+            return above
+    return folder
+
+
+def of(notebook: Path) -> Start:
+    """How the folder of a notebook (its real path) is put back to what its recording started from."""
+    top, tapes = top_of(notebook), notebook.with_suffix(".tapes")
+    gone: list[Path] = []
+    files: dict[Path, bytes] = {}
+    notes: list[str] = []
+    for name, told in _first_told(notebook, tapes).items():
+        path = Path(os.path.normpath(notebook.parent / name))
+        if (
+            not _is_inside(path, top)
+            or path == notebook
+            or path.is_relative_to(tapes)
+            or notebook.is_relative_to(path)
+        ):
+            continue
+        if told.get("before") == "none":
+            gone += [path] if os.path.lexists(path) else []
+        elif told.get("sha256") == digest_of(path):
+            continue
+        elif (content := _content(told, tapes / "assets")) is not None:
+            files[path] = content
+        else:
+            notes.append(_otherwise(name, path, told))
+    return Start(tuple(gone), files, tuple(filter(None, notes)))
+
+
+def _otherwise(name: str, path: Path, told: Mapping[str, Any]) -> str:
+    if "sha256" not in told and path.is_file() and path.stat().st_size == told.get("size"):
+        return ""  # nothing says that it is another
+    return f"{name} is not as it was before the recording, and that was not kept: the run starts from it as it is now"
+
+
+def _first_told(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]:
+    """By path, what stands on the oldest run that counts and tells of it."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for _, told in sorted(_told(notebook, tapes), key=lambda each: each[0]):
+        for each in told:
+            if isinstance(each, Mapping) and isinstance(each.get("path"), str):
+                found.setdefault(each["path"], each)
+    return found
+
+
+def _told(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
+    ids, sources = _cells(notebook)
+    for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}")):
+        with suppress(TapeError, OSError):  # who runs the notebook is told of it
+            tape = Cassette.open(path, check="marks")
+            for run in current_runs(map(run_of, tape.runs)):
+                if run.cell.cell_id not in ids and run.cell.source not in sources:
+                    continue
+                told = tape.ended.get(run.id, {}).get(KEY)
+                yield (
+                    str(tape.by_run.get(run.id, {}).get("at") or ""),
+                    told if isinstance(told, list) else (),
+                )
+
+
+def _cells(notebook: Path) -> tuple[set[str], set[str]]:
+    """Ids and source hashes of a notebook's code cells."""
+    ids, sources = set[str](), set[str]()
+    with suppress(OSError, ValueError, AttributeError, TypeError):
+        for cell in json.loads(notebook.read_bytes())["cells"]:
+            if cell.get("cell_type") == "code":
+                text = cell.get("source", "")
+                sources |= set(digests("".join(text) if isinstance(text, list) else str(text)))
+                ids.add(str(cell.get("id") or ""))
+    return ids - {""}, sources
+
+
+def _is_inside(path: Path, top: Path) -> bool:
+    """Also where links lead: what lies elsewhere is nobody's to change."""
+    real = Path(os.path.realpath(path.parent)) / path.name
+    return path != top and path.is_relative_to(top) and real.is_relative_to(os.path.realpath(top))
+
+
+def _content(told: Mapping[str, Any], folder: Path) -> bytes | None:
+    """What was kept of the file, if it is still that."""
+    try:
+        text = external_texts.bring_back({"text": told.get("base64")}, folder)["text"]
+        content = base64.b64decode(text, validate=True)
+    except (CassetteError, binascii.Error, TypeError, ValueError):
+        return None
+    return content if hashlib.sha256(content).hexdigest() == told.get("sha256") else None

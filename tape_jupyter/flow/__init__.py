@@ -1,1 +1,0 @@
-"""Engine room: which cells depend on a changed reply, and how to run them again."""

@@ -1,0 +1,1 @@
+"""Notebooks that run without a person: their kernel, their folder, their outputs."""

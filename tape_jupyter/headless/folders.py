@@ -1,0 +1,95 @@
+"""Where a notebook is replayed headless: its folder, as it is for the notebook, and nobody else's.
+
+Where the machine has overlays (isolation/overlays.py) the notebook finds its folder at its own
+path, and what it writes there is thrown away. Elsewhere it runs in a copy. Either way the folder is
+first put back as it was before the recording (files/originals.py): a file that the recording made
+is none that it started from.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.comparison.outputs import places
+from tape_jupyter.core.copied_folder import CopiedFolder
+from tape_jupyter.core.progress import nobody
+from tape_jupyter.core.temp_dirs import scratch
+from tape_jupyter.files import copies, originals
+from tape_jupyter.isolation import overlays
+
+COPIED = 512 << 20
+"""Bytes that are copied where there are no overlays; files that are too much are named, and are not
+there.
+"""
+_TO_A_TAKE = frozenset({"--live", "--freeze", "--stub", "--on-divergence"})
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """`notebook` is where the run finds it; `prefix` stands before the kernel's command, `env` is
+    added to its environment. `where`: what stands for folders in its outputs (forgiven.places).
+    `notes`: what a person should know.
+    """
+
+    notebook: Path
+    prefix: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def run_folder(
+    notebook: Path, env: Mapping[str, str], files: Mapping[Path, bytes] = MappingProxyType({})
+) -> Iterator[RunFolder]:
+    """The folder for one replay. `env`: what the kernel is told; where its options write a take,
+    the notebook's .tapes folder is the person's own. `files` are found there besides, and nowhere
+    else. Raises TapeError.
+    """
+    path = notebook.resolve()
+    top = originals.top_of(path)
+    tapes = paths.folder(path)
+    kept = tapes if _writes_takes(env) and tapes.is_dir() else None
+    start = originals.of(path)
+    start = replace(start, files={**start.files, **files})
+    with scratch("replay") as place:
+        overlay = overlays.Overlay(top, place, kept, start.gone)
+        found = overlays.prefix(overlay, path.parent)
+        if found is not None:
+            for goal, content in start.files.items():
+                copies.lay(content, overlay.upper / goal.relative_to(top))
+            yield RunFolder(path, tuple(found), notes=start.notes)
+        else:
+            yield _copied(path, top, place / "copy" / top.name, kept, start)
+
+
+def _copied(
+    path: Path, top: Path, goal: Path, kept: Path | None, start: originals.Start
+) -> RunFolder:
+    copy = copies.copied(path, top, goal, nobody, COPIED)
+    copies.put(copy, top, start)
+    if kept is not None:
+        own = goal / kept.relative_to(top)
+        copies.remove(own)
+        own.symlink_to(kept, target_is_directory=True)
+    notes = list(start.notes)
+    if copy.missing:
+        more = f" and {len(copy.missing) - _NAMED} more" if len(copy.missing) > _NAMED else ""
+        notes.append(
+            f"not copied, since the folder is too large: {', '.join(copy.missing[:_NAMED])}{more}"
+        )
+    env = CopiedFolder(str(goal), str(top), str(kept or "")).variable()
+    return RunFolder(
+        copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes)
+    )
+
+
+def _writes_takes(env: Mapping[str, str]) -> bool:
+    return not _TO_A_TAKE.isdisjoint(shlex.split(env.get("TAPE_OPTIONS", "")))

@@ -1,0 +1,463 @@
+"""Runs a whole notebook in a fresh kernel, recording or replaying, and compares its outputs.
+
+The kernel (headless/kernel.py) is started with the extension loaded and TAPE_MODE set, and is asked
+whether it is so before any cell runs: one of another environment, without tape-jupyter, would run
+live. Nothing a person has saved is ever lost: a notebook is replaced in one step, and not at all
+when somebody saved it meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape_jupyter.comparison import outputs
+from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.session.options import asks_only
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
+    from nbformat import NotebookNode
+
+    from tape_jupyter.headless.folders import RunFolder
+    from tape_jupyter.headless.kernel import Mode
+
+Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
+REFUSALS = ("UnmatchedCall", "BlockedConnection")
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss
+    or error, in lines.
+
+    ok: it ran (record). same, differs: against the saved outputs (replay). missed: replay refused a
+    call. failed: it raised, and has not done so when it was saved. not run: a cell before it
+    raised; `expected` where that one raised as it was saved to, and this one was not run then
+    either.
+    """
+
+    number: int
+    status: Status
+    title: str = ""
+    seconds: float = 0.0
+    said: tuple[str, ...] = ()
+    tape: str = ""
+    raised: bool = False
+    """It ended with an exception, recorded or not."""
+    expected: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong with it: it came out as it should, or was not run as it was not
+        when recorded.
+        """
+        return self.status in ("ok", "same") or self.expected
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was executed, which takes some time. A cell behind one that raised is not, as
+        with Run All.
+        """
+        return self.seconds > 0
+
+    def record(self) -> dict[str, Any]:
+        return {**asdict(self), "said": list(self.said)}
+
+
+@dataclass(frozen=True, slots=True)
+class CellEnd:
+    """How a cell ended that was run. `unheld` and `lost`: outputs.REMARKS."""
+
+    seconds: float
+    raised: bool = False
+    unheld: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def _nobody(*_: Any) -> None:
+    """Hears nothing."""
+
+
+Told = Callable[[CellRun], None]
+Note = Callable[[str], None]
+Starting = Callable[[int, int, str], None]
+"""Told before a cell runs: its number, how many there are, the first line of its source."""
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
+    import nbformat
+
+    if path.suffix != ".ipynb":
+        raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
+    try:
+        text = path.read_text(encoding="utf-8")
+        notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        # A key that its version does not know hinders nobody: nbclient runs such a notebook too.
+        nbformat.validate(notebook, relax_add_props=True)
+    except FileNotFoundError:
+        raise TapeUsageError(f"{path}: there is no such notebook") from None
+    except Exception as error:  # nbformat has a dozen, ValueError and OSError among them
+        raise TapeUsageError(
+            f"{path}: not a notebook that can be read: {str(error).splitlines()[0]}"
+        ) from error
+    return notebook
+
+
+def replay(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
+) -> list[CellRun]:
+    """Replay the notebook apart from its folder (headless/folders.py) and compare each cell with
+    its saved outputs.
+
+    Nothing is written but a take that `env`, which is added to the kernel's environment, asks for.
+    `note` hears what a person should know of the run.
+    """
+    return replayed(path, starting, told, timeout, env, note)[0]
+
+
+def replayed(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
+) -> tuple[list[CellRun], NotebookNode]:
+    """The same, and the notebook with the outputs that replay gave."""
+    saved = read(path)
+    made = copy.deepcopy(saved)
+    return list(_apart(made, saved, path, starting, told, timeout, env, note)), made
+
+
+def replaying(
+    path: Path, timeout: float | None = None, env: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[CellRun]:
+    """The same, run when the first cell is asked for."""
+    saved = read(path)
+    return _apart(copy.deepcopy(saved), saved, path, _nobody, _nobody, timeout, env, _nobody)
+
+
+def _apart(
+    notebook: NotebookNode,
+    saved: NotebookNode,
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None,
+    env: Mapping[str, str],
+    note: Note,
+) -> Iterator[CellRun]:
+    """Replay each cell in turn, apart from the person's folder."""
+    from tape_jupyter.headless.folders import run_folder
+
+    with run_folder(path, {**os.environ, **env}) as place:
+        for each in place.notes:
+            note(each)
+        yield from _run(notebook, saved, place, "replay", starting, told, timeout, env)
+
+
+def record(
+    path: Path,
+    starting: Starting,
+    told: Told,
+    timeout: float | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    note: Note = _nobody,
+) -> tuple[list[CellRun], Path]:
+    """Record every cell and write the outputs into the notebook, also when a cell raises or the run
+    is interrupted.
+
+    Cells that were not run show nothing then: what they showed is of another run, and is kept in a
+    notebook beside it. Gives the cells and where the outputs went: the notebook, or a file beside
+    it if it was saved meanwhile. `note` hears what a person should know of the run.
+    """
+    from tape_jupyter.headless.folders import RunFolder
+
+    before = _stamp(path)
+    notebook = read(path)
+    done: list[CellRun] = []
+    begun: list[int] = []
+
+    def begins(number: int, count: int, title: str) -> None:
+        starting(number, count, title)
+        begun.append(number)
+
+    try:
+        for run in _run(notebook, notebook, RunFolder(path), "record", begins, told, timeout, env):
+            done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
+    finally:
+        written = path
+        if any(run.status != "not run" for run in done):
+            _clear_unrun(notebook, path, begun, note)
+            written = write(notebook, path, before)
+    return done, written
+
+
+def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note: Note) -> None:
+    """Take the outputs of an earlier run off the cells that this one did not come to; the notebook
+    as it is now is kept beside it where that loses any.
+    """
+    cells = [cell for cell in notebook.cells if runs(cell)]
+    stale = [number for number, cell in enumerate(cells, 1) if number not in begun and cell.outputs]
+    for number, cell in enumerate(cells, 1):
+        if number not in begun:
+            cell.outputs, cell.execution_count = [], None
+    if stale:
+        kept = _kept_beside(path)
+        note(
+            f"{_were(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}"
+        )
+
+
+def _kept_beside(path: Path) -> Path:
+    """A copy of the notebook under a name that is free: `churn.before.ipynb`."""
+    content = path.read_bytes()
+    for number in itertools.count(1):
+        goal = path.with_suffix(".before.ipynb" if number == 1 else f".before{number}.ipynb")
+        try:
+            with goal.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            continue
+        break
+    return goal
+
+
+def _run(
+    notebook: NotebookNode,
+    saved: NotebookNode,
+    place: RunFolder,
+    mode: Mode,
+    starting: Starting,
+    told: Told,
+    timeout: float | None,
+    env: Mapping[str, str],
+) -> Iterator[CellRun]:
+    """Run the code cells and judge them: what a recording gave as it comes, a replay's outputs once
+    all have run, since a later cell may update what an earlier one displays.
+    """
+    from tape_jupyter.headless.kernel import kernel
+
+    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
+    before = [
+        counted(cell.source, copy.deepcopy(saved.cells[index].outputs)) for index, cell in cells
+    ]
+    try:
+        with kernel(
+            notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix
+        ) as client:
+            ends = _executed(client, cells, starting)
+            if mode == "replay":
+                ends = iter(list(ends))
+            for run in _runs(cells, before, ends, mode, place.where):
+                told(run)
+                yield run
+    finally:
+        merge_streams(notebook)
+
+
+def _runs(
+    cells: Sequence[tuple[int, NotebookNode]],
+    before: Sequence[Sequence[Any]],
+    ends: Iterator[CellEnd],
+    mode: Mode,
+    where: Mapping[str, str],
+) -> Iterator[CellRun]:
+    """What became of each code cell; `ends` are of those that were run, `before` what each showed
+    when it was saved.
+    """
+    stopped: CellRun | None = None
+    for number, ((_, cell), shown) in enumerate(zip(cells, before, strict=True), 1):
+        title, end = title_of(cell.source), next(ends, None)
+        if end is None:
+            yield CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
+            continue
+        stopped = _judged(
+            number, title, end, shown, counted(cell.source, cell.outputs), mode, where
+        )
+        yield stopped
+
+
+def _executed(
+    client: NotebookClient, cells: Sequence[tuple[int, NotebookNode]], starting: Starting
+) -> Iterator[CellEnd]:
+    """How each code cell ended; after one that raised the rest is not run, as with Run All."""
+    for number, (index, cell) in enumerate(cells, 1):
+        starting(number, len(cells), title_of(cell.source))
+        end = execute(client, cell, index)
+        yield end
+        if end.raised:
+            return
+
+
+def _is_expected(stopped: CellRun | None, shown: Sequence[Any], mode: Mode) -> bool:
+    """Whether a cell behind the one that raised was not run when the notebook was saved either."""
+    return mode == "replay" and stopped is not None and stopped.status == "same" and not shown
+
+
+def behind(cells: Sequence[CellRun]) -> str:
+    """Which cells were not run, and why, in one line; "" where all were."""
+    unrun = [cell for cell in cells if cell.status == "not run"]
+    first = next(iter(unrun), None)
+    raised = [
+        cell for cell in cells if first is not None and cell.number < first.number and cell.raised
+    ]
+    if not raised:
+        return ""
+    as_recorded = raised[-1].status == "same"
+    why = f"[{raised[-1].number}] raised{' as recorded' if as_recorded else ''}"
+    odd = [cell.number for cell in unrun if not cell.expected]
+    told = f"{why}; {_were([cell.number for cell in unrun])} not run"
+    if not odd:
+        return f"{told}, as when recorded"
+    return f"{told}, but {_were(odd)} when the notebook was saved" if as_recorded else told
+
+
+def _were(numbers: Sequence[int]) -> str:
+    return f"{numbered(numbers)} {'was' if len(numbers) == 1 else 'were'}"
+
+
+def numbered(numbers: Sequence[int]) -> str:
+    """`[3]`, `[3] to [9]`, `[3], [5]`."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"[{numbers[0]}] to [{numbers[-1]}]"
+    return ", ".join(f"[{number}]" for number in numbers)
+
+
+def runs(cell: NotebookNode) -> bool:
+    """Whether it is a code cell with something in it."""
+    return bool(cell.cell_type == "code" and cell.source.strip())
+
+
+def title_of(source: str) -> str:
+    """The first line that is not a `%%tape` line, at most 80 characters of it."""
+    lines = [line.strip() for line in source.strip().splitlines()]
+    return next((line for line in lines if line and not line.startswith("%%tape")), lines[0])[:80]
+
+
+def counted(source: str, shown: Sequence[Any]) -> Sequence[Any]:
+    """The outputs of a cell that count. What the tape answers is none: it speaks of a tape that
+    goes on growing.
+    """
+    if not asks_only(source):
+        return shown
+    return (
+        ()
+        if _OF_BUNDLES.match(source)
+        else [each for each in shown if each.get("output_type") == "error"]
+    )
+
+
+_OF_BUNDLES = re.compile(r"\s*%tape\s+(export|verify)\b[^\n]*\s*\Z")
+"""A cell that does nothing in a headless run, where it may have failed when it was saved."""
+
+
+def execute(client: NotebookClient, cell: NotebookNode, index: int) -> CellEnd:
+    """Run one cell. Its outputs are in it afterwards, as they came: later cells may update them, by
+    their places, until the last has run (then: `merge_streams`).
+    """
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    from tape_jupyter.headless.kernel import remarks
+
+    started = time.perf_counter()
+    raised = False
+    try:
+        client.execute_cell(cell, index)
+    except CellExecutionError:
+        raised = True
+    except (CellTimeoutError, DeadKernelError) as error:
+        from nbformat.v4 import new_output
+
+        told = str(error).splitlines()[0]
+        shown = {"ename": type(error).__name__, "evalue": told, "traceback": [told]}
+        cell.outputs.append(new_output("error", **shown))  # type: ignore[no-untyped-call]
+        return _ended(cell, started, {}, raised=True)
+    return _ended(cell, started, remarks(client), raised=raised)
+
+
+def _ended(
+    cell: NotebookNode, started: float, told: Mapping[str, Sequence[str]], *, raised: bool
+) -> CellEnd:
+    """What a kernel told by itself, and what the cell's summary says where the kernel's
+    tape-jupyter tells nothing.
+    """
+    unheld, lost = (
+        tuple(dict.fromkeys([*told.get(kind, ()), *outputs.told_of(cell.outputs, kind)]))
+        for kind in outputs.REMARKS
+    )
+    return CellEnd(time.perf_counter() - started, raised, unheld, lost)
+
+
+def merge_streams(notebook: NotebookNode) -> None:
+    """Once a run is over: each cell's outputs as a front end saves them."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = outputs.merged(cell.outputs)
+
+
+def _judged(
+    number: int,
+    title: str,
+    end: CellEnd,
+    saved: Any,
+    new: Any,
+    mode: Mode,
+    where: Mapping[str, str],
+) -> CellRun:
+    name, value = outputs.failure_of(new)
+    run = CellRun(number, "same", title, end.seconds, (), outputs.summary_of(new), end.raised)
+    if name in REFUSALS:
+        return replace(run, status="missed", said=tuple(f"{name}: {value}".rstrip().split("\n")))
+    if mode == "record":
+        said = (*((f"{name}: {value}",) if name else ()), *end.lost)
+        return replace(run, status="failed" if said else "ok", said=said)
+    if end.unheld:
+        return replace(run, status="differs", said=end.unheld)
+    if outputs.same(saved, new, where):
+        return run
+    raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
+    return replace(
+        run,
+        status="failed" if raised_anew else "differs",
+        said=tuple(outputs.diff(saved, new, where)),
+    )
+
+
+def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:
+    """Replace the notebook in one step. If it is not as it was (`before`), write beside it instead."""
+    import nbformat
+
+    goal = path if _stamp(path) == before else path.with_suffix(".recorded.ipynb")
+    with replacing(
+        goal.resolve(), private=True, lasting=True
+    ) as draft:  # the file that a link names, not the link
+        with draft.open("w", encoding="utf-8") as file:
+            nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
+        shutil.copymode(path, draft)
+    return goal
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,1 @@
+"""Who calls, across threads, executors, tasks and processes."""

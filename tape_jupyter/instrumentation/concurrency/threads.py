@@ -1,0 +1,302 @@
+"""Carries who is calling (core/context.py) into threads, executors and tasks. Nothing is decided
+here.
+
+Threads do not inherit context variables, and a pool's workers outlive the work they were started
+for: so each thread and each work item carries a strand, named by the function that it runs and
+numbered among those that run the same: LangGraph submits its waiting function a number of times
+that hangs on the clock, and its nodes keep their names. Only our own variables travel; the
+program's keep the rules Python gives them (a copied context would change `decimal`'s).
+
+Tasks of another event loop than asyncio's own (uvloop) take no number: they inherit their parent's
+strand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from typing import Any
+
+from tape_jupyter.core.context import BODY, CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
+from tape_jupyter.instrumentation.patching import swap, undoing
+
+_CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS, BODY)
+
+
+def patch() -> Callable[[], None]:
+    """Tap thread starts, executor submits and task creation. Returns the undo."""
+    return undoing(
+        swap(threading.Thread, "start", _start),
+        swap(ThreadPoolExecutor, "submit", _submit),
+        swap(asyncio.BaseEventLoop, "create_task", _create_task),
+        swap(asyncio, "as_completed", _as_completed),
+        swap(asyncio.Runner, "run", _run),
+    )
+
+
+STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads that code of a taped cell started; a library may keep them for work of later cells."""
+
+
+def settle() -> Origin | None:
+    """Correct ORIGIN where a work item runs in a context copied from its submitter; gives what it
+    is.
+
+    `asyncio.to_thread` and LangChain's executors run each item in a copy of the submitter's
+    context, which hides the item's own strand behind the submitter's. A tap calls this before it
+    asks the tape.
+    """
+    item, origin = _running.strand, ORIGIN.get()
+    if item is None or origin is not item.submitter:
+        return origin
+    ORIGIN.set(item.origin)
+    return item.origin
+
+
+class Strand:
+    """What one thread or work item carries, taken where it is started."""
+
+    __slots__ = ("carried", "origin", "submitter")
+
+    def __init__(self, submitter: Origin, name: str = "", sort: str = "") -> None:
+        self.submitter, self.origin = submitter, submitter.spawn(name, sort=sort)
+        self.carried = [(variable, variable.get()) for variable in _CARRIED]
+
+    def child(self) -> Strand:
+        """A strand below this one, with what this one carries."""
+        child = copy.copy(self)
+        child.submitter, child.origin = self.origin, self.origin.spawn()
+        return child
+
+    @property
+    def clock(self) -> Any | None:
+        """The clock of the cell, where there is one: it looks at the threads that the cell's code
+        runs in.
+        """
+        return getattr(self.origin.cell, "clock", None)
+
+    @contextmanager
+    def starting(self) -> Iterator[list[threading.Thread]]:
+        """While a thread or a work item is started; takes the threads that may run it."""
+        threads: list[threading.Thread] = []
+        clock = self.clock
+        if clock is None:
+            yield threads
+            return
+        clock.starting.append(self)
+        try:
+            yield threads
+        finally:
+            clock.threads.update(threads)
+            clock.starting.remove(self)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The variables of this strand, in whatever context the worker has; taken back at the end."""
+        tokens = [(ORIGIN, ORIGIN.set(self.origin))]
+        tokens += [(variable, variable.set(value)) for variable, value in self.carried]
+        outer = _running.strand
+        _running.strand = self
+        if (clock := self.clock) is not None:
+            clock.threads.add(threading.current_thread())
+        try:
+            yield
+        finally:
+            _running.strand = outer
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
+
+class _Running(threading.local):
+    """What this thread runs. A default of the class: that of `getattr` costs an exception at each
+    clock reading.
+    """
+
+    strand: Strand | None = None
+    runner: Any = None
+    """The context of the `asyncio.Runner` that is about to start its main task."""
+
+
+_running = _Running()
+
+
+def strand(name: str = "", *, sort: str = "") -> Strand | None:
+    """A new strand of the code that runs now, which runs a function of that name; None outside
+    taped cells.
+    """
+    settle()
+    origin = ORIGIN.get()
+    return None if origin is None else Strand(origin, name, sort)
+
+
+def name_of(function: Any, args: tuple[Any, ...] = ()) -> str:
+    """The name of the function that really runs, where `function` is called with `args`; "" for
+    what has none.
+
+    What only carries a function is looked through: a partial, a method, the `run` of a context
+    (LangChain's executors).
+    """
+    for _ in range(_WRAPPED):
+        if isinstance(function, functools.partial):
+            function, args = function.func, (*function.args, *args)
+        elif args and isinstance(getattr(function, "__self__", None), Context):
+            function, args = args[0], args[1:]
+        else:
+            break
+    return _own_name(function)
+
+
+_WRAPPED = 5
+
+
+def _own_name(runs: Any) -> str:
+    """Of a function or a coroutine. Not its code's: a taped function has ours."""
+    name = getattr(runs, "__name__", "")
+    return name.strip("<>") if isinstance(name, str) else ""
+
+
+def _name(thread: threading.Thread) -> str:
+    """What a thread runs: its target, a timer's function, else what its class is for."""
+    runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
+    return (
+        name_of(runs, getattr(thread, "_args", ())) if runs is not None else type(thread).__name__
+    )
+
+
+def _sort(thread: threading.Thread) -> str:
+    """A library's own class of threads: whether one is started (tqdm's monitor, anyio's idle
+    workers) hangs on what the process did before this cell.
+    """
+    own = type(thread)
+    file = getattr(sys.modules.get(own.__module__), "__file__", None) or ""
+    return own.__name__ if "-packages" in file else ""
+
+
+def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(original)
+    def start(thread: threading.Thread) -> None:
+        own = strand(_name(thread), sort=_sort(thread))
+        if own is None:
+            return original(thread)
+        run = thread.run
+
+        def run_in_strand() -> None:
+            del thread.run  # the instance attribute set below, and with it a cycle
+            with own.held():
+                run()
+
+        thread.run = run_in_strand  # type: ignore[method-assign]
+        with own.starting() as threads:
+            original(thread)
+            threads.append(thread)
+            STARTED.add(thread)
+        return None
+
+    return start
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def submit(
+        pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        own = strand(name_of(fn, args))
+        if own is None:
+            return original(pool, fn, *args, **kwargs)
+
+        @functools.wraps(fn, assigned=(), updated=())
+        def item(*args: Any, **kwargs: Any) -> Any:
+            with own.held():
+                return fn(*args, **kwargs)
+
+        # Without an origin while the pool starts a worker: the worker is nobody's, only its items
+        # are.
+        token = ORIGIN.set(None)
+        try:
+            with own.starting() as threads:
+                future = original(pool, item, *args, **kwargs)
+                threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
+        finally:
+            ORIGIN.reset(token)
+        return future
+
+    return submit
+
+
+def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
+        settle()
+        origin = ORIGIN.get()
+        if origin is None or _is_finalizer(coro):
+            return original(loop, coro, **kwargs)
+        name = _own_name(coro)
+        context: Context | None = kwargs.get("context")
+        if context is not None:
+            if _is_for_task(context, origin):
+                context.run(ORIGIN.set, origin.spawn(name))
+            return original(loop, coro, **kwargs)
+        token = ORIGIN.set(origin.spawn(name))  # a task copies the context it is created in
+        try:
+            return original(loop, coro, **kwargs)
+        finally:
+            ORIGIN.reset(token)
+
+    return create_task
+
+
+def _is_for_task(context: Context, origin: Origin) -> bool:
+    """Whether a context is one for this task alone, as LangGraph makes them: without a strand, or a
+    copy of ours.
+
+    One of the program's own keeps what it says, and a runner's main task is the strand that started
+    it.
+    """
+    before = context.get(ORIGIN)
+    return before is None or (
+        before is origin and not origin.counted and context is not _running.runner
+    )
+
+
+def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def as_completed(fs: Any, **kwargs: Any) -> Any:
+        if ORIGIN.get() is None or asyncio.iscoroutine(fs) or asyncio.isfuture(fs):
+            return original(fs, **kwargs)
+        # It keeps what it is given in a set, and makes the tasks in the set's order: by address,
+        # new in every run.
+        return original([asyncio.ensure_future(each) for each in dict.fromkeys(fs)], **kwargs)
+
+    return as_completed
+
+
+def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(runner: asyncio.Runner, coro: Any, *, context: Context | None = None) -> Any:
+        runner.get_loop()  # makes the runner's own context, which it keeps from one run to the next
+        kept: Any = context if context is not None else runner._context  # type: ignore[attr-defined]  # noqa: SLF001
+        now, before = ORIGIN.get(), kept.get(ORIGIN)
+        if before is not None and (now is None or now.cell is not before.cell):
+            kept.run(ORIGIN.set, now)
+        outer, _running.runner = _running.runner, kept
+        try:
+            return original(runner, coro, context=context)
+        finally:
+            _running.runner = outer
+
+    return run
+
+
+def _is_finalizer(coro: Any) -> bool:
+    """The loop's own task that closes a dropped async generator: garbage collection decides when,
+    so no number.
+    """
+    return type(coro).__name__ == "async_generator_athrow"

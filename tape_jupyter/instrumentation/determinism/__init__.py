@@ -1,0 +1,1 @@
+"""Clock, timers and chance of user code."""

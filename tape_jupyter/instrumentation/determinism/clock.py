@@ -1,0 +1,221 @@
+"""The clock and the sleep of user code in taped cells: what `time` gives
+(instrumentation/determinism/wall_clock.py has the wall clock).
+
+The stand-ins behave as the built-in functions do: no methods where a class keeps one, no frame of
+their own in the reader's way, pickled by name. What a module took before we came, with `from time
+import sleep`, as the default of an argument or as an attribute of a class, is put right in the
+modules that are not plumbing.
+
+Not held: `numpy.datetime64('now')`, SQLite's clock, times of files, `time.process_time` and
+`thread_time`, `clock_gettime` of other clocks than the real-time one: they read the system in C.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from tape_jupyter.instrumentation.determinism import clock_callers
+from tape_jupyter.instrumentation.patching import swap, undoing
+
+_READS = {
+    "monotonic": ("monotonic", 1e-9), "monotonic_ns": ("monotonic", 1), "perf_counter": ("perf", 1e-9),
+    "perf_counter_ns": ("perf", 1),
+}  # fmt: skip
+_stand_ins: dict[int, Any] = {}
+"""By the id of the built-in function; those live for ever."""
+
+
+def patch() -> Callable[[], None]:
+    """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
+    doors: dict[str, Callable[[Any], Any]] = {name: partial(_reads, name) for name in _READS}
+    doors |= {name: partial(_told, name) for name in ("ctime", "asctime")} | {"sleep": _sleeps}
+    take_off = undoing(
+        *(swap(time, name, door) for name, door in doors.items() if _is_own(vars(time).get(name)))
+    )
+    _put_in_definitions(_stand_ins)
+    rebind(_namespaces())
+
+    def undo() -> None:
+        back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
+        take_off()
+        _put_in_definitions(back)
+        _put(_namespaces(), back)
+
+    return undo
+
+
+def _is_own(value: Any) -> bool:
+    """Whether that is Python's own. A program's stand-in (a mock, gevent's) is the program's clock
+    and stays.
+    """
+    return type(value) is BuiltinFunctionType
+
+
+def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
+    """Put the stand-ins where these namespaces hold the functions themselves."""
+    _put(namespaces, _stand_ins)
+
+
+def _put(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) -> None:
+    kinds = {
+        type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)
+    }
+    for names in namespaces:
+        if isinstance(names, dict):
+            for name, value in list(names.items()):
+                if (
+                    type(value) in kinds and id(value) in instead
+                ):  # every audit hook hears of an id()
+                    names[name] = instead[id(value)]
+
+
+def _put_in_definitions(instead: Mapping[int, Any]) -> None:
+    """In the functions and classes of modules that know the clock: once, since it looks at all of
+    them.
+    """
+    swapped = _Swapped(instead)
+    for names in _namespaces():
+        values, module = list(names.values()), names.get("__name__")
+        if not any(
+            value is time or (type(value) in swapped.kinds and value in swapped) for value in values
+        ):
+            continue
+        for value in values:
+            kind = type(value)  # of a stand-in for another object too: nothing is asked of those
+            if kind is FunctionType and value.__module__ == module:
+                swapped.in_defaults(value)
+            elif issubclass(kind, type) and value.__module__ == module:
+                swapped.in_class(value)
+
+
+class _Swapped:
+    """What takes the place of a clock where one is held."""
+
+    def __init__(self, instead: Mapping[int, Any]) -> None:
+        self._instead = instead
+        self.kinds = {
+            type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)
+        }
+
+    def __contains__(self, value: Any) -> bool:
+        return (
+            type(value) in self.kinds and id(value) in self._instead
+        )  # every audit hook hears of an id()
+
+    def in_class(self, defined: type) -> None:
+        """Its attributes, and the defaults of its methods."""
+        for name, value in list(vars(defined).items()):
+            kind = type(value)
+            if kind is FunctionType:
+                self.in_defaults(value)
+            elif kind is classmethod or kind is staticmethod:
+                self.in_defaults(value.__func__)
+            elif kind in self.kinds and value in self:
+                with suppress(TypeError):  # a class of C
+                    type.__setattr__(defined, name, self._instead[id(value)])
+
+    def in_defaults(self, function: Any) -> None:
+        if type(function) is not FunctionType:
+            return
+        defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+        if any(value in self for value in defaults):
+            function.__defaults__ = tuple(
+                self._instead[id(v)] if v in self else v for v in defaults
+            )
+        for name, value in named.items():
+            if value in self:
+                named[name] = self._instead[id(value)]
+
+
+def _namespaces() -> list[Mapping[str, Any]]:
+    """Of every module whose own time may be the tape's."""
+    found = [
+        module
+        for name, module in list(sys.modules.items())
+        if name != "time" and not clock_callers.is_plumbing(name)
+    ]
+    return [vars(module) for module in found if hasattr(module, "__dict__")]
+
+
+def _stand_in(original: Any, call: Callable[..., Any]) -> Any:
+    """An object of a class of its own, whose `__call__` is no method: calling it adds no frame but
+    `call`'s.
+    """
+    kind = type(
+        "builtin_function_or_method",
+        (),
+        {
+            "__module__": "time", "__name__": original.__name__, "__qualname__": original.__name__,
+            "__doc__": original.__doc__, "__text_signature__": getattr(original, "__text_signature__", None),
+            "__call__": staticmethod(call), "original": original,
+            "__reduce__": lambda _self: original.__name__, "__repr__": lambda _self: repr(original),
+        },
+    )  # fmt: skip
+    made = kind()
+    _stand_ins[id(original)] = made
+    return made
+
+
+def _reads(name: str, original: Callable[[], Any]) -> Any:
+    kind, scale = _READS[name]
+
+    def read() -> Any:
+        told = clock_callers.read(kind)
+        return original() if told is None else told * scale
+
+    return _stand_in(original, read)
+
+
+def _told(name: str, original: Callable[..., str]) -> Any:
+    """`ctime()` and `asctime()` without a moment read the clock in C."""
+
+    def tell(*args: Any) -> str:
+        told = None if args and args[0] is not None else clock_callers.read("wall")
+        if told is None:
+            return original(*args)
+        return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))
+
+    return _stand_in(original, tell)
+
+
+def _sleeps(original: Callable[[float], None]) -> Any:
+    def sleep(seconds: float) -> None:
+        clock = clock_callers.clock_here()
+        if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
+            return original(seconds)
+        if not (_is_users(clock_callers.module_of(1)) and _is_wait(seconds)):
+            return original(seconds)
+        strand = clock_callers.strand_here()
+        if clock.order is None:
+            clock.sleep(float(seconds), strand)
+        else:
+            name = clock.order.timer(strand)
+            original(seconds)
+            together = not clock.order.turn()
+            clock.order.note(name, strand, together=together)
+        return None
+
+    return _stand_in(original, sleep)
+
+
+def _is_users(module: Any) -> bool:
+    """Whether a sleep called from there is the program's: threads and pools call it only when it
+    was handed to them.
+    """
+    return not clock_callers.is_plumbing(module) or str(module).partition(".")[0] in (
+        "threading",
+        "concurrent",
+    )
+
+
+def _is_wait(seconds: Any) -> bool:
+    try:
+        return bool(seconds > 0)
+    except TypeError:
+        return False

@@ -1,0 +1,277 @@
+"""Timers of asyncio's event loops: `call_later`, `call_at`, `time`, and the moment a loop is about
+to block.
+
+`asyncio.sleep`, `wait_for`, `timeout`, anyio's scopes and retry loops all end in these three. Only
+timers set by user code, or by asyncio and anyio for it, go onto the tape's heap; the loop's own and
+Jupyter's stay in the loop. A loop of the cell that is about to block asks the cell's clock first
+whether time can move instead.
+
+While hand-overs are recorded, such timers stay in their loop and tell when they go off
+(determinism/order.py). `threading.Timer` does as they do.
+
+Loops that are not asyncio's own (uvloop) keep real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import threading
+import time
+from asyncio import events
+from collections.abc import Callable
+from contextvars import Context
+from functools import partial
+from typing import Any
+
+from tape_jupyter.instrumentation.determinism import clock_callers
+from tape_jupyter.instrumentation.patching import swap, undoing
+
+_FOR_OTHERS = ("asyncio.tasks", "asyncio.timeouts", "asyncio.staggered")
+"""Modules of asyncio whose timers are their caller's."""
+
+_ORIGINAL = "__tape_original__"
+
+_FOREVER = 1e9
+"""Seconds, some thirty years: a sleep without end (anyio's sleep_forever) stays in the loop, as
+nothing wakes it.
+"""
+
+
+def patch() -> Callable[[], None]:
+    """Tap the loops' timers. Returns the undo."""
+    loop = asyncio.BaseEventLoop
+    return undoing(
+        swap(loop, "call_later", _call_later),
+        swap(loop, "call_at", _call_at),
+        swap(loop, "time", _time),
+        swap(threading.Timer, "run", _run_timer),
+    )
+
+
+def begin(clock: Any) -> None:
+    """Tell `clock` how many files the loop that runs here listens to before the cell begins."""
+    loop: Any = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+    selector = _selector(loop)
+    if selector is not None:
+        # which thread runs it
+        clock.files[loop._thread_id] = len(selector.get_map() or ())  # noqa: SLF001
+
+
+def watch(loop: Any, clock: Any) -> bool:
+    """Let a loop ask `clock` before it blocks, until the clock's cell is over; false where this
+    loop cannot.
+    """
+    selector = _selector(loop)
+    if selector is None:
+        return False
+    door = vars(selector).get("select")
+    if not isinstance(door, _Door):
+        door = selector.select = _Door(selector)
+    if clock not in door.clocks:
+        door.clocks.append(clock)
+    return True
+
+
+def _selector(loop: Any) -> Any | None:
+    selector = getattr(loop, "_selector", None)
+    return selector if hasattr(selector, "get_map") else None
+
+
+class _Door:
+    """Before one selector's `select`: a loop calls it with a timeout when it has nothing to run."""
+
+    def __init__(self, selector: Any) -> None:
+        self._selector, self._select = selector, selector.select
+        self.clocks: list[Any] = []
+
+    def __call__(self, timeout: float | None = None) -> Any:
+        self.clocks = [clock for clock in self.clocks if not clock.closed]
+        if not self.clocks:
+            vars(self._selector).pop("select", None)
+        if timeout is not None and timeout <= 0:
+            for clock in self.clocks:
+                clock.spins(self._selector)
+            return self._select(timeout)
+        if not self.clocks:
+            return self._select(timeout)
+        for clock in self.clocks:
+            if clock.rest(self._selector):
+                return self._select(0)
+        if not any(clock.waits for clock in self.clocks):
+            return self._select(timeout)
+        ready = self._select(0)
+        if ready or any(clock.idle(self._selector) for clock in self.clocks):
+            return ready
+        return self._select(timeout)
+
+
+def _clock() -> Any | None:
+    """The clock of the cell whose code sets a timer by calling the caller of this; None where it is
+    not the tape's.
+    """
+    clock = clock_callers.clock_here()
+    if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
+        return None
+    module = clock_callers.module_of(2)
+    return (
+        None
+        if clock_callers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS)
+        else clock
+    )
+
+
+def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call_later(
+        loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        clock = _clock() if isinstance(delay, int | float) and delay < _FOREVER else None
+        if clock is None:
+            return original(loop, delay, callback, *args, context=context)
+        if clock.order is not None:
+            return _told(clock.order, partial(original, loop, delay), loop, callback, args, context)
+        return _timer(loop, clock, max(0.0, delay), callback, args, context)
+
+    return call_later
+
+
+def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call_at(
+        loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        clock = _clock() if isinstance(when, int | float) and when < _FOREVER else None
+        if clock is None:
+            return original(loop, when, callback, *args, context=context)
+        if clock.order is not None:
+            return _told(clock.order, partial(original, loop, when), loop, callback, args, context)
+        return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
+
+    return call_at
+
+
+def _told(
+    order: Any,
+    make: Callable[..., Any],
+    loop: Any,
+    callback: Any,
+    args: tuple[Any, ...],
+    context: Context | None,
+) -> Any:
+    """A timer of the loop's own that tells when it goes off."""
+    told = _Told(order, loop, callback, args)
+    told.timer = make(told, context=context)
+    return told.timer
+
+
+class _Told:
+    """What the loop calls in place of a timer's callback."""
+
+    __slots__ = ("args", "callback", "loop", "name", "order", "strand", "timer")
+
+    def __init__(self, order: Any, loop: Any, callback: Any, args: tuple[Any, ...]) -> None:
+        self.order, self.loop, self.callback, self.args = order, loop, callback, args
+        self.strand = clock_callers.strand_here()
+        self.name = order.timer(self.strand)
+        self.timer: Any = None
+
+    def __call__(self) -> None:
+        if self.order.is_busy(self.strand):
+            self.order.hold(self.later)
+        else:
+            self.order.note(self.name, self.strand)
+            self.callback(*self.args)
+
+    def later(self, rested: bool) -> bool:
+        if self.timer.cancelled() or self.loop.is_closed():
+            return False
+        self.order.note(self.name, self.strand, together=not rested)
+        # its own
+        self.loop.call_soon(self.callback, *self.args, context=self.timer._context)  # noqa: SLF001
+        return True
+
+
+def _run_timer(original: Callable[[threading.Timer], None]) -> Callable[[threading.Timer], None]:
+    @functools.wraps(original)
+    def run(timer: threading.Timer) -> None:
+        clock = clock_callers.clock_here()
+        if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
+            return original(timer)
+        strand = clock_callers.strand_here()
+        if clock.order is None:
+            goes = clock.ring(timer.interval, timer.finished, strand)
+            timer.finished.clear()
+        else:
+            name = clock.order.timer(strand)
+            timer.finished.wait(timer.interval)
+            together = not clock.order.turn()
+            if goes := not timer.finished.is_set():
+                clock.order.note(name, strand, together=together)
+        if goes:
+            timer.function(*timer.args, **timer.kwargs)
+        timer.finished.set()
+        return None
+
+    return run
+
+
+def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    @functools.wraps(original)
+    def loop_time(loop: Any) -> float:
+        clock = clock_callers.clock_here()
+        if clock is None:
+            return original(loop)
+        if clock.sleeps and str(clock_callers.module_of(1)).startswith((*_FOR_OTHERS, "anyio")):
+            return float(clock.loop_time())
+        told = clock_callers.read("monotonic")
+        return original(loop) if told is None else told * 1e-9
+
+    return loop_time
+
+
+def _timer(
+    loop: Any,
+    clock: Any,
+    delay: float,
+    callback: Any,
+    args: tuple[Any, ...],
+    context: Context | None,
+) -> events.TimerHandle:
+    """A handle as the loop gives one, that is not in the loop's own heap. `cancel()` works: the
+    clock forgets it.
+    """
+    loop._check_closed()  # noqa: SLF001 - as the loop itself does
+    handle = events.TimerHandle(clock.loop_time() + delay, callback, args, loop, context)
+    # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not
+    # quite that yet.
+    due = clock.now() + math.ceil(delay * 1e9) + 1
+    wake, late = partial(_soon, loop, handle), partial(_again, loop, handle)
+    clock.put(
+        due,
+        time.monotonic() + delay,
+        wake,
+        handle.cancelled,
+        late,
+        loop,
+        clock_callers.strand_here(),
+    )
+    return handle
+
+
+def _soon(loop: Any, handle: events.TimerHandle) -> None:
+    if not loop.is_closed():
+        # what call_soon_threadsafe does with a handle of its own
+        loop._add_callback_signalsafe(handle)  # noqa: SLF001
+
+
+def _again(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
+    """The cell ended before the timer was due: it goes off after what is left, in real time."""
+    if not handle.cancelled():
+        loop.call_later(seconds, _run, handle)
+
+
+def _run(handle: events.TimerHandle) -> None:
+    if not handle.cancelled():
+        handle._run()  # noqa: SLF001 - as the loop does

@@ -1,0 +1,68 @@
+"""Uuid-utils, which draws ids in Rust: LangChain and LangSmith name their runs and messages by it.
+
+Versions 4 and 7 come from the cell's seed, the time of version 7 from the cell's clock.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter.instrumentation.determinism import entropy
+from tape_jupyter.instrumentation.patching import swap, undoing
+
+_MASK = (1 << 48) - 1
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the package, or its `compat`, whose functions ask for the ids as numbers. Returns the
+    undo.
+    """
+    kind = vars(module).get("UUID", uuid.UUID)
+    whole = lambda number: kind(int=number)  # noqa: E731 - one of two ways to give it
+    doors: dict[str, tuple[Callable[..., int], Callable[[int], Any]]] = {
+        "_uuid4_int": (_four, int),
+        "_uuid7_int": (_seven, int),
+    }
+    if not module.__name__.endswith(".compat"):
+        doors |= {"uuid4": (_four, whole), "uuid7": (_seven, whole)}
+    return undoing(
+        *(swap(module, name, _door(*door)) for name, door in doors.items() if name in vars(module))
+    )
+
+
+def _door(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
+    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            drawn = entropy.drawing()
+            return (
+                original(*args, **kwargs) if drawn is None else given(made(drawn, *args, **kwargs))
+            )
+
+        return draw
+
+    return door
+
+
+def _four(drawn: entropy.Draw) -> int:
+    return uuid.UUID(bytes=drawn.bytes(16), version=4).int
+
+
+def _seven(drawn: entropy.Draw, timestamp: int | None = None, nanos: int | None = None) -> int:
+    """RFC 9562: milliseconds, what is left of them in 12 bits (so that ids of one clock rise), 62
+    bits of chance.
+    """
+    now = entropy.now() if timestamp is None else timestamp * 1_000_000_000 + (nanos or 0)
+    milliseconds, rest = divmod(now, 1_000_000)
+    chance = int.from_bytes(drawn.bytes(8), "big") >> 2
+    return (
+        (milliseconds & _MASK) << 80
+        | 0x7 << 76
+        | (rest * 4096 // 1_000_000) << 64
+        | 0b10 << 62
+        | chance
+    )

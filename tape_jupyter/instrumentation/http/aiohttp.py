@@ -1,0 +1,347 @@
+"""Aiohttp's client, and what sends through it: httpx-aiohttp, litellm, google-genai async.
+
+The tape is asked where a connection is: `BaseConnector.connect`, once for each hop of a redirect,
+each retry, each request of a middleware; a kept-alive connection from before the cell is asked for
+there like any other. What follows on that connection, the sending and the start of the response,
+knows the decision by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import Play, Reply, Request, Tape
+from tape_jupyter.core.context import SENDING
+from tape_jupyter.core.large_body import LargeBody
+from tape_jupyter.instrumentation.concurrency import threads
+from tape_jupyter.instrumentation.http import uploads
+from tape_jupyter.instrumentation.http.aiohttp_recorded import LiveReply
+from tape_jupyter.instrumentation.http.aiohttp_replayed import (
+    Nowhere,
+    PlayedReply,
+    connection,
+    play,
+)
+from tape_jupyter.instrumentation.http.replayed_response import (
+    await_head,
+    await_turn,
+    class_name,
+    thawed,
+    was_cancelled,
+)
+from tape_jupyter.instrumentation.patching import live, sending, swap, undoing
+from tape_jupyter.instrumentation.stepping_hook import asked, instead
+from tape_jupyter.instrumentation.websocket import aiohttp
+from tape_jupyter.instrumentation.websocket.aiohttp import PlayedWebSocket
+from tape_jupyter.secrets.spooling import Upload
+
+Door = Callable[..., Coroutine[Any, Any, Any]]
+
+_CALL = "_tape_call"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the connectors, requests and responses that `module` (aiohttp.client) uses. Returns the
+    undo.
+
+    aiohttp before 3.11 is left to the guard: its readers cannot be made to listen.
+    """
+    from aiohttp.streams import StreamReader
+
+    if "__slots__" not in vars(StreamReader):
+        return lambda: None
+    tap = _Tap(module)
+    return undoing(
+        swap(module.BaseConnector, "connect", tap.connect),
+        swap(module.ClientRequest, "send", _send),
+        swap(module.ClientResponse, "start", _start),
+        swap(module.ClientSession, "_ws_connect", _ws_connect),
+        swap(module.ClientWebSocketResponse, "_send_heartbeat", aiohttp.heartbeat),
+    )
+
+
+class _Tap:
+    """The door at the connector, for one module: it makes connections and errors of that module's
+    classes.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.client = module
+
+    def connect(self, original: Door) -> Door:
+        @functools.wraps(original)
+        async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
+            tape = None if SENDING.get() else instrumentation.here(lambda: _seen(req))
+            if tape is None:
+                return await original(connector, req, *args, **options)
+            body = await self._drained(req, tape)
+            url = aiohttp.address(req) if aiohttp.is_websocket(req) else str(req.url)
+            threads.settle()
+            decision = await asked(
+                tape, uploads.request(req.method, url, tuple(req.headers.items()), body)
+            )
+            if decision is None:
+                return await original(connector, req, *args, **options)
+            if isinstance(decision, Play):
+                await self._fail_connecting(decision, req)
+                return self._played(decision, connector, req)
+            other = instead(decision)
+            if other is not None:
+                self._change(req, other)
+            call = LiveReply(decision)
+            try:
+                with live():
+                    made = await original(connector, req, *args, **options)
+            except BaseException as error:
+                decision.fail(self._as_raised(error, req))
+                raise
+            setattr(made, _CALL, call)
+            return made
+
+        return connect
+
+    def _played(self, decision: Play, connector: Any, req: Any) -> Any:
+        from aiohttp.client_proto import ResponseHandler
+        from aiohttp.connector import Connection
+
+        protocol = ResponseHandler(asyncio.get_running_loop())
+        if decision.dialogue is not None:
+            call: Any = PlayedWebSocket(decision, protocol, req.url.host, req.url.port)
+            protocol.connection_made(call.transport)
+        else:
+            call = PlayedReply(decision, protocol, functools.partial(self.error, req=req))
+            protocol.connection_made(Nowhere((req.url.host, req.url.port)))
+        made = connection(connector, Connection, protocol, req.connection_key)
+        setattr(made, _CALL, call)
+        return made
+
+    async def _fail_connecting(self, decision: Play, req: Any) -> None:
+        """Raise here what was raised here: aiohttp tries a lost connection again, and not one that
+        was never made.
+        """
+        reply = cast("Reply", decision.reply)
+        if reply.status is None and not was_cancelled(reply.error):
+            error = self.error(reply.error, req)
+            if isinstance(error, (self.client.ClientConnectorError, self._timeout)):
+                await await_head(decision)
+                raise error
+
+    @property
+    def _timeout(self) -> type[Exception]:
+        kind: type[Exception] = getattr(
+            self.client, "ConnectionTimeoutError", self.client.ServerTimeoutError
+        )
+        return kind
+
+    def _as_raised(self, error: BaseException, req: Any) -> BaseException:
+        """What `ClientSession` makes of an error of the connector."""
+        if not isinstance(error, TimeoutError) or isinstance(error, self.client.ClientError):
+            return error
+        return self._timeout(f"Connection timeout to host {req.url}")
+
+    def error(self, frozen: Mapping[str, Any] | None, req: Any) -> BaseException:
+        """The recorded error. Those of aiohttp hold the connection's key or the request: they get
+        this one's.
+        """
+        if frozen and class_name(frozen).startswith("aiohttp."):
+            frozen = {name: part for name, part in frozen.items() if name != "text"}
+        error: Any = thawed(frozen)
+        if isinstance(error, self.client.ClientConnectorError):
+            error._conn_key = req.connection_key  # noqa: SLF001
+            error.args = tuple(
+                req.connection_key if "ConnectionKey(" in str(arg) else arg for arg in error.args
+            )
+        elif isinstance(error, self.client.ClientResponseError):
+            error.request_info, error.history = req.request_info, ()
+            error.args = (req.request_info, ())
+        elif isinstance(error, (ConnectionRefusedError, socket.gaierror)):  # an injected fault
+            error = self.client.ClientConnectorError(req.connection_key, error)
+        return cast("BaseException", error)
+
+    async def _drained(self, req: Any, tape: Tape) -> bytes | LargeBody:
+        """The body as it will be sent, content-encoding on. One that can be read once only is kept
+        to be sent.
+        """
+        body = req.body
+        if not body:
+            return b""
+        sink = _Sink(Upload(None) if req.compress else uploads.begun(tape, lambda: _seen(req)))
+        try:
+            await body.write(sink)
+        except Exception as error:
+            raise self._unwritable(error, req) from error
+        data = sink.upload.whole()
+        if getattr(
+            body, "consumed", True
+        ):  # aiohttp before 3.12 does not know whether it can be sent again
+            self._keep(req, body, data)
+        if req.compress and isinstance(data, bytes):
+            return await _compressed(data, req.compress)
+        return data
+
+    def _unwritable(self, error: Exception, req: Any) -> Exception:
+        """What `ClientRequest.write_bytes` makes of a body that fails while it is sent."""
+        if not isinstance(error, OSError):
+            told = f"Failed to send bytes into the underlying connection: {error!r}"
+            return cast("Exception", self.client.ClientConnectionError(told))
+        if error.errno is None and isinstance(error, TimeoutError):
+            return error
+        return cast(
+            "Exception",
+            self.client.ClientOSError(error.errno, f"Can not write request body for {req.url}"),
+        )
+
+    def _change(self, req: Any, other: Request) -> None:
+        """What goes out in place of the program's request: a person changed its body."""
+        req.chunked, req.compress = None, None
+        req.headers.clear()
+        req.headers.extend(other.headers)
+        self._keep(req, req.body, other.body)
+
+    def _keep(self, req: Any, body: Any, data: bytes | LargeBody) -> None:
+        from aiohttp.payload import BytesPayload
+
+        large = isinstance(data, LargeBody)
+        kept: Any = (_spooled(BytesPayload) if large else BytesPayload)(b"")
+        kept._value = data  # noqa: SLF001
+        kept._size = (data.sent or data).size if isinstance(data, LargeBody) else len(data)  # noqa: SLF001
+        kept._consumed = True  # noqa: SLF001  # no redirect may repeat it
+        if hasattr(body, "close"):
+            kept.close = body.close
+        setattr(req, "_body" if hasattr(req, "_body") else "body", kept)  # aiohttp 3.12 renamed it
+
+
+def _seen(req: Any) -> Request:
+    """What can be seen of a request without reading its body."""
+    held = getattr(req.body, "_value", b"")
+    return Request(
+        req.method,
+        str(req.url),
+        tuple(req.headers.items()),
+        held if isinstance(held, bytes) else b"",
+    )
+
+
+def _send(original: Door) -> Door:
+    @functools.wraps(original)
+    async def send(req: Any, conn: Any) -> Any:
+        call = vars(conn).get(_CALL)
+        if isinstance(call, LiveReply):
+            call.listen(conn)
+            with sending(call.capture):
+                return await original(req, conn)
+        if isinstance(call, (PlayedReply, PlayedWebSocket)):
+            with (
+                live()
+            ):  # the task that writes is not the program's, as it was not when it wrote to somebody
+                return await original(req, conn)
+        return await original(req, conn)
+
+    return send
+
+
+def _start(original: Door) -> Door:
+    @functools.wraps(original)
+    async def start(response: Any, conn: Any) -> Any:
+        call = vars(conn).get(_CALL)
+        if isinstance(call, LiveReply):
+            with sending(call.capture):
+                started = await original(response, conn)
+                await await_turn(call.capture)
+                return started
+        if isinstance(call, PlayedReply):
+            await call.head(expected=response._continue is not None)  # noqa: SLF001
+            started = await original(response, conn)
+            play(response.content, call)
+            return started
+        return await original(response, conn)
+
+    return start
+
+
+def _ws_connect(original: Door) -> Door:
+    @functools.wraps(original)
+    async def ws_connect(session: Any, *args: Any, **options: Any) -> Any:
+        ws = await original(session, *args, **options)
+        call = vars(ws._conn).get(_CALL)  # noqa: SLF001
+        if isinstance(call, LiveReply):
+            aiohttp.hear(ws, call.capture)
+        elif isinstance(call, PlayedWebSocket):
+            aiohttp.play(ws, call)
+        return ws
+
+    return ws_connect
+
+
+class _Spooled:
+    """What a payload does whose bytes lie in a file."""
+
+    _value: LargeBody
+
+    async def write(self, writer: Any) -> None:
+        for block in uploads.blocks(self._value):
+            await writer.write(block)
+
+    async def write_with_length(self, writer: Any, _content_length: int | None) -> None:
+        await self.write(writer)
+
+
+@functools.cache
+def _spooled(kind: type) -> type:
+    return type("SpooledPayload", (_Spooled, kind), {})
+
+
+class _Sink:
+    """A body is written here to be seen."""
+
+    def __init__(self, upload: Upload) -> None:
+        self.upload = upload
+
+    async def write(self, chunk: Any) -> None:
+        self.upload.add(bytes(chunk))
+
+    async def write_eof(self, chunk: bytes = b"") -> None:
+        self.upload.add(chunk)
+
+    async def drain(self) -> None:
+        """Never full."""
+
+
+async def _compressed(data: bytes, encoding: str) -> bytes:
+    """As aiohttp's writer compresses it."""
+    from aiohttp.http_writer import StreamWriter
+
+    sink = _Wire()
+    writer = StreamWriter(sink, asyncio.get_running_loop())  # type: ignore[arg-type]
+    writer.enable_compression(encoding)
+    await writer.write(data)
+    await writer.write_eof()
+    return b"".join(sink.parts)
+
+
+class _Wire:
+    """As much of a protocol and its transport as aiohttp's writer asks for."""
+
+    _paused = False
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.transport = self
+
+    def write(self, data: Any) -> None:
+        self.parts.append(bytes(data))
+
+    def writelines(self, parts: Any) -> None:
+        self.parts += map(bytes, parts)
+
+    def is_closing(self) -> bool:
+        return False
+
+    async def _drain_helper(self) -> None:
+        """Never full."""

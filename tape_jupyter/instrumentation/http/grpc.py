@@ -1,0 +1,58 @@
+"""GRPC (`grpcio`), which cannot be recorded: C code opens its sockets, and no audit event tells of
+it.
+
+Each call is told to the guard by an event of our own, where the program makes it and whatever
+channel it goes through, made before or not: while recording the guard names it, in replay it
+refuses it. Vertex AI's older clients, Google Cloud's, and xAI's speak gRPC; most take another
+transport (`transport="rest"`), which is recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter.instrumentation.patching import swap, undoing
+
+EVENT = "tape_jupyter.client"
+_CALLS = ("__call__", "with_call", "future")
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the calls of `module` (grpc._channel, grpc.aio._channel). Returns the undo."""
+    return undoing(
+        *(
+            swap(kind, name, _door)
+            for kind in vars(module).values()
+            if isinstance(kind, type)
+            and kind.__module__ == module.__name__
+            and kind.__name__.endswith("MultiCallable")
+            for name in _CALLS
+            if name in vars(kind)
+        )
+    )
+
+
+def _door(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(callable_: Any, *args: Any, **kwargs: Any) -> Any:
+        sys.audit(EVENT, "grpc", _target(callable_), _text(getattr(callable_, "_method", b"")))
+        return original(callable_, *args, **kwargs)
+
+    return call
+
+
+def _target(callable_: Any) -> str:
+    """Where it goes. The asyncio classes keep it with their channel."""
+    target = getattr(callable_, "_target", None)
+    if target is None:
+        told = getattr(getattr(callable_, "_channel", None), "target", b"")
+        target = told() if callable(told) else told
+    return _text(target)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,392 @@
+"""`http.client` and what sends through it: urllib.request, xmlrpc.client, anything over
+HTTPConnection.
+
+The tape is asked once the request is complete, before anything is opened: at the end of
+`_send_output`, or with the last declared byte of body that the program sends by hand. A program may
+open the connection first (`connect`): where the reply may come off the tape, that waits for the
+same moment. What a transport above has taped already (urllib3) passes through, and so does whatever
+is no taped cell's.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import Capture, Headers, Play, Reply, Request, Tape
+from tape_jupyter.core.context import SENDING
+from tape_jupyter.core.large_body import LIMIT, LargeBody
+from tape_jupyter.instrumentation.concurrency import threads
+from tape_jupyter.instrumentation.http import http11, stub_connection, uploads
+from tape_jupyter.instrumentation.http.replayed_response import pass_head, thawed
+from tape_jupyter.instrumentation.patching import is_swapped, live, sending, swap, undoing
+from tape_jupyter.instrumentation.stepping_hook import instead
+
+UNSENT = "while_sending"
+"""Set on an error that `request` raised: urllib wraps such in URLError, and none that `getresponse`
+raises.
+"""
+
+_CALL = "_tape_call"
+_OPENING = "_tape_opening"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the connections of `module` (http.client). Returns the undo."""
+    connection, openers = module.HTTPConnection, _Openers()
+    openers.tap_below(connection)
+    return undoing(
+        swap(connection, "__init__", openers.door),
+        swap(connection, "send", _send),
+        swap(connection, "_send_output", _send_output),
+        swap(connection, "getresponse", _getresponse),
+        openers.undo,
+        stub_connection.take_all_out,
+    )
+
+
+class _Openers:
+    """Who opens connections: `connect` of `HTTPConnection`, and of each class below it that has one
+    of its own.
+
+    Those that are there already are found below it, those that are defined later when they make
+    their first instance.
+    """
+
+    def __init__(self) -> None:
+        self._undone: list[Callable[[], None]] = []
+
+    def tap_below(self, kind: type[Any]) -> None:
+        self._tap(kind)
+        for below in kind.__subclasses__():
+            self.tap_below(below)
+
+    def door(self, original: Callable[..., None]) -> Callable[..., None]:
+        """What stands in for `HTTPConnection.__init__`."""
+
+        @functools.wraps(original)
+        def init(conn: Any, *args: Any, **options: Any) -> None:
+            self._tap(type(conn))
+            original(conn, *args, **options)
+
+        return init
+
+    def _tap(self, kind: type[Any]) -> None:
+        if not is_swapped(kind, "connect"):
+            owner = next(each for each in kind.__mro__ if "connect" in vars(each))
+            self._undone.append(swap(owner, "connect", _connect))
+
+    def undo(self) -> None:
+        while self._undone:
+            self._undone.pop()()
+
+
+def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(original)
+    def connect(conn: Any) -> None:
+        if (
+            SENDING.get()
+            or not hasattr(conn, "_send_output")
+            or _OPENING in vars(conn)
+            or instrumentation.here() is None
+        ):
+            original(conn)
+        elif instrumentation.answers():
+            stub_connection.stand_in(conn)
+        else:
+            _connect_taped(conn, original)
+
+    return connect
+
+
+def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
+    """A recording cell opens the connection that its requests will take."""
+    try:
+        with live():
+            original(conn)
+    except Exception as error:
+        instrumentation.note(
+            f"connecting to {conn.host}:{conn.port} failed before any request was made ({type(error).__name__}): that "
+            "is not on the tape, and a replay goes on as if it had worked. Make what connects a tool (@tape.tool)"
+        )
+        raise
+
+
+def _send_output(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
+        tape = None if SENDING.get() else instrumentation.here(lambda: _seen(conn, message_body))
+        if tape is None:
+            return original(conn, message_body, encode_chunked)
+        call = _Call(conn, tape, original, encode_chunked=encode_chunked)
+        vars(conn)[_CALL] = call
+        call.begin(message_body)
+        return None
+
+    return send_output
+
+
+def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    @functools.wraps(original)
+    def send(conn: Any, data: Any) -> None:
+        call: _Call | None = vars(conn).get(_CALL)
+        if (
+            SENDING.get()
+            or _OPENING in vars(conn)
+            or (call is None and instrumentation.here() is None)
+        ):
+            stub_connection.open_now(conn)
+            original(conn, data)
+        elif call is None:
+            if conn.sock is not None and not stub_connection.is_standing_in(conn):
+                instrumentation.note(_unheard(conn))
+            with _opening(conn):
+                stub_connection.open_now(conn)
+                original(conn, data)
+        elif not call.asked:
+            call.add(_drained(conn, data))
+        else:
+            call.send_more(functools.partial(original, conn, data))
+
+    return send
+
+
+def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(original)
+    def getresponse(conn: Any) -> Any:
+        call: _Call | None = None if SENDING.get() else vars(conn).pop(_CALL, None)
+        return original(conn) if call is None else call.response(functools.partial(original, conn))
+
+    return getresponse
+
+
+def _seen(conn: Any, body: Any) -> Request:
+    """What can be seen of a request without reading its body."""
+    first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
+    method, target, _ = first.split(" ", 2)
+    held = body if isinstance(body, bytes) else b""
+    return Request(method.upper(), _absolute(conn, target), tuple(map(_header, lines)), held)
+
+
+def _unheard(conn: Any) -> str:
+    return (
+        f"bytes sent by hand to {conn.host}:{conn.port}, outside of any request, and what they bring back are not on "
+        "the tape. Make what sends them a tool (@tape.tool)"
+    )
+
+
+@contextmanager
+def _opening(conn: Any) -> Iterator[None]:
+    """Inside, the connection is opened when it is asked for: the guard sees it."""
+    setattr(conn, _OPENING, True)
+    try:
+        yield
+    finally:
+        delattr(conn, _OPENING)
+
+
+class _Call:
+    """One request on a connection, from its head to its response."""
+
+    def __init__(
+        self, conn: Any, tape: Tape, output: Callable[..., None], *, encode_chunked: bool
+    ) -> None:
+        self.conn, self.tape = conn, tape
+        self.asked = False
+        self.decision: Play | Capture | None = None
+        first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
+        self.method, target, _ = first.split(" ", 2)
+        self.headers: Headers = tuple(_header(line) for line in lines)
+        self.url = _absolute(conn, target)
+        self._encode_chunked = encode_chunked and conn._http_vsn == 11  # noqa: SLF001
+        self._output = output
+        self._sent: list[bytes] = []
+        self._body: list[bytes] = []
+        self._large: LargeBody | None = None
+        self._framing = self._framed()
+
+    def _framed(self) -> http11.Framing | None:
+        """What finds the body among the bytes that are sent; None where all of it comes with the
+        head.
+        """
+        told = {name.lower(): value for name, value in self.headers}
+        if self._encode_chunked or not told.keys() & {"transfer-encoding", "content-length"}:
+            return None
+        if "chunked" in told.get("transfer-encoding", "").lower():
+            return http11.Chunked()
+        length = told.get("content-length", "")
+        return http11.Sized(int(length)) if length.isdigit() else None
+
+    def begin(self, body: Any) -> None:
+        """The body that comes with the head; None for no body."""
+        if body is None or (isinstance(body, bytes) and len(body) <= LIMIT):
+            return self.add(body)
+        found = uploads.drained(self.tape, lambda: self._request(b""), _parts(self.conn, body))
+        if isinstance(found, LargeBody) and self._is_all(found):
+            self._large = found
+            return self._ask()
+        return self.add(b"".join(uploads.blocks(found)) if isinstance(found, LargeBody) else found)
+
+    def _is_all(self, body: LargeBody) -> bool:
+        """Whether the head declares nothing else."""
+        size = (body.sent or body).size
+        return self._framing is None or (
+            isinstance(self._framing, http11.Sized) and self._framing.length == size
+        )
+
+    def _request(self, body: bytes | LargeBody) -> Request:
+        return uploads.request(self.method.upper(), self.url, self.headers, body)
+
+    def add(self, data: bytes | None) -> None:
+        """Bytes of body that the program sends; None for no body. With the last ones the tape is
+        asked.
+        """
+        if data is not None:
+            self._sent.append(data)
+            self._body += [data] if self._framing is None else self._framing.feed(data)
+        if self._framing is None or self._framing.done:
+            self._ask()
+
+    def _ask(self) -> None:
+        self.asked = True
+        threads.settle()
+        request = self._request(b"".join(self._body) if self._large is None else self._large)
+        try:
+            self.decision = decision = self.tape.begin(request)
+            if isinstance(decision, Play):
+                self._play_sending(decision)
+            else:
+                self._send(decision)
+        except BaseException:
+            self._forget(idle=self.decision is None)
+            raise
+
+    def _forget(self, *, idle: bool) -> None:
+        """A refused request was never made: the connection is as before it."""
+        vars(self.conn).pop(_CALL, None)
+        if idle:
+            del self.conn._buffer[:]  # noqa: SLF001
+            self.conn._HTTPConnection__state = http.client._CS_IDLE  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _send(self, capture: Capture | None) -> None:
+        other = instead(capture)
+        if other is not None:
+            self._change(other)
+        send = functools.partial(self._output, self.conn, self._raw(), self._encode_chunked)
+        if capture is None:
+            with _opening(self.conn):
+                return send()
+        try:
+            with live():
+                return send()
+        except BaseException as error:
+            with suppress(AttributeError):
+                setattr(error, UNSENT, True)
+            capture.fail(error)
+            raise
+
+    def _change(self, other: Request) -> None:
+        """What goes out in place of the program's request: a person changed its body."""
+        self.conn._buffer[1:] = [  # noqa: SLF001
+            f"{name}: {value}".encode("latin-1") for name, value in other.headers
+        ]
+        self._sent, self._encode_chunked, self._large = [other.body], False, None
+
+    def _raw(self) -> bytes | Iterator[bytes] | None:
+        if self._large is not None:
+            return uploads.blocks(self._large)
+        return b"".join(self._sent) if self._sent else None
+
+    def _play_sending(self, decision: Play) -> None:
+        """Nothing goes out; what failed while it was sent fails again."""
+        del self.conn._buffer[:]  # noqa: SLF001
+        reply = cast("Reply", decision.reply)
+        if reply.status is None and _failed_sending(reply):
+            pass_head(decision)
+            raise thawed(reply.error)
+        stub_connection.stand_in(self.conn)
+
+    def send_more(self, send: Callable[[], None]) -> None:
+        """Bytes past those that the head declared."""
+        if self.decision is None:
+            send()
+        elif not isinstance(self.decision, Play):
+            with sending(self.decision):
+                send()
+
+    def response(self, receive: Callable[[], Any]) -> Any:
+        """What `getresponse` gives."""
+        if not self.asked:  # the program sent less than it declared
+            self._ask()
+        if self.decision is None:
+            return receive()
+        if isinstance(self.decision, Play):
+            return self._play(self.decision, receive)
+        with sending(self.decision):
+            response = receive()
+        version = "HTTP/1.0" if response.version == 10 else "HTTP/1.1"
+        self.decision.head(
+            response.status, tuple(response.msg.items()), version, response.reason or ""
+        )
+        http11.listen(response, self.decision, in_parts=True)
+        return response
+
+    def _play(self, decision: Play, receive: Callable[[], Any]) -> Any:
+        """The connection makes its own response, of recorded bytes; a socket it has open stays as
+        it was.
+        """
+        reply = cast("Reply", decision.reply)
+        pass_head(decision)
+        if reply.status is None:
+            raise thawed(reply.error)
+        kept = self.conn.sock
+        self.conn.sock = http11.connection(reply, lambda told: thawed(told.error), decision.gate)
+        try:
+            return receive()
+        finally:
+            closed = self.conn.sock is None and isinstance(kept, stub_connection.Unplugged)
+            self.conn.sock = None if closed else kept
+
+
+def _failed_sending(reply: Reply) -> bool:
+    """Whether `request` raised the recorded error; of an injected one, whether it would have."""
+    attributes = (reply.error or {}).get("attributes", {})
+    return bool(attributes.get(UNSENT)) or isinstance(
+        thawed(reply.error), (ConnectionRefusedError, socket.gaierror)
+    )
+
+
+def _drained(conn: Any, data: Any) -> bytes:
+    return b"".join(_parts(conn, data))
+
+
+def _parts(conn: Any, data: Any) -> Iterable[bytes]:
+    """All that `http.client` would send of a body: bytes, a file (text as Latin-1), an iterable."""
+    if hasattr(data, "read"):
+        return cast("Iterable[bytes]", conn._read_readable(data))  # noqa: SLF001
+    try:
+        return (bytes(memoryview(data)),)
+    except TypeError:
+        return cast("Iterable[bytes]", data)
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name, value.strip()
+
+
+def _absolute(conn: Any, target: str) -> str:
+    if target.startswith(("http://", "https://")):
+        return target  # to a forwarding proxy, which is told the target in full
+    scheme = "https" if conn.default_port == http.client.HTTPS_PORT else "http"
+    host, port = conn.host, conn.port
+    if conn._tunnel_host:  # noqa: SLF001
+        host, port = conn._tunnel_host, conn._tunnel_port  # noqa: SLF001
+    name = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{name}{'' if port in (None, conn.default_port) else f':{port}'}/{target.removeprefix('/')}"

@@ -1,0 +1,172 @@
+"""What a recorded reply is, whatever library reads it: its headers, and how it ends.
+
+Where a played reply passes its gate (calls.Gate). One rule for every library; reads no clock.
+
+The head passes with the first chunk's wait, and the first chunk comes with it, unless the gate
+wants each by itself; each later chunk passes before it is handed on. What completes the call is the
+last chunk, or the head where nothing follows; an error that ended the recorded reply passes for
+itself.
+
+A live reply has its turn instead: what comes to a task waits for what an earlier one makes other
+tasks do (pins/order).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from tape_jupyter.core.call import Capture, Gate, Headers, Play, Reply, Value
+from tape_jupyter.errors import CassetteError, UnmatchedCall
+from tape_jupyter.instrumentation.patching import live
+
+PATIENCE = 60.0
+"""Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
+
+
+def headers(reply: Reply) -> Headers:
+    """The recorded headers; of a whole body that was edited, the length is that of the body as it
+    is now.
+    """
+    declared = reply.header("content-length")
+    if reply.end != "complete" or not reply.chunks or not declared:
+        return reply.headers
+    length = str(reply.size)
+    if declared == length or reply.header("transfer-encoding"):
+        return reply.headers
+    return tuple(
+        (name, length if name.lower() == "content-length" else value)
+        for name, value in reply.headers
+    )
+
+
+def raw_head(reply: Reply) -> bytes:
+    """The recorded head as HTTP/1 has it on the wire, its empty line included."""
+    version = reply.version if reply.version.startswith("HTTP/1") else "HTTP/1.1"
+    lines = (
+        f"{version} {reply.status} {reply.reason}",
+        *(f"{name}: {value}" for name, value in headers(reply)),
+    )
+    return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+
+def is_chunked(reply: Reply) -> bool:
+    """Whether its body came in HTTP/1.1 chunks."""
+    return reply.header("transfer-encoding").lower() == "chunked"
+
+
+def class_name(error: Mapping[str, Any] | None) -> str:
+    """The recorded class of a frozen exception, as 'module:QualifiedName'; '' without one."""
+    return str((error or {}).get("class", ""))
+
+
+def thawed(error: Mapping[str, Any] | None) -> BaseException:
+    """The recorded exception, or the refusal that says why it cannot be raised here."""
+    from tape_jupyter.encoding.values.registry import thaw_error
+
+    try:
+        return thaw_error(error or {})
+    except CassetteError as reason:
+        return UnmatchedCall(
+            f"the recorded reply is an error that cannot be raised in this process: {reason}"
+        )
+
+
+def was_cancelled(error: Mapping[str, Any] | None) -> bool:
+    """Whether the recorded task was cancelled while it waited for the reply."""
+    return class_name(error) == "asyncio.exceptions:CancelledError"
+
+
+async def await_cancel(error: Mapping[str, Any] | None) -> None:
+    """Where the recorded task was cancelled, wait for the program to cancel this one.
+
+    Raising CancelledError ourselves would end the task, but not as the program's timeout or task
+    group does it.
+    """
+    if was_cancelled(error):
+        with live():  # in real time
+            await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
+
+
+def past_the_end(reply: Reply) -> UnmatchedCall:
+    """What a program gets that reads further than the recorded one did."""
+    how = (
+        "an interrupt stopped the run"
+        if reply.end == "cut short"
+        else "the program closed the stream"
+    )
+    return UnmatchedCall(
+        f"the recording ends here: {how}, after {len(reply.chunks)} chunks, and now the program reads on. "
+        "Record the cell again, or read no further than the recorded run did."
+    )
+
+
+def pass_head(play: Play) -> None:
+    """Wait until the head, or the error or value that stands instead of one, may be handed on."""
+    if play.gate is not None:
+        play.gate.wait(_first(play), last=_is_whole(play))
+
+
+async def await_head(play: Play) -> None:
+    """The same, awaited."""
+    if play.gate is not None:
+        await play.gate.arrive(_first(play), last=_is_whole(play))
+
+
+def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
+    """Wait until the chunk of that index may be handed on; beyond the last: what ended the reply."""
+    if gate is not None and _passes(gate, reply, index):
+        gate.wait(_wait(reply, index), last=_completes(reply, index))
+
+
+async def await_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
+    """The same, awaited."""
+    if gate is not None and _passes(gate, reply, index):
+        await gate.arrive(_wait(reply, index), last=_completes(reply, index))
+
+
+async def await_closed(gate: Gate | None, reply: Reply) -> None:
+    """Wait until the program may go on that has closed a reply: closing a live one takes time, too."""
+    if gate is not None and gate.each:
+        await gate.arrive(_wait(reply, len(reply.chunks)), last=True)
+
+
+async def await_turn(capture: Capture) -> None:
+    """Wait until what came to this task may be told and handed on."""
+    turn = getattr(capture, "turn", None)
+    if turn is not None and (held := turn()) is not None and not await held:
+        cast("Any", capture).out_of_turn = True
+
+
+def tell_closed(capture: Capture) -> None:
+    """The program goes on that has closed a live reply."""
+    if (handed := getattr(capture, "handed", None)) is not None:
+        handed()
+
+
+def _passes(gate: Gate, reply: Reply, index: int) -> bool:
+    if index == len(reply.chunks) and reply.end == "complete":
+        return False
+    return index > 0 or gate.each
+
+
+def _first(play: Play) -> float:
+    return play.reply.seconds if isinstance(play.reply, Value) else _wait(play.reply, 0)
+
+
+def _wait(reply: Reply, index: int) -> float:
+    return reply.waits[min(index, len(reply.waits) - 1)] if reply.waits else 0.0
+
+
+def _is_whole(play: Play) -> bool:
+    reply = cast("Reply", play.reply)
+    return (
+        isinstance(play.reply, Value)
+        or reply.status is None
+        or (len(reply.chunks) <= 1 and reply.end == "complete")
+    )
+
+
+def _completes(reply: Reply, index: int) -> bool:
+    return index >= len(reply.chunks) - (reply.end == "complete")

@@ -1,0 +1,199 @@
+"""Which libraries are tapped, and when: those imported already, at once; the others, as they
+arrive.
+
+An import hook stands first in `sys.meta_path`. It lets the other finders find a module it watches
+for, and taps the module once it has run. Nothing is imported by it, and nothing else is ever
+changed by it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter.instrumentation.concurrency import threads
+from tape_jupyter.instrumentation.determinism import clock, entropy, timers
+from tape_jupyter.instrumentation.patching import sweep, undoing
+from tape_jupyter.instrumentation.tools import output
+
+Undo = Callable[[], None]
+
+
+def watch() -> None:
+    """Tap what is imported, and watch for the rest. Idempotent; called again, it taps what it had
+    missed.
+    """
+    with _lock:
+        for tap in (threads, entropy, clock, timers, output):
+            if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
+                _undo[tap.__name__] = tap.patch()
+        for name in _TAPS:
+            module = sys.modules.get(name)
+            if module is not None and not getattr(module.__spec__, "_initializing", False):
+                _tap(name, module)
+        if _arrivals not in sys.meta_path:
+            sys.meta_path.insert(0, _arrivals)
+
+
+def unwatch() -> None:
+    """Take every tap off, the newest first, and stop watching."""
+    with _lock:
+        if _arrivals in sys.meta_path:
+            sys.meta_path.remove(_arrivals)
+        while _undo:
+            _undo.popitem()[1]()
+        sweep()
+
+
+def _tap(name: str, module: ModuleType) -> None:
+    # a module imported anew after `del sys.modules[name]` has new classes
+    key = f"{name} {id(module)}"
+    if key in _undo:
+        return
+    taps = [import_module(f"tape_jupyter.instrumentation.{tap}") for tap in _TAPS[name].split()]
+    try:
+        _undo[key] = undoing(*(tap.patch(module) for tap in taps))
+    except Exception as error:
+        # A version that is not known here. The import goes on whatever we met; the guard sees what
+        # it opens.
+        _undo[key] = _nothing
+        lacks = (
+            f"has no {error}"
+            if isinstance(error, AttributeError | KeyError)
+            else f"is not known here ({error!r})"
+        )
+        text = (
+            f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
+        )
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _nothing() -> None:
+    """There is nothing to take off."""
+
+
+_TAPS = {
+    "httpx": "http.httpx",
+    "httpx2": "http.httpx",
+    "aiohttp.client": "http.aiohttp",
+    "http.client": "http.http_client",
+    "urllib3.connectionpool": "http.urllib3",
+    "websockets.asyncio.client": "websocket.asyncio",
+    "websockets.legacy.client": "websocket.legacy",
+    "websockets.legacy.protocol": "websocket.open_connections",
+    "websockets.protocol": "websocket.open_connections",
+    "websockets.sync.client": "websocket.sync",
+    "grpc._channel": "http.grpc",
+    "grpc.aio._channel": "http.grpc",
+    "pycurl": "http.pycurl",
+    "multiprocessing.pool": "concurrency.thread_pools",
+    "multiprocessing.process": "concurrency.processes",
+    "builtins": "tools.prompts",
+    "getpass": "tools.prompts",
+    "ipykernel.kernelbase": "tools.prompts",
+    "ipykernel.zmqshell": "tools.shell tools.output",
+    "ipykernel.iostream": "tools.output",
+    "IPython.core.displaypub": "tools.output",
+    "langgraph.config": "tools.output",
+    "workflows.context.context": "tools.output",
+    "langchain_core.callbacks.manager": "tools.output",
+    "botocore.session": "credentials",
+    "botocore.signers": "credentials",
+    "google.auth._default": "credentials",
+    "azure.identity": "credentials",
+    "azure.identity.aio": "credentials",
+    "anthropic._client": "credentials",
+    "numpy.random": "determinism.library_generators",
+    "torch": "determinism.library_generators",
+    "mcp.client.session": "mcp.client",
+    "mcp.client.stdio": "mcp.transports",
+    "mcp.client.streamable_http": "mcp.transports",
+    "mcp.client.sse": "mcp.transports",
+    "mcp.client._memory": "mcp.transports",
+    "mcp.client.client": "mcp.transports",
+    "langchain_core.tools.base": "tools.frameworks",
+    "llama_index.core.tools.function_tool": "tools.frameworks",
+    "pydantic_ai.toolsets.function": "tools.frameworks",
+    "agents.tool": "tools.frameworks",
+    "anthropic.lib.tools._beta_functions": "tools.frameworks",
+    "google.genai._extra_utils": "tools.frameworks",
+    "workflows.plugins.basic": "tools.frameworks",
+    "openfeature.client": "openfeature",
+    "uuid_utils": "determinism.uuid_utils",
+    "uuid_utils.compat": "determinism.uuid_utils",
+    "langchain_core.retrievers": "tools.retrievers",
+    "llama_index.core.base.base_retriever": "tools.retrievers",
+}
+"""The taps of each module; a tap is loaded when its library is there."""
+
+_undo: dict[str, Undo] = {}
+_lock = threading.RLock()
+
+
+class _Arrivals(MetaPathFinder):
+    """Finds the modules we tap by asking the other finders, and puts a loader around theirs."""
+
+    def __init__(self) -> None:
+        self._asking = threading.local()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _TAPS or getattr(self._asking, "now", False):
+            return None
+        self._asking.now = True
+        try:
+            spec = _ask_others(fullname, path, target)
+        finally:
+            self._asking.now = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Tapping(spec.loader)
+        return spec
+
+
+def _ask_others(
+    fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None) if finder is not _arrivals else None
+        spec: ModuleSpec | None = find(fullname, path, target) if find else None
+        if spec is not None:
+            return spec
+    return None
+
+
+class _Tapping(Loader):
+    """Loads as the real loader does, gives it its place back, then taps the module."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        spec.loader = self._real
+        try:
+            return self._real.create_module(spec)  # type: ignore[no-any-return]
+        finally:
+            spec.loader = self
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__spec__.name if module.__spec__ else module.__name__
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._real
+        module.__loader__ = self._real
+        self._real.exec_module(module)
+        with _lock:
+            if _arrivals in sys.meta_path:
+                _tap(name, module)
+
+
+_arrivals = _Arrivals()

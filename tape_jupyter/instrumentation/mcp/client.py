@@ -1,0 +1,247 @@
+"""MCP, as a client session asks. Decides nothing itself; transports are
+instrumentation/mcp/transports.py's.
+
+Every request of a session is a call: `tools/call` a call of the tool by its own name and arguments,
+any other one `mcp.METHOD`. What is kept is the raw result; the SDK reads it again in replay, so
+objects and errors are its own. What the server says meanwhile is kept beside it
+(instrumentation/mcp/notifications.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, cast
+
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import FunctionCall, Play, Value
+from tape_jupyter.core.context import SENDING
+from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.tool_results import Exchange
+from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.http.replayed_response import await_cancel, await_head, thawed
+from tape_jupyter.instrumentation.mcp.connections import connection_of
+from tape_jupyter.instrumentation.mcp.notifications import (
+    TAPED,
+    Heard,
+    McpRequest,
+    heard_before,
+    patch_session,
+    placed,
+)
+from tape_jupyter.instrumentation.mcp.transports import hold, is_direct, is_near
+from tape_jupyter.instrumentation.patching import live, sending
+from tape_jupyter.instrumentation.stepping_hook import asked
+from tape_jupyter.instrumentation.tools.generators import strand_of
+
+_DISPATCHER = "_dispatcher"
+
+
+def patch(module: ModuleType) -> Callable[[], None]:
+    """Tap the ClientSession of `module` (mcp.client.session). Returns the undo."""
+    session = module.ClientSession
+    if not hasattr(session, "_intercept_notification"):  # before mcp 2: another machine
+        return lambda: None
+    undo_heard = patch_session(session)
+    session._dispatcher = _Dispatcher()  # noqa: SLF001
+
+    def undo() -> None:
+        if isinstance(vars(session).get(_DISPATCHER), _Dispatcher):
+            del session._dispatcher  # noqa: SLF001
+        undo_heard()
+
+    return undo
+
+
+def call_of(method: str, params: Mapping[str, Any] | None) -> FunctionCall:
+    """The call that a request is. What the SDK adds on its own account (`_meta`, its version) is no
+    part of it.
+    """
+    given = {
+        name: value
+        for name, value in (params or {}).items()
+        if name not in ("_meta", "protocolVersion")
+    }
+    if method != "tools/call":
+        return FunctionCall(f"mcp.{method}", given)
+    name, arguments = str(given.pop("name", "")), given.pop("arguments", None) or {}
+    return FunctionCall(name, {**arguments, **given})
+
+
+def result_of(value: Any) -> dict[str, Any]:
+    """A tool's result as a server sends it; of a plain value (a stub, an edit by hand), one that
+    says that value.
+    """
+    if isinstance(value, dict) and (
+        isinstance(value.get("content"), list) or "resultType" in value
+    ):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    structured = (
+        value if isinstance(value, dict) else {"result": value}
+    )  # as servers wrap what is no object
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": structured,
+        "isError": False,
+    }
+
+
+class _Dispatcher:
+    """Stands over `ClientSession._dispatcher`: whoever asks a session for it, however old, gets the
+    taped one.
+    """
+
+    def __get__(self, session: Any, _owner: type | None = None) -> Any:
+        if session is None:
+            return self
+        own = vars(session)
+        if _DISPATCHER not in own:
+            raise AttributeError(_DISPATCHER)
+        taped = own.get(TAPED)
+        if taped is None or taped.real is not own[_DISPATCHER]:
+            taped = own[TAPED] = _Taped(session, own[_DISPATCHER])
+        return taped
+
+    def __set__(self, session: Any, dispatcher: Any) -> None:
+        vars(session)[_DISPATCHER] = dispatcher
+
+
+class _Taped(Heard):
+    """The dispatcher of one session: the tape is asked before anything is sent."""
+
+    def __init__(self, session: Any, real: Any) -> None:
+        super().__init__(session, real)
+        self._handshake: list[
+            tuple[str, Any, Any]
+        ] = []  # played; sent where the connection opens after all
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        """The session's own task: what it sends is nobody's call, what it calls back is the
+        program's.
+        """
+        if instrumentation.current() is not None:
+            SENDING.set(True)
+        await self.real.run(*handlers, **options)
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
+        tape = instrumentation.current()
+        if tape is None or SENDING.get() or self.session._task_group is None:  # noqa: SLF001
+            return await self._send(method, params, opts)
+        settle()
+        call, options = call_of(method, params), dict(opts or {})
+        decision = await asked(tape, call)
+        self.recording = not (decision is None or isinstance(decision, Play))
+        if isinstance(decision, Play):
+            if method == "initialize":
+                self._handshake = [(method, params, opts)]
+            result = await self._play(decision, call.name, options)
+            return result_of(result) if method == "tools/call" else cast("dict[str, Any]", result)
+        if decision is None:
+            await self._wake()
+            return await self._send(method, params, opts)
+        return await self._record(
+            McpRequest(decision, call.name, options, self._take_early()), method, params
+        )
+
+    async def _send(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
+        return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
+
+    def _take_early(self) -> list[dict[str, Any]]:
+        early, self.early = self.early, []
+        return early
+
+    async def notify(self, method: str, params: Any, opts: Any = None) -> None:
+        """A notification leaves as part of the handshake, or as a call that has no result."""
+        if method == "notifications/initialized":
+            return await self._notify_ready(method, params, opts)
+        tape = instrumentation.current()
+        decision = None
+        if tape is not None and not SENDING.get():
+            settle()
+            decision = await asked(tape, call_of(method, params))
+        if isinstance(decision, Play):
+            return None
+        if decision is None:
+            await self._wake()
+            return cast("None", await self.real.notify(method, params, opts))
+        with sending(decision):
+            await self._wake()
+            await self.real.notify(method, params, opts)
+        return decision.value(None)
+
+    async def _notify_ready(self, method: str, params: Any, opts: Any) -> None:
+        connection = connection_of(self.real)
+        if connection is not None and not connection.awake:
+            self._handshake.append((method, params, opts))
+            return
+        with live():
+            await self.real.notify(method, params, opts)
+
+    async def _wake(self) -> None:
+        """Open a connection that was not, and shake hands as the recorded session did."""
+        connection = connection_of(self.real)
+        if connection is None or connection.awake:
+            return
+        await connection.wake()
+        handshake, self._handshake = self._handshake, []
+        for method, params, opts in handshake:
+            send = self.real.send_raw_request if method == "initialize" else self.real.notify
+            await send(method, params, opts)
+
+    async def _record(self, request: McpRequest, method: str, params: Any) -> dict[str, Any]:
+        self.under_way.append(request)
+        try:
+            with live():
+                await self._wake()
+            options = request.options(direct=is_direct(self.real))
+            with placed(request.strand, request.parent) if is_near(self.real) else live():
+                result = await self._send(method, params, options)
+        except GeneratorExit:
+            request.capture.close()
+            raise
+        except BaseException as error:
+            if not (
+                isinstance(error, asyncio.CancelledError) and hold(self.real, request.fail, error)
+            ):
+                request.fail(error)
+            raise
+        finally:
+            self.under_way.remove(request)
+        request.value(result)
+        return result
+
+    async def _play(self, play: Play, name: str, options: dict[str, Any]) -> Any:
+        import anyio.lowlevel
+
+        reply, gate, strand = cast("Value", play.reply), play.gate, strand_of(name)
+        error = thawed(reply.error) if reply.error is not None else None
+        kept = registry.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
+        exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
+        for event in exchange.heard:
+            if gate is not None:
+                await gate.arrive(event.get("at", 0.0))
+            await self.again(event, strand, options)
+        await anyio.lowlevel.checkpoint()
+        await await_cancel(reply.error)
+        await await_head(play)
+        if error is not None:
+            await self._raise(error)
+        return exchange.result
+
+    async def _raise(self, error: BaseException) -> None:
+        """A group is what a transport broke with: this one breaks too, which cancels the session
+        and us.
+        """
+        import anyio
+
+        connection = connection_of(self.real)
+        if isinstance(error, BaseExceptionGroup) and connection is not None:
+            connection.crash(error.exceptions)
+            await anyio.Event().wait()
+        raise error

@@ -1,0 +1,274 @@
+"""What an MCP client talks through: a child process, HTTP, a server in this process. Decides
+nothing itself.
+
+Opening a transport is a call of its own, `mcp.connect`: recorded, it opens as ever, and what is
+sent below it stays silent; played, nothing is opened, no process and no connection. What the
+program gets then is asleep: it opens when a request goes live after all (a new one, a tool run
+live), in a task of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial, wraps
+from pathlib import PurePath
+from types import ModuleType, TracebackType
+from typing import Any, cast
+
+from tape_jupyter import instrumentation
+from tape_jupyter.core.call import Capture, FunctionCall, Play, Value
+from tape_jupyter.core.context import SENDING
+from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.http.replayed_response import await_head, thawed
+from tape_jupyter.instrumentation.mcp.connections import (
+    Connection,
+    Opens,
+    Sleeping,
+    sleeping_dispatcher,
+    sleeping_streams,
+)
+from tape_jupyter.instrumentation.patching import live, sending, swap, undoing
+from tape_jupyter.instrumentation.stepping_hook import asked
+
+Undo = Callable[[], None]
+
+CONNECT = "mcp.connect"
+_KINDS = {"stdio_client": "stdio", "streamable_http_client": "http", "sse_client": "sse"}
+
+
+# The doors
+
+
+def patch(module: ModuleType) -> Undo:
+    """Tap the transports that one of mcp's client modules defines. Returns the undo."""
+    here = {name: kind for name, kind in _KINDS.items() if _defines(module, name, "__wrapped__")}
+    undone = [_around(vars(module)[name], kind) for name, kind in here.items()]
+    if _defines(module, "InMemoryTransport", "_connect"):
+        undone.append(swap(module.InMemoryTransport, "_connect", _in_memory))
+    if _defines(module, "Client", "_build_session"):
+        undone.append(swap(module.Client, "_build_session", _build_session))
+    return undoing(*undone)
+
+
+def _defines(module: ModuleType, name: str, attribute: str) -> bool:
+    """Whether the module defines this, rather than having imported it, and in the form we know."""
+    found = vars(module).get(name)
+    return getattr(found, "__module__", "") == module.__name__ and hasattr(found, attribute)
+
+
+def _around(function: Any, kind: str) -> Undo:
+    """Put a door into a function that `asynccontextmanager` made, for everybody who has imported it
+    already: the generator function stands in a cell of its closure.
+    """
+    cell, original = (
+        function.__closure__[function.__code__.co_freevars.index("func")],
+        function.__wrapped__,
+    )
+
+    @wraps(original)
+    async def door(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        opens = partial(_watched, partial(asynccontextmanager(original), *args, **kwargs))
+        async with _connection(_told(kind, args, kwargs), opens, sleeping_streams) as streams:
+            yield streams
+
+    cell.cell_contents = door
+
+    def undo() -> None:
+        if cell.cell_contents is door:
+            cell.cell_contents = original
+
+    return undo
+
+
+def _in_memory(original: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], Any]:
+    def _connect(transport: Any) -> AbstractAsyncContextManager[Any]:
+        opens = partial(_watched, partial(original, transport), near=True)
+        return _connection(_told("memory", (transport._server,), {}), opens, sleeping_streams)  # noqa: SLF001
+
+    return _connect
+
+
+def _build_session(
+    original: Callable[[Any, AsyncExitStack], Awaitable[Any]],
+) -> Callable[..., Awaitable[Any]]:
+    """`Client` opens whatever it was given by a function that it holds; a door stands in for that
+    one meanwhile.
+    """
+
+    async def build_session(client: Any, exit_stack: AsyncExitStack) -> Any:
+        connect = client._connect  # noqa: SLF001
+
+        async def door(stack: AsyncExitStack, *how: Any) -> Any:
+            opens = partial(_stacked, lambda inner: connect(inner, *how))
+            told = _told("client", (client.server,), {})
+            return await stack.enter_async_context(_connection(told, opens, sleeping_dispatcher))
+
+        client._connect = door  # noqa: SLF001
+        try:
+            return await original(client, exit_stack)
+        finally:
+            client._connect = connect  # noqa: SLF001
+
+    return build_session
+
+
+@asynccontextmanager
+async def _stacked(enter: Callable[[AsyncExitStack], Awaitable[Any]]) -> AsyncIterator[Any]:
+    async with AsyncExitStack() as stack:
+        yield await enter(stack)
+
+
+def _told(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Which server: what of it can be written, and is the same elsewhere. No headers, no
+    environment.
+    """
+    server: Any = args[0] if args else kwargs.get("url", kwargs.get("server"))
+    if isinstance(server, str):
+        return {"transport": "sse" if kind == "sse" else "http", "url": server.partition("?")[0]}
+    if hasattr(server, "command"):
+        command = "python" if server.command == sys.executable else PurePath(server.command).name
+        return {"transport": "stdio", "command": command, "args": list(server.args)}
+    return {"transport": kind, "server": str(getattr(server, "name", type(server).__name__))}
+
+
+# One connection
+
+
+@asynccontextmanager
+async def _connection(
+    told: dict[str, Any], opens: Opens, asleep: Callable[[Connection], Any]
+) -> AsyncIterator[Any]:
+    """What `opens` gives, recorded; or, played, what `asleep` makes of a connection that nobody
+    opens.
+    """
+    decision = await _ask(told)
+    if isinstance(decision, Play):
+        await _pass(decision)
+        async with Connection(opens) as connection, asleep(connection) as inner:
+            yield inner
+    elif decision is None:
+        async with opens() as inner:
+            yield inner
+    else:
+        async with _Silent(opens(), decision) as inner:
+            yield inner
+
+
+async def _ask(told: dict[str, Any]) -> Play | Capture | None:
+    tape = instrumentation.current()
+    if tape is None or SENDING.get():
+        return None
+    settle()
+    return await asked(tape, FunctionCall(CONNECT, told))
+
+
+async def _pass(play: Play) -> None:
+    """The recorded opening: its wait, and its error."""
+    await await_head(play)
+    reply = cast("Value", play.reply)
+    if reply.error is not None:
+        raise thawed(reply.error)
+
+
+class _Silent:
+    """A live transport: what it does on its way in and out, and in its tasks, is no call of the
+    program's.
+    """
+
+    def __init__(self, inner: AbstractAsyncContextManager[Any], capture: Capture) -> None:
+        self._inner, self._capture = inner, capture
+
+    async def __aenter__(self) -> Any:
+        with sending(self._capture):
+            opened = await self._inner.__aenter__()
+        self._capture.value(None)
+        return opened
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> bool | None:
+        with live():
+            return await self._inner.__aexit__(kind, error, at)
+
+
+# Live connections, as their sessions see them
+
+
+class _Transport:
+    """A live transport. `held` are requests that were cancelled while it broke: its own error is
+    theirs.
+    """
+
+    def __init__(self, near: bool) -> None:
+        self.near = near
+        self.manager: Any = None
+        self.held: list[tuple[Callable[[BaseException], None], BaseException]] = []
+
+    @property
+    def breaking(self) -> bool:
+        """Whether a task of the transport failed, which cancels whoever uses it. Its task group is
+        a local of it.
+        """
+        frame = getattr(getattr(self.manager, "gen", None), "ag_frame", None)
+        tasks = frame.f_locals.get("tg") if frame is not None else None
+        return bool(tasks is not None and tasks.cancel_scope.cancel_called)
+
+    def settle(self, error: BaseException | None) -> None:
+        held, self.held = self.held, []
+        for fail, own in held:
+            fail(error if isinstance(error, BaseExceptionGroup) else own)
+
+
+_open: dict[int, _Transport] = {}
+"""Live transports by the `id` of the stream that a session writes to, for as long as they are open."""
+
+
+@asynccontextmanager
+async def _watched(opens: Opens, *, near: bool = False) -> AsyncIterator[Any]:
+    known = _Transport(near)
+    known.manager, streams = opens(), None
+    try:
+        async with known.manager as streams:
+            _open[id(streams[1])] = known
+            yield streams
+    except BaseException as error:
+        known.settle(error)
+        raise
+    finally:
+        known.settle(None)
+        _open.pop(id(streams[1]) if streams else 0, None)
+
+
+def is_direct(dispatcher: Any) -> bool:
+    """Whether the server is called, without a message between."""
+    return type(_real(dispatcher)).__name__ == "DirectDispatcher"
+
+
+def is_near(dispatcher: Any) -> bool:
+    """Whether the server runs in this process: what its tools do is the program's own doing."""
+    known = _open.get(_key(dispatcher))
+    return known.near if known else is_direct(dispatcher)
+
+
+def hold(dispatcher: Any, fail: Callable[[BaseException], None], error: BaseException) -> bool:
+    """Whether a cancelled request is its transport's failure: then the transport tells it at its
+    end.
+    """
+    known = _open.get(_key(dispatcher))
+    if known is None or not known.breaking:
+        return False
+    known.held.append((fail, error))
+    return True
+
+
+def _real(dispatcher: Any) -> Any:
+    return dispatcher.real if isinstance(dispatcher, Sleeping) else dispatcher
+
+
+def _key(dispatcher: Any) -> int:
+    return id(getattr(_real(dispatcher), "_write_stream", None))

@@ -1,0 +1,1 @@
+"""Tools: functions of the user's, found, wrapped, replayed."""

@@ -1,0 +1,218 @@
+"""Tools of agent frameworks, taped where the framework runs them. Their modules come as values.
+
+A framework wraps the user's function in a tool object of its own and may hold that anywhere; so the
+function is not sought in the notebook but where the framework is about to call it, and is taped
+there for as long as that takes, under the tool's name: what the framework does around it
+(validation, callbacks, retries) runs as ever. Tape identity is the function's own arguments,
+without what the framework hands in beside the model's (instrumentation/tools/discovery.py).
+
+A tool that a library made (a search tool of an integration) has no function of the user's: of
+LangChain's tool classes the library's own `_run` is taped; for others what they send is (HTTP, MCP,
+a retriever).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tape_jupyter import instrumentation
+from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.instrumentation.patching import swap, undoing
+from tape_jupyter.instrumentation.tools.code_swap import swap_code
+from tape_jupyter.instrumentation.tools.decorators import taped_as
+from tape_jupyter.instrumentation.tools.discovery import is_users, unwrap
+
+Undo = Callable[[], None]
+Found = tuple[str, list[FunctionType]]
+
+
+def patch(module: ModuleType) -> Undo:
+    """Tap the place where the framework of this module runs a tool. Returns the undo."""
+    return undoing(*_PATCHES[module.__name__](module))
+
+
+# The frameworks
+
+
+def _langchain(module: ModuleType) -> list[Undo]:
+    """LangChain's `BaseTool`, and with it LangGraph's ToolNode."""
+    door = _door(lambda tool, *_args, **_kwargs: (tool.name, [*_users(tool), *_librarys(tool)]))
+    return [swap(module.BaseTool, name, door) for name in ("run", "arun")]
+
+
+def _llama_index(module: ModuleType) -> list[Undo]:
+    def found(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
+        own = vars(tool)
+        return tool.metadata.name, _users(
+            *(own.get(name) for name in ("_real_fn", "_fn", "_async_fn"))
+        )
+
+    return [swap(module.FunctionTool, name, _door(found)) for name in ("call", "acall")]
+
+
+def _pydantic_ai(module: ModuleType) -> list[Undo]:
+    def found(_toolset: Any, name: str, _arguments: Any, _context: Any, tool: Any) -> Found:
+        return name, _users(
+            getattr(getattr(tool.call_func, "__self__", None), "function", None), tool.call_func
+        )
+
+    return [swap(module.FunctionToolset, "call_tool", _door(found))]
+
+
+def _openai_agents(module: ModuleType) -> list[Undo]:
+    """Its functions are imported by name here and there: they are taped where they stand."""
+
+    def found(*, function_tool: Any, **_kwargs: Any) -> Found:
+        inner = getattr(function_tool, "__wrapped__", None)
+        return function_tool.name, _users(
+            inner if inner is not None else function_tool.on_invoke_tool
+        )
+
+    names = ("invoke_function_tool", "_invoke_function_tool_with_metadata")
+    return [swap_code(vars(module)[name], _door(found)) for name in names if name in vars(module)]
+
+
+def _anthropic(module: ModuleType) -> list[Undo]:
+    """The tools of Anthropic's tool runner."""
+    door = _door(lambda tool, *_args, **_kwargs: (tool.name, _users(tool)))
+    return [
+        swap(vars(module)[name], "call", door)
+        for name in ("BetaFunctionTool", "BetaAsyncFunctionTool")
+    ]
+
+
+def _google(module: ModuleType) -> list[Undo]:
+    """Gemini's automatic function calling: plain functions."""
+
+    def found(_arguments: Any, function: Any) -> Found:
+        return str(getattr(function, "__name__", "")), _users(function)
+
+    names = ("invoke_function_from_dict_args", "invoke_function_from_dict_args_async")
+    return [swap_code(vars(module)[name], _door(found)) for name in names]
+
+
+def _workflows(module: ModuleType) -> list[Undo]:
+    """LlamaIndex's workflows: their runs."""
+    return [
+        swap(module.BasicRuntime, "run_workflow", _beginning),
+        swap(module.ExternalAsyncioAdapter, "stream_published_events", _streaming),
+    ]
+
+
+_PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
+    "langchain_core.tools.base": _langchain,
+    "llama_index.core.tools.function_tool": _llama_index,
+    "pydantic_ai.toolsets.function": _pydantic_ai,
+    "agents.tool": _openai_agents,
+    "anthropic.lib.tools._beta_functions": _anthropic,
+    "google.genai._extra_utils": _google,
+    "workflows.plugins.basic": _workflows,
+}
+
+
+# What is inside a tool
+
+
+def _users(*holders: Any) -> list[FunctionType]:
+    """The user's functions that these lead to."""
+    found = [function for holder in holders for function in unwrap(holder)]
+    return [function for function in dict.fromkeys(found) if is_users(function, {})]
+
+
+def _librarys(tool: Any) -> list[FunctionType]:
+    """The body of a tool class that a library wrote, not LangChain's own, which calls a function it
+    was given.
+    """
+    bodies = [getattr(type(tool), name, None) for name in ("_run", "_arun")]
+    plain = [body for body in bodies if isinstance(body, FunctionType) and not is_users(body, {})]
+    return [body for body in plain if not body.__module__.startswith("langchain_core.tools")]
+
+
+# The doors
+
+
+@contextmanager
+def _taped(
+    found: Callable[..., Found], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[None]:
+    """Inside, the functions of the tool that runs now are taped."""
+    if instrumentation.current() is None:
+        yield
+        return
+    with taped_as(*found(*args, **kwargs)):
+        yield
+
+
+def _door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A door that tapes what `found` gives for the arguments of a call."""
+
+    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(original):
+
+            @functools.wraps(original)
+            async def around_async(*args: Any, **kwargs: Any) -> Any:
+                with _taped(found, args, kwargs):
+                    return await original(*args, **kwargs)
+
+            return around_async
+
+        @functools.wraps(original)
+        def around(*args: Any, **kwargs: Any) -> Any:
+            with _taped(found, args, kwargs):
+                return original(*args, **kwargs)
+
+        return around
+
+    return door
+
+
+# Runs of workflows
+
+
+def _beginning(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A taped cell that runs again draws the ids that it drew before: the runs that ended make room
+    for their own.
+    """
+
+    @functools.wraps(original)
+    def run_workflow(runtime: Any, run_id: str, *args: Any, **kwargs: Any) -> Any:
+        # no other way
+        earlier = runtime._queues.get(run_id) if instrumentation.current() is not None else None  # noqa: SLF001
+        if earlier is not None and _has_ended(earlier.complete):
+            del runtime._queues[run_id]  # noqa: SLF001
+        return original(runtime, run_id, *args, **kwargs)
+
+    return run_workflow
+
+
+def _has_ended(task: Any) -> bool:
+    return bool(task.done() or task.get_loop().is_closed())
+
+
+def _streaming(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A run that a refusal ended publishes no last event: who reads its events is told of the
+    refusal.
+    """
+
+    @functools.wraps(original)
+    async def stream_published_events(adapter: Any) -> AsyncIterator[Any]:
+        queues = adapter._queues  # noqa: SLF001 - no other way
+        queues.complete.add_done_callback(
+            lambda task: _refusal(task) and queues.publish_queue.put_nowait(task)
+        )
+        async with aclosing(original(adapter)) as events:
+            async for event in events:
+                if event is queues.complete:
+                    raise queues.complete.exception()
+                yield event
+
+    return stream_published_events
+
+
+def _refusal(task: Any) -> bool:
+    return not task.cancelled() and isinstance(task.exception(), TapeRefusal)

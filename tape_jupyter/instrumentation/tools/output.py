@@ -1,0 +1,358 @@
+"""What the body of a taped function shows (streams, displays, warnings, logs) and tells its
+framework.
+
+Each is heard where it leaves the program, whoever wrote the code that shows it (functions keep
+their identity and get other code: IPython holds the streams' `write` from a cell's start on), and
+told to the capture of the body that runs (origin.BODY) as an event, which session/tool_effects.py
+does again in replay:
+
+    {"out": text}, {"err": text}                    written to sys.stdout, sys.stderr
+    {"display": data, "metadata": ..., "transient": ..., "update": True}, {"clear": wait}
+    {"log": {...}}, {"warning": {...}}              a log record that reached handlers; a warning that was shown
+    {"stream": value}                               LangGraph's stream writer
+    {"event": name, "data": value}                  LangChain's dispatched events
+    {"workflow": event}                             events that a LlamaIndex workflow streams
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import linecache
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from tape_jupyter.core.context import BODY
+from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.registry import CannotFreeze
+from tape_jupyter.instrumentation.patching import swap, undoing
+from tape_jupyter.instrumentation.tools.code_swap import swap_code
+
+Undo = Callable[[], None]
+
+
+class _Inside(threading.local):
+    """Whether this thread is showing something that was told already (a log record, which a handler
+    then prints).
+    """
+
+    now = False
+
+
+_inside = _Inside()
+
+
+def patch(module: ModuleType | None = None) -> Undo:
+    """Tap what this module shows through; without one, logging and warnings. Returns the undo."""
+    if module is not None:
+        return _MODULES[module.__name__](module)
+    return undoing(
+        swap(logging.Logger, "callHandlers", _logging), swap(warnings, "_showwarnmsg", _warning)
+    )
+
+
+def _tell(event: dict[str, Any]) -> None:
+    body = BODY.get()
+    if body is not None and not _inside.now:
+        body.shown(event)
+
+
+@contextmanager
+def _told_already() -> Iterator[None]:
+    before, _inside.now = _inside.now, True
+    try:
+        yield
+    finally:
+        _inside.now = before
+
+
+# Streams
+
+
+def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def write(stream: Any, string: str) -> Any:
+        if BODY.get() is not None:
+            name = "err" if getattr(stream, "name", "") == "stderr" else "out"
+            _tell({name: str(string)})
+        return original(stream, string)
+
+    return write
+
+
+class _Tee:
+    """Stands for a stream that is not ipykernel's while a body runs: a terminal, pytest's capture,
+    a StringIO.
+    """
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> Any:
+        _tell({self._name: str(text)})
+        return self._stream.write(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+
+_tees: dict[str, tuple[Any, int]] = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def listening(capture: Any) -> Iterator[None]:
+    """Inside, a taped body runs: what it shows is told to its capture."""
+    before = BODY.get()
+    BODY.set(capture)
+    stood = [_stand("stdout", "out"), _stand("stderr", "err")]
+    try:
+        yield
+    finally:
+        for tee in stood:
+            tee()
+        BODY.set(before)  # not Token.reset: a dropped coroutine may be closed in another context
+
+
+def _stand(name: str, told: str) -> Undo:
+    """Put a tee over a stream that cannot be tapped in its class; gives what takes it off again."""
+    with _lock:
+        stream = getattr(sys, name)
+        if stream is None or type(stream).__module__ == "ipykernel.iostream":
+            return _nothing
+        if isinstance(stream, _Tee):
+            tee, count = _tees.get(name, (stream, 0))
+            if tee is not stream:
+                return _nothing
+            _tees[name] = tee, count + 1
+        else:
+            tee = _Tee(stream, told)
+            _tees[name] = tee, 1
+            setattr(sys, name, tee)
+    return functools.partial(_step_down, name, tee)
+
+
+def _step_down(name: str, tee: _Tee) -> None:
+    with _lock:
+        standing, count = _tees.get(name, (None, 0))
+        if standing is not tee:
+            return
+        _tees[name] = tee, count - 1
+        if count <= 1:
+            del _tees[name]
+            if getattr(sys, name) is tee:
+                setattr(sys, name, tee._stream)  # noqa: SLF001 - its own
+
+
+def _nothing() -> None:
+    """Nothing was put there."""
+
+
+# Displays
+
+
+def _publishing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def publish(publisher: Any, data: Any, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if BODY.get() is not None:
+            event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
+            event |= {"transient": dict(kwargs["transient"])} if kwargs.get("transient") else {}
+            event |= {"update": True} if kwargs.get("update") else {}
+            _tell(event)
+        with _told_already():  # at a terminal it prints
+            return original(publisher, data, metadata, *args, **kwargs)
+
+    return publish
+
+
+def _clearing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def clear_output(publisher: Any, wait: bool = False) -> Any:
+        _tell({"clear": bool(wait)})
+        with _told_already():
+            return original(publisher, wait)
+
+    return clear_output
+
+
+def _display_publisher(owner: Any) -> Undo:
+    own = vars(owner)
+    taps = {"publish": _publishing, "clear_output": _clearing}
+    return undoing(*(swap_code(own[name], tap) for name, tap in taps.items() if name in own))
+
+
+# Logs and warnings
+
+
+def _logging(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    # it stands in for one
+    def callHandlers(logger: logging.Logger, record: logging.LogRecord) -> Any:  # noqa: N802
+        if BODY.get() is None or not logger.hasHandlers():
+            return original(logger, record)
+        _tell({"log": log_of(record)})
+        with _told_already():
+            return original(logger, record)
+
+    return callHandlers
+
+
+_RECORD = (
+    "name",
+    "levelno",
+    "levelname",
+    "pathname",
+    "lineno",
+    "funcName",
+    "created",
+    "threadName",
+    "processName",
+)
+
+
+def log_of(record: logging.LogRecord) -> dict[str, Any]:
+    """A log record as structure: its message made, its error told as text."""
+    told: dict[str, Any] = {name: getattr(record, name, None) for name in _RECORD}
+    told["msg"] = record.getMessage()
+    if record.exc_info and record.exc_info[1] is not None:
+        told["exc_text"] = record.exc_text or logging.Formatter().formatException(record.exc_info)
+    known = vars(logging.makeLogRecord({}))
+    extra = {
+        k: v for k, v in vars(record).items() if k not in known and k not in told and k != "message"
+    }
+    for name, value in extra.items():
+        try:
+            told.setdefault("extra", {})[name] = registry.freeze(value)
+        except CannotFreeze:
+            told["extra"][name] = repr(value)
+    return told
+
+
+def _warning(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _showwarnmsg(msg: Any) -> Any:
+        if BODY.get() is None:
+            return original(msg)
+        error = msg.message if isinstance(msg.message, Warning) else msg.category(msg.message)
+        told = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
+        if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
+            told["text"] = text
+        _tell(told)
+        with _told_already():
+            return original(msg)
+
+    return _showwarnmsg
+
+
+# Frameworks
+
+
+def _langgraph(module: ModuleType) -> Undo:
+    """LangGraph's `get_stream_writer`, wherever it was imported to."""
+
+    def door(body: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda: writer(body())
+
+    return swap_code(module.get_stream_writer, door)
+
+
+def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A stream writer that tells what it is given."""
+
+    def stream_writer(chunk: Any) -> Any:
+        if BODY.get() is not None:
+            _tell(_framed("stream", chunk))
+        return original(chunk)
+
+    return stream_writer
+
+
+def told_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a tool that LangGraph calls: a stream writer among them tells what it is
+    given.
+    """
+    if "langgraph.types" not in sys.modules:
+        return args, kwargs
+    return tuple(map(_telling, args)), {name: _telling(value) for name, value in kwargs.items()}
+
+
+def _telling(value: Any) -> Any:
+    module = getattr(value, "__module__", None)
+    if not isinstance(module, str) or not module.startswith("langgraph."):
+        return value
+    if callable(value) and getattr(value, "__name__", "").endswith("stream_writer"):
+        return writer(value)
+    original = getattr(value, "stream_writer", None)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and callable(original):
+        return dataclasses.replace(value, stream_writer=writer(original))
+    return value
+
+
+def _llama_index(module: ModuleType) -> Undo:
+    """The events that LlamaIndex's workflows stream."""
+
+    def told(body: Callable[..., Any]) -> Callable[..., Any]:
+        def write_event_to_stream(context: Any, ev: Any) -> Any:
+            if BODY.get() is not None:
+                _tell(_framed("workflow", ev))
+            return body(context, ev)
+
+        return write_event_to_stream
+
+    return swap_code(module.Context.write_event_to_stream, told)
+
+
+def _framed(name: str, value: Any) -> dict[str, Any]:
+    try:
+        return {name: registry.freeze(value)}
+    except CannotFreeze as why:
+        return {"lost": f"what it told its framework ({name}) cannot be written: {why}"}
+
+
+def _langchain(module: ModuleType) -> Undo:
+    def told(body: Callable[..., Any]) -> Callable[..., Any]:
+        def dispatch(name: str, data: Any, *, config: Any = None) -> Any:
+            _tell_event(name, data)
+            return body(name, data, config=config)
+
+        return dispatch
+
+    def told_async(body: Callable[..., Any]) -> Callable[..., Any]:
+        async def dispatch(name: str, data: Any, *, config: Any = None) -> Any:
+            _tell_event(name, data)
+            return await body(name, data, config=config)
+
+        return dispatch
+
+    return undoing(
+        swap_code(module.dispatch_custom_event, told),
+        swap_code(module.adispatch_custom_event, told_async),
+    )
+
+
+def _tell_event(name: str, data: Any) -> None:
+    if BODY.get() is not None:
+        event = _framed("data", data)
+        _tell(event if "lost" in event else {"event": name, **event})
+
+
+_MODULES: dict[str, Callable[[ModuleType], Undo]] = {
+    "ipykernel.iostream": lambda module: swap_code(module.OutStream.write, _writing),
+    "ipykernel.zmqshell": lambda module: _display_publisher(module.ZMQDisplayPublisher),
+    "IPython.core.displaypub": lambda module: _display_publisher(module.DisplayPublisher),
+    "langgraph.config": _langgraph,
+    "workflows.context.context": _llama_index,
+    "langchain_core.callbacks.manager": _langchain,
+}

@@ -1,0 +1,1 @@
+"""Keeping a process from the network and from a person's files; seeing that it tried."""

@@ -1,0 +1,219 @@
+"""What an audit event says is about to happen: where a connection goes, what a child process runs.
+
+Pure: events in, targets out; nothing is opened, resolved or refused here. Events and their
+arguments are those of CPython's audit events table.
+
+Audit events, heard without harm: what hears them may open files itself, and fails nobody's call.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from tape_jupyter.core import shell_commands
+from tape_jupyter.providers import hosts
+
+# raised by taps (grpc, pycurl, websockets_open) for what goes out without an event
+CLIENT = "tape_jupyter.client"
+CONNECTIONS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", CLIENT})
+LOOKUPS = frozenset(
+    {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
+)
+# Where the command line is among each event's arguments:
+CHILDREN = {
+    "subprocess.Popen": 1,
+    "os.posix_spawn": 1,
+    "os.exec": 1,
+    "os.spawn": 2,
+    "os.system": 0,
+    "os.startfile": 0,
+    "pty.spawn": 0,
+}
+# the guard goes with it; of a terminal's fork (os.forkpty) the child tells what it runs
+FORK = "os.fork"
+# raised by instrumentation/concurrency/processes.py: Python has no event for multiprocessing's
+# children
+PROCESS = "tape_jupyter.process"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where something is going: a host and port, or a command line.
+
+    `networked`: it may reach the network, as every child may that is not known to stay on the
+    machine. `expected`: asked for by the standard library itself, and a refusal must be one that it
+    handles. `through`: the library that would connect, where it is one that no tap can record;
+    `telemetry`: what it would send is told to be that; `taped`: while recording it is recorded.
+    """
+
+    kind: Literal["connection", "lookup", "child", "fork"]
+    host: str = ""
+    port: int | None = None
+    command: str = ""
+    networked: bool = True
+    expected: bool = False
+    through: str = ""
+    telemetry: bool = False
+    taped: bool = False
+
+    @property
+    def what(self) -> str:
+        if self.kind in ("child", "fork"):
+            return self.command
+        place = self.host if self.port is None else f"{self.host}:{self.port}"
+        return f"{place} through {self.through}" if self.through else place
+
+
+def target(event: str, args: tuple[Any, ...]) -> Target | None:
+    """What this event is about to reach; None if it stays on the machine without a doubt (AF_UNIX,
+    `uname`).
+    """
+    if event == CLIENT:
+        return _client(*args[:4])
+    if event in CONNECTIONS:
+        return _connection(*args[:2])
+    if event in LOOKUPS:
+        return _lookup(args[0], backwards=event in ("socket.gethostbyaddr", "socket.getnameinfo"))
+    if event in CHILDREN:
+        return _child(event, args)
+    if event == FORK:
+        return Target("fork", command="a forked process", networked=False)
+    return (
+        Target("child", command=f"multiprocessing ({args[0]}) {args[1]}")
+        if event == PROCESS
+        else None
+    )
+
+
+def is_address(host: str) -> bool:
+    """True for an IPv4 or IPv6 address in digits."""
+    return bool(re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]+:[0-9a-fA-F:.]*(?:%\w+)?", host))
+
+
+def _connection(sock: Any, address: Any = None) -> Target | None:
+    if getattr(sock, "family", None) not in (socket.AF_INET, socket.AF_INET6) or not isinstance(
+        address, tuple
+    ):
+        return None
+    return Target("connection", _text(address[0]), address[1] if len(address) > 1 else None)
+
+
+_LOCAL = ("unix:", "unix-abstract:", "vsock:")
+_COLLECTOR = "/opentelemetry.proto.collector."
+
+
+def _client(library: str, address: str, method: str = "", taped: bool = False) -> Target | None:
+    """`address` as a URL has it, or gRPC: `host:443`, `dns:///host:443`, `ipv4:10.0.0.1:443`,
+    `unix:/run/x`.
+    """
+    if address.startswith(_LOCAL):
+        return None
+    if address.startswith(("dns:", "xds:", "ipv4:", "ipv6:")) or "://" not in address:
+        address = "grpc://" + re.sub(r"^(?:ipv[46]:|.*/)", "", address)
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # an address that no library takes; it says where all the same
+        host, port = address, None
+    return Target(
+        "connection",
+        host,
+        port,
+        through=library,
+        telemetry=method.startswith(_COLLECTOR),
+        taped=taped,
+    )
+
+
+def _lookup(asked: Any, *, backwards: bool) -> Target | None:
+    host = _text(asked[0] if isinstance(asked, tuple) else asked)
+    if hosts.loopback(host) or (is_address(host) and not backwards):
+        return None
+    # socket.getfqdn does this wherever a server of the standard library listens; it takes an
+    # OSError for an answer.
+    return Target("lookup", host, expected=backwards and host == socket.gethostname())
+
+
+def _text(value: Any) -> str:
+    return (
+        value.decode("utf-8", "replace")
+        if isinstance(value, (bytes, bytearray))
+        else str(value or "")
+    )
+
+
+def said(event: str, args: tuple[Any, ...]) -> str:
+    """The command line of a child process."""
+    return shortened(" ".join(_words(event, args)))
+
+
+def _child(event: str, args: tuple[Any, ...]) -> Target | None:
+    words = _words(event, args)
+    if shell_commands.silent(words):
+        return None
+    told = words[-1] if shell_commands.is_script(words) else " ".join(words)
+    return Target("child", command=shortened(told), networked=not shell_commands.harmless(words))
+
+
+def shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _words(event: str, args: tuple[Any, ...]) -> list[str]:
+    """The command line; it begins with the program that really runs, whatever the line says it is."""
+    at = CHILDREN[event]
+    told = args[at] if len(args) > at else ""
+    if not isinstance(told, (list, tuple)):
+        return ["sh", "-c", _word(told)] if event == "os.system" else [_word(told)]
+    words = [_word(word) for word in told]
+    program = _word(args[at - 1]) if at and args[at - 1] is not None else ""
+    if program and words and PurePath(program).name != PurePath(words[0]).name:
+        return [program, *words[1:]]
+    return words
+
+
+def _word(word: Any) -> str:
+    return os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word)
+
+
+class Listener:
+    """Hands on audit events, their names and arguments, to `told`, but none of those that `told`
+    itself causes.
+    """
+
+    def __init__(self, told: Callable[[str, tuple[Any, ...]], None]) -> None:
+        self._told = told
+        self._inside: set[int] = set()
+        """Threads in which somebody is being told."""
+
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        """An event. Raises nothing, whatever `told` does."""
+        if (thread := threading.get_ident()) in self._inside:
+            return
+        self._inside.add(thread)
+        try:
+            self._told(event, args)
+        except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
+            pass
+        finally:
+            self._inside.discard(thread)
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """Nothing that this thread does in the block is heard."""
+        thread = threading.get_ident()
+        self._inside.add(thread)
+        try:
+            yield
+        finally:
+            self._inside.discard(thread)

@@ -1,0 +1,91 @@
+"""A process without a network, where the machine has namespaces (Linux, `unshare -rn`); and the
+words for what keeps a notebook from the network here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+CUT = ("the network is cut off: a network namespace of its own", "the socket guard")
+GUARDED = (
+    "the socket guard alone refuses connections: this machine gives no network namespace",
+    "it holds programs, not somebody who means to get around it",
+)
+SYSTEM_FOLDERS = (
+    (
+        "/usr/bin",
+        "/bin",
+        "/usr/sbin",
+        "/sbin",
+        "/run/current-system/sw/bin",
+        "/usr/local/bin",
+        "/opt/homebrew/bin",
+    )
+    if os.name == "posix"
+    else tuple(
+        rf"{root}\System32\OpenSSH" for root in (os.environ.get("SYSTEMROOT", r"C:\Windows"),)
+    )
+)
+"""Where programs of the system lie. PATH is not asked: it may begin with the folder of a stranger's
+environment.
+"""
+
+_SET_FLAGS = 0x8914  # SIOCSIFFLAGS of Linux's <linux/sockios.h>
+_UP_AND_RUNNING = 0x41  # IFF_UP | IFF_RUNNING of <linux/if.h>
+
+
+def program(name: str) -> str:
+    """The absolute path of a program of the system; "" where there is none in SYSTEM_FOLDERS."""
+    ending = ".exe" if os.name == "nt" else ""
+    # text, and often
+    places = (os.path.join(folder, name + ending) for folder in SYSTEM_FOLDERS)  # noqa: PTH118
+    return next((place for place in places if os.access(place, os.X_OK)), "")
+
+
+@lru_cache(maxsize=1)
+def can_cut() -> bool:
+    """Whether this machine lets us take the network away from a process."""
+    unshare, true = program("unshare"), program("true")
+    if not (unshare and true and sys.platform.startswith("linux")):
+        return False
+    # a fixed line
+    done = subprocess.run([unshare, "-rn", true], capture_output=True, check=False)  # noqa: S603
+    return done.returncode == 0
+
+
+def without_network(*, cut: bool = True) -> list[str]:
+    """What stands before the command of a process that has no network, not even loopback; nothing
+    if not `cut`.
+    """
+    return [program("unshare"), "-rn"] if cut else []
+
+
+def loopback_up() -> None:
+    """Turn `lo` on, in such a process. Raises RuntimeError where anything but `lo` is up: it is not
+    cut off then.
+    """
+    import fcntl
+
+    others = [name for _, name in socket.if_nameindex() if name != "lo" and _is_up(name)]
+    if others:
+        raise RuntimeError(f"the network is not cut off: {', '.join(others)} is up")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
+
+
+def _is_up(name: str) -> bool:
+    """Tunnels that every namespace starts with (sit0, tunl0) are down."""
+    return bool(int(Path(f"/sys/class/net/{name}/flags").read_text(encoding="ascii"), 16) & 1)
+
+
+def guards() -> tuple[str, ...]:
+    """What keeps a notebook that runs so from the network, in words; the same on every run of one
+    machine.
+    """
+    return CUT if can_cut() else GUARDED

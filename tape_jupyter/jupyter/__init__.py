@@ -1,0 +1,1 @@
+"""The deck and what drives it."""

@@ -1,0 +1,545 @@
+"""How a taped cell runs. Takes the `%%tape` line off, begins the tape before the cell and ends it
+after. Knows IPython; decides nothing about calls (the deck does) and draws nothing (summary does).
+
+IPython runs the body as the cell itself: an input transformer blanks our line, so `await`,
+displays, the last expression, line numbers in tracebacks and errors that stop Run All are those of
+an untaped cell. A cell that may not run (bad line, missing cassette) is stopped by an AST
+transformer, the one hook of IPython that can reject a cell after `pre_run_cell`: exceptions of
+`pre_run_cell` itself are printed and the cell runs on, which would be live.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from IPython.core.error import InputRejected
+from IPython.core.interactiveshell import InteractiveShell
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.paths import MAIN, Ladder
+from tape_jupyter.dataflow.history import History
+from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
+from tape_jupyter.jupyter.tracebacks import short, show_refusals_briefly
+from tape_jupyter.reports import cell_summary
+from tape_jupyter.session.cell import CellReport, CellRequest, TapedCell
+from tape_jupyter.session.options import (
+    SESSION_MODES,
+    Word,
+    asks_only,
+    check_mode,
+    is_quiet,
+    parse_line,
+)
+
+if TYPE_CHECKING:
+    from tape_jupyter.session.session import TapeSession
+
+Lines = list[str]
+
+_OPENING = re.compile(r"%%tape(?=\s|$)(?!\s+override\b)(.*)", re.DOTALL)
+"""The line that tapes a cell; `%%tape override CALL` tapes nothing: its magic takes the cell as the
+new reply.
+"""
+
+
+def running_cells() -> Iterator[FrameType]:
+    """The frames of the IPython cells that run on this stack, innermost first: two in a `run_cell`
+    inside a cell.
+
+    Awaited coroutines are on the stack of the task that runs them, so this holds in async cells
+    too.
+    """
+    code = InteractiveShell.run_cell_async.__code__
+    # inspect.stack() reads source files for every frame
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001
+    while frame is not None:
+        if frame.f_code is code:
+            yield frame
+        frame = frame.f_back
+
+
+def running() -> int:
+    """How many IPython cells run on this stack."""
+    return sum(1 for _ in running_cells())
+
+
+class LineTaker:
+    """Input transformer: takes the `%%tape` line off the cell that is about to run. Pure, since
+    IPython may transform a cell twice.
+
+    Inside a running cell the line stays: `%%time` and others transform their body without running
+    it as a cell, so no tape would begin. There the `%%tape` magic is reached, and refuses.
+    """
+
+    has_side_effects = True
+    """IPython then leaves it out of is-complete checks: a console asks for lines until a blank one,
+    as for any %%.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def __call__(self, lines: Lines) -> Lines:
+        if self.opening(lines) is None or running():
+            return lines
+        blank = 1 + next((i for i, line in enumerate(lines[1:]) if not line.isspace()), 0)
+        body = self._cleaned(lines[blank:])
+        magic = bool(body) and body[0].startswith("%%")
+        return body if magic else ["\n"] * blank + body
+
+    def split(self, raw: str) -> tuple[str | None, str]:
+        """What follows `%%tape` in a cell as the front end sent it (None: it has no such line), and
+        the rest.
+        """
+        lines = self._cleaned(raw.splitlines(keepends=True))
+        line = self.opening(lines)
+        return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
+
+    def opening(self, lines: Lines) -> str | None:
+        found = _OPENING.fullmatch(lines[0]) if lines else None
+        return found.group(1) if found else None
+
+    def _cleaned(self, lines: Lines) -> Lines:
+        """The lines after the transformers that come before this one (blank lines, indentation,
+        prompts).
+        """
+        for transform in self._shell.input_transformers_cleanup:
+            if transform is self:
+                break
+            lines = transform(lines)
+        return lines
+
+
+class CellGate(ast.NodeTransformer):
+    """AST transformer: rejects the cell that is not fit to run."""
+
+    def __init__(self, cells: CellRunner) -> None:
+        self._cells = cells
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if (error := self._cells.unfit() or self._cells.last_look()) is not None:
+            raise rejection(error)
+        return node
+
+
+def rejection(error: BaseException) -> InputRejected:
+    """An InputRejected that shows itself by the error's name and in its words, without a traceback."""
+    kind = type(
+        type(error).__name__, (InputRejected,), {"_render_traceback_": lambda _: short(error)}
+    )
+    rejected: InputRejected = kind(str(error))
+    rejected.__cause__ = error
+    return rejected
+
+
+class PlannedCell(Protocol):
+    """A cell that a re-run wants to run next (jupyter/rerun/rerunner.py): what the tape does in it,
+    and the taped cell once it runs.
+    """
+
+    cell: TapedCell | None
+
+    def word(self, line: str | None, raw: str) -> Word | None: ...
+
+
+class StepPasses(Protocol):
+    """A stepped cell that runs, perhaps again and again (jupyter/step/passes.py)."""
+
+    notes: list[str]
+
+    def finish(self) -> None: ...
+
+
+class PreparedCell(Protocol):
+    """A cell that is about to be stepped (jupyter/step/command.py): the mode and options of its
+    taped cell.
+    """
+
+    @property
+    def mode(self) -> str: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    def start(self, cell: TapedCell, transformed: str) -> StepPasses: ...
+
+
+class StepHooks(Protocol):
+    """Who steps cells (jupyter/step/command.py)."""
+
+    def word(self, cell_id: str | None, word: Word | None) -> Word | None: ...
+    def prepare(self, word: Word) -> PreparedCell: ...
+
+
+@dataclass(slots=True)
+class Open:
+    """A taped cell that runs: the deck's cell, and where it runs (stack depth and thread)."""
+
+    cell: TapedCell
+    depth: int
+    thread: int
+    explicit: bool
+    notes: list[str]
+    passes: StepPasses | None = None
+
+
+class CellRunner:
+    """The hooks of one shell. Begins, ends and reports taped cells; keeps the reports of this
+    kernel.
+    """
+
+    def __init__(self, shell: InteractiveShell, deck: TapeSession) -> None:
+        self.shell, self.deck = shell, deck
+        self.ladder = Ladder()
+        self.session = Word("off")
+        self.refusal: BaseException | None = None
+        self.broken: TapeUsageError | None = None
+        self.reports: list[CellReport] = []
+        self.planned: Callable[[], PlannedCell | None] = _nobody
+        self._open: Open | None = None
+        self._said_replay_wins = False
+        # for a notebook with a cassette; where it is unknown each look reads the folder's notebooks
+        self._looks = 3
+        self._transformed = ""
+        self.steps: StepHooks | None = None
+        self._undo_tracebacks: Callable[[], None] = _nothing
+        self.taker, self._gate = LineTaker(shell), CellGate(self)
+
+    @property
+    def history(self) -> History | None:
+        """What was executed in this kernel since the extension was loaded."""
+        return self.deck.tracker.history if self.deck.tracker is not None else None
+
+    def install(self) -> None:
+        self.deck.tracker = Tracker(self.shell, asks_only)
+        self.deck.tracker.install()  # its hook before ours: a taped cell is told to it as it begins
+        self.shell.input_transformers_cleanup.append(self.taker)
+        self.shell.ast_transformers.append(self._gate)
+        self.shell.events.register("pre_run_cell", self.pre_run_cell)
+        self.shell.events.register("post_run_cell", self.post_run_cell)
+        self._undo_tracebacks = show_refusals_briefly(self.shell)
+
+    def lend_keys(self, raw: str = "") -> None:
+        """Once it is known which notebook runs, and it has a cassette: keys that are not set have
+        placeholders.
+        """
+        if self._looks:
+            notebook = self.notebook_or_none(raw)
+            self._looks -= notebook is None
+            if notebook is not None and self.deck.lend_keys(notebook):
+                self._looks = 0
+
+    def uninstall(self) -> None:
+        if self._open is not None:
+            self._close(None)
+        self.shell.input_transformers_cleanup.remove(self.taker)
+        self.shell.ast_transformers.remove(self._gate)
+        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+        self._undo_tracebacks()
+        if self.deck.tracker is not None:
+            self.deck.tracker.uninstall()
+            self.deck.tracker = None
+
+    def pre_run_cell(self, info: Any) -> None:
+        depth = running()
+        if self._elsewhere(depth):
+            return
+        if self._open is not None:  # its post_run_cell never came
+            self._close(None)
+        count = self.shell.execution_count - 1 if info.store_history else None
+        self._transformed = getattr(info, "transformed_cell", None) or ""
+        self._begin(info.raw_cell, info.cell_id, count, depth)
+
+    def post_run_cell(self, result: Any) -> None:
+        """`result` is None when an async cell was cancelled. Comes without a pre_run_cell for a
+        blank cell.
+        """
+        if self._elsewhere(running() + 1):
+            return
+        if result is not None and isinstance(result.error_before_exec, InputRejected):
+            result.error_before_exec = self.refusal or result.error_before_exec
+        self.refusal = None
+        if self._open is not None:
+            self._close(result)
+
+    def unfit(self) -> BaseException | None:
+        """Why the cell that is about to run may not: what `pre_run_cell` found, or that it was
+        never asked.
+        """
+        cells = list(running_cells())
+        if self.refusal is not None or len(cells) != 1:
+            return self.refusal
+        line, source = self.taker.split(cells[0].f_locals["raw_cell"])
+        if (
+            line is None
+            or not source.strip()
+            or (self._open is not None and self._open.thread == threading.get_ident())
+        ):
+            return None
+        return TapeUsageError(
+            "%%tape cannot tape a cell that runs silently, or in a subshell beside a taped cell"
+        )
+
+    def last_look(self) -> BaseException | None:
+        """Tape what other hooks put in a tool's place since we began (`%autoreload`); why that
+        failed, if it did.
+        """
+        if self._open is None or self._open.thread != threading.get_ident():
+            return None
+        try:
+            self.deck.look_again(self._open.cell)
+        except Exception as error:  # from here it would only be printed, and this hook be taken off
+            return error
+        return None
+
+    def begin_here(self) -> None:
+        """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
+        depth = running()
+        raw, cell_id = self._current()
+        if depth and self._open is None and not is_quiet(raw):
+            self._begin(raw, cell_id, self.shell.execution_count - 1, depth)
+            if self.refusal is not None:
+                error, self.refusal = self.refusal, None
+                raise error
+
+    def force(self, mode: str) -> None:
+        """Take the session's mode from TAPE_MODE ("" sets none). While it is no mode, no cell runs."""
+        if not mode:
+            return
+        try:
+            check_mode(mode, where="TAPE_MODE: ")
+            word = parse_line(f"{mode} {os.environ.get('TAPE_OPTIONS', '')}", SESSION_MODES)
+        except TapeUsageError as error:
+            self.broken = error
+            raise
+        self.deck.forced = True
+        self.deck.set_session(mode, word.options)
+        self.session, self.broken = word, None
+        self.begin_here()
+
+    def set_session(self, word: Word) -> str:
+        """Set the mode of every following cell; what to tell the person ("" if nothing)."""
+        if self.deck.forced and self.deck.session_mode == "replay" and word.mode != "replay":
+            return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
+        self.deck.set_session(word.mode, word.options)
+        self.session, self.broken = word, None
+        self._looks = 0 if word.mode == "off" else self._looks
+        if word.mode != "off":
+            self.begin_here()
+        elif (cell := self.deck.active) is not None:
+            return f"tape off: following cells run untaped; what is taped now ends as it began ({cell.mode})"
+        return ""
+
+    @property
+    def taping(self) -> TapedCell | None:
+        """The taped cell that runs now. None where its end was not told: no cell is on this stack."""
+        return self._open.cell if self._open is not None and running() else None
+
+    def notebook(self, raw: str = "") -> Path:
+        """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises
+        NotebookUnknown.
+        """
+        return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
+
+    def notebook_or_none(self, raw: str = "") -> Path | None:
+        """The same; None where it is unknown (a named cassette then lies where the kernel started)."""
+        try:
+            return self.notebook(raw)
+        except NotebookUnknown:
+            return None
+
+    def cassette_path(self, name: str = "") -> Path:
+        """Where the cassette of that name lies; without one the notebook's main one (or
+        NotebookUnknown).
+        """
+        notebook = self.notebook_or_none() if name else self.notebook()
+        return paths.cassette_path(notebook, name or MAIN, self.ladder.start)
+
+    def cassette_names(self) -> list[str]:
+        """Names of the cassettes that `%%tape replay NAME` could use here."""
+        return paths.cassette_names(self.notebook_or_none(), self.ladder.start)
+
+    def _begin(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
+        self.refusal = None
+        try:
+            line, source = self.taker.split(raw)
+            if line is not None and depth > 1:
+                return  # the %%tape magic is about to refuse
+            if self.broken is not None and not is_quiet(raw):
+                raise self.broken  # noqa: TRY301 - one way to refuse a cell
+            word = self._word(line, raw, cell_id)
+            if word is None:
+                self.lend_keys(raw)
+                return
+            if not source.strip():
+                self._say(f"tape {word.mode}: the cell is empty, nothing to do")
+                return
+            self._open = self._opened(
+                word, raw, source, cell_id, count, depth, explicit=line is not None
+            )
+        except (
+            BaseException
+        ) as error:  # an interrupt too: IPython would print it and run the cell, live
+            self.refusal = error
+
+    def _word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
+        if (planned := self.planned()) is not None:
+            return planned.word(line, raw)
+        word = self._own_word(line, raw)
+        if self.steps is None or (line is None and is_quiet(raw)):
+            return word
+        return self.steps.word(cell_id, word)
+
+    def _own_word(self, line: str | None, raw: str) -> Word | None:
+        if line is not None:
+            return parse_line(line)
+        if self.deck.session_mode == "off" or is_quiet(raw):
+            return None
+        return Word(self.deck.session_mode, self.session.name, self.session.options)
+
+    def _opened(
+        self,
+        word: Word,
+        raw: str,
+        source: str,
+        cell_id: str | None,
+        count: int | None,
+        depth: int,
+        *,
+        explicit: bool,
+    ) -> Open:
+        mode, notes = self._replay_wins(word.mode)
+        options, stepped = dict(word.options), None
+        if mode == "step" and self.steps is not None:
+            stepped = self.steps.prepare(word)
+            mode, options = stepped.mode, stepped.options
+        unnamed = word.name is None and mode != "live"
+        notebook = self.notebook(raw) if unnamed else self.notebook_or_none(raw)
+        ask = CellRequest(
+            mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
+            notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
+            start=self.ladder.start,
+            typed=cell_id is None and not hasattr(self.shell, "kernel"),
+        )  # fmt: skip
+        cell = self.deck.begin(ask)
+        notes += self._found_notebook()
+        if (planned := self.planned()) is not None:
+            planned.cell = cell
+        opened = Open(cell, depth, threading.get_ident(), explicit or stepped is not None, notes)
+        if stepped is not None:
+            try:
+                opened.passes = stepped.start(cell, self._transformed or source)
+            except BaseException as error:
+                self.deck.end(cell, error)
+                raise
+        return opened
+
+    def _found_notebook(self) -> list[str]:
+        """How the notebook was found, where that is worth a line; told once."""
+        note, self.ladder.note = self.ladder.note, ""
+        return [note] if note else []
+
+    def passes(self, cell: TapedCell) -> None:
+        """The open cell is run again, as this taped cell (jupyter/step/passes.py)."""
+        if self._open is not None:
+            self._open.cell = cell
+
+    def _replay_wins(self, mode: str) -> tuple[str, list[str]]:
+        if not (self.deck.forced and self.deck.session_mode == "replay") or mode == "replay":
+            return mode, []
+        notes = (
+            [] if self._said_replay_wins else [f"TAPE_MODE=replay wins: %%tape {mode} replays here"]
+        )
+        self._said_replay_wins = True
+        return "replay", notes
+
+    def _close(self, result: Any) -> None:
+        opened, self._open = self._open, None
+        if opened is None:
+            return
+        if opened.passes is not None:
+            opened.passes.finish()
+            opened.notes.extend(opened.passes.notes)
+        report = self.deck.end(opened.cell, self._error(result))
+        self.lend_keys()
+        report.notes.extend(opened.notes)
+        self.reports.append(_lean(report))
+        shown = self._error(result)
+        if report.misses and result is not None and result.success:
+            shown = report.misses[0]
+            self._fail(result, report.misses)
+        if opened.explicit or cell_summary.worth_showing(report):
+            cell_summary.show(report, shown, opened.cell.ask.notebook)
+
+    def _error(self, result: Any) -> BaseException | None:
+        if result is None:
+            return KeyboardInterrupt("the cell was interrupted")
+        error: BaseException | None = result.error_in_exec or result.error_before_exec
+        return error
+
+    def _fail(self, result: Any, misses: list[TapeRefusal]) -> None:
+        """Turn a cell whose own code caught a refusal into a failed one: Run All stops, nbclient
+        sees an error.
+        """
+        error = misses[0]
+        result.error_in_exec = error
+        self.shell.last_execution_succeeded = False
+        more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
+        told = (
+            "The cell's own code caught this"
+            if error.__traceback__ is not None
+            else "This was seen at the cell's end"
+        )
+        lines = [*short(error), f"{told}{more}; the cell fails here, since replay refused it."]
+        # the hook that front ends override
+        self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001
+
+    def _elsewhere(self, depth: int) -> bool:
+        """Whether an event comes from inside the open cell (nested run), or from another shell
+        thread.
+        """
+        opened = self._open
+        return opened is not None and (
+            depth > opened.depth or threading.get_ident() != opened.thread
+        )
+
+    def _current(self) -> tuple[str, str | None]:
+        """Source and id of the cell that runs now, as the front end sent them."""
+        get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
+        parent = (get_parent() or {}) if get_parent else {}
+        code = parent.get("content", {}).get("code")
+        if code is None:
+            history = self.shell.history_manager
+            code = (
+                history.input_hist_raw[-1] if history is not None and history.input_hist_raw else ""
+            )
+        return code, (parent.get("metadata") or {}).get("cellId")
+
+    def _say(self, text: str) -> None:
+        print(text)  # noqa: T201 - a note below the cell
+
+
+def _lean(report: CellReport) -> CellReport:
+    """The same report to keep: its refusals without their tracebacks, which hold clients, sockets
+    and replies.
+    """
+    return replace(
+        report, misses=[type(miss)(*miss.args) for miss in report.misses], spans=lambda: None
+    )
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""
+
+
+def _nobody() -> None:
+    """No re-run is on."""

@@ -1,0 +1,73 @@
+"""What `%tape help` prints."""
+
+from __future__ import annotations
+
+Lines = tuple[tuple[str, str], ...]
+
+TAPE_A_CELL: Lines = (
+    ("%%tape record [NAME]", "the cell goes live, and its calls are kept"),
+    ("%%tape replay [NAME]", "its calls are answered as recorded; nothing goes out"),
+    ("%%tape once [NAME]", "replay where it is recorded, else record"),
+    ("%%tape new_episodes [NAME]", "known calls are replayed, others recorded"),
+    ("%%tape step [NAME]", "replay, and stop before each call"),
+    ("%%tape override CALL", "the text or JSON below is the new reply of that call"),
+)
+SESSION: Lines = (
+    ("%tape record", "so for every cell from here on; also replay, once, new_episodes"),
+    ("%tape live", "every cell goes live, is watched, and is not written"),
+    ("%tape off", "cells are not taped"),
+    ("%tape set KEY=VALUE", "whom a run serves; redact=REGEX masks more; adopt=OLD.tapes"),
+)
+LOOK: Lines = (
+    ("%tape status", "mode, notebook, cassettes"),
+    ("%tape calls [NAME]", "the calls: tokens, cost, time"),
+    ("%tape show [NAME]", "the runs and how they ended"),
+    ("%tape gaps [NAME]", "what a replay would miss, and the line that keeps it"),
+    ("%tape view [NAME]", "the viewer"),
+    ("%tape frame [NAME]", "the calls as a pandas frame"),
+    ("%tape diff A B", "how two takes answer differently"),
+)
+CHANGE: Lines = (
+    ("%tape override CALL ...", "another reply: --text, --message, --value, --fault, --reply"),
+    ("%tape plan [TAKE]", "which cells depend on what a take changes"),
+    ("%tape rerun [TAKE]", "run those again: --fresh, --cells 3,5, --on-divergence ..., --cancel"),
+    ("%tape takes ...", "list; rename A B, default A, undo A, keep A, discard A, promote A"),
+    ("%tape prune [NAME]", "drop recordings that newer ones replaced; --dry-run lists them"),
+)
+SHARE: Lines = (
+    ("%tape export [PATH]", "the session as one file that was proven; --redact masks secrets"),
+    ("%tape verify FILE", "whether such a file is whole; nothing of it runs"),
+)
+OPTIONS: Lines = (
+    ("--take NAME", "play that take, or write to it"),
+    ("--live X", "X goes live: llm, tools, tool:NAME, host:NAME, call:ID, cell:ID"),
+    ("--freeze X", "X never runs: answered as recorded"),
+    ("--stub tool:NAME=JSON", "that tool never runs: answered with JSON"),
+    ("--on-divergence WHAT", "a call that is not recorded: stop, live or stale"),
+    ("--strict", "refuse replies edited by hand, and loose matches"),
+    ("--ignore JSON.PATH", "leave a field out when requests are matched"),
+    ("--tools a,b", "tape these functions"),
+    ("--pace WHEN", "replies come instant, in order, or after the recorded waits"),
+    ("--cut-short", "play a reply that an interrupt cut, and the interrupt"),
+    ("--no-pin a,b", "leave to chance: clock, sleep, random, timezone"),
+    ("--no-effects a,b", "of tools, leave out: output, memory, files"),
+    ("--break WHERE", "of step: KIND, tool=NAME, model=NAME, nth=N, error, 'PYTHON'"),
+    ("--record", "of step: record instead of replay"),
+)
+PARTS: tuple[tuple[str, Lines], ...] = (
+    ("Tape a cell (its first line)", TAPE_A_CELL),
+    ("Tape every cell from here on", SESSION),
+    ("Look", LOOK),
+    ("Change a reply, and run again", CHANGE),
+    ("Share", SHARE),
+    ("Options of %%tape, and of the modes of %tape", OPTIONS),
+)
+
+
+def text() -> str:
+    """The page: 100 columns at most."""
+    width = max(len(word) for _, lines in PARTS for word, _ in lines)
+    parts = []
+    for title, lines in PARTS:
+        parts.append("\n".join([title, *(f"  {word:{width}}  {told}" for word, told in lines)]))
+    return "\n\n".join(parts)

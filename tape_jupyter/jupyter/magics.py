@@ -1,0 +1,401 @@
+"""`%tape` and `%%tape`, and what `%load_ext` does. Magics only parse, ask and print.
+
+Nothing a person types is expanded ({var} and $var stay as they are), nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+
+from tape_jupyter.cassette import paths, prune
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.commands import override
+from tape_jupyter.commands import takes as commands_takes
+from tape_jupyter.errors import (
+    BundleError,
+    CassetteError,
+    NotebookUnknown,
+    TapeError,
+    TapeUsageError,
+)
+from tape_jupyter.jupyter import export, help_page, labextension
+from tape_jupyter.jupyter.cell_runner import CellRunner
+from tape_jupyter.jupyter.rerun import command as rerun_command
+from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.step import command as step_command
+from tape_jupyter.jupyter.tracebacks import short
+from tape_jupyter.reports import gaps, gaps_html, listing
+from tape_jupyter.reports.cell_summary import MARK
+from tape_jupyter.session import session
+from tape_jupyter.session.options import (
+    HELP,
+    LINE_MODES,
+    SESSION_MODES,
+    Word,
+    did_you_mean,
+    parse_line,
+)
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from tape_jupyter.cassette.cassette import Cassette
+
+OPTIONS = (
+    "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--no-effects", "--pace", "--take", "--live",
+    "--freeze", "--stub",
+    "--on-divergence", "--break", "--record",
+)  # fmt: skip
+ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
+        "export", "verify", "prune", "set")  # fmt: skip
+
+
+@magics_class
+class TapeMagics(Magics):
+    """The magics of one shell; `cells` holds its hooks."""
+
+    def __init__(self, shell: InteractiveShell, cells: CellRunner) -> None:
+        super().__init__(shell)
+        self.cells = cells
+
+    # no_var_expand is annotated for functions without arguments
+    @line_magic("tape")  # type: ignore[arg-type]
+    @no_var_expand
+    def line(self, line: str) -> Any:
+        """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
+        return with_short_errors(self._ask, line)
+
+    @cell_magic("tape")  # type: ignore[arg-type]  # the same
+    @no_var_expand
+    def cell(self, line: str, cell: str) -> None:
+        """`%%tape override CALL`: the cell is the new reply. Any other word comes here only where
+        it is not the first line of a cell that IPython runs (cells.LineTaker).
+        """
+        word, _, rest = line.strip().partition(" ")
+        if word == "override":
+            with_short_errors(lambda told: self._override(told, cell), rest)
+        else:
+            with_short_errors(self._refuse, line)
+
+    def _refuse(self, line: str) -> None:
+        parse_line(line)
+        raise TapeUsageError(
+            "%%tape tapes the cell that you run, so it stands on that cell's first line: not below another %% magic, "
+            "and not inside a cell that another cell runs (%run, run_cell)"
+        )
+
+    def _ask(self, line: str) -> Any:
+        """What a magic gives: `%tape view` a widget, `%tape frame` a frame, the others nothing."""
+        word, _, rest = line.strip().partition(" ")
+        if word in SESSION_MODES:
+            return self._set_mode(parse_line(line, SESSION_MODES))
+        asks: dict[str, Callable[[str], Any]]
+        asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
+                "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
+                "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
+                "override": self._override, "export": self._export, "verify": self._verify,
+                "prune": self._prune}  # fmt: skip
+        if word not in asks:
+            known = (*SESSION_MODES, *ASKS, "help")
+            raise TapeUsageError(
+                f"%tape {word[:80]!r} is unknown{did_you_mean(word, known) or '.'} {HELP}"
+            )
+        return asks[word](rest.strip())
+
+    def _set_mode(self, word: Word) -> None:
+        said = self.cells.set_session(word)
+        say(said or f"tape {word.mode}: {MEANING[word.mode]}")
+
+    def _help(self, _: str) -> None:
+        say(help_page.text())
+
+    def _status(self, _: str) -> None:
+        say(status(self.cells))
+
+    def _calls(self, name: str) -> None:
+        say(listing.calls_text(self._cassette(name)))
+
+    def _show(self, name: str) -> None:
+        say("\n".join(listing.runs_text(self._cassette(name))))
+
+    def _gaps(self, name: str) -> None:
+        gaps_html.show(gaps.report([self._cassette(name)]))
+
+    def _view(self, name: str) -> Any:
+        from tape_jupyter.jupyter.widget import view
+
+        return view(self.cells, name)
+
+    def _frame(self, name: str) -> Any:
+        return self._cassette(name).frame()
+
+    def _takes(self, line: str) -> None:
+        used, words = files.cassette_of(self._path("")), shlex.split(line)
+        beside = paths.beside(used)
+        root = commands_takes.meant(beside, words)
+        if words:
+            told = commands_takes.act(root, words)[0]
+            return say(told if root == used else f"{root.name}: {told}")
+        return say(
+            "\n".join(
+                map(commands_takes.text, [each for each in beside if files.found(each)] or [used])
+            )
+        )
+
+    def _prune(self, line: str) -> None:
+        name, dry = line.replace("--dry-run", "").strip(), "--dry-run" in line.split()
+        if name.startswith("-"):
+            raise TapeUsageError("%tape prune [NAME] [--dry-run]")
+        root = files.cassette_of(self._path(name))
+        say(prune.prune(root, dry=dry).text(root, dry=dry))
+
+    def _override(self, line: str, body: str = "") -> None:
+        said = override.parsed(line)
+        root = override.holding(paths.beside(files.cassette_of(self._path(""))), said)
+        say(override.override(root, said, body.rstrip("\n")).text())
+
+    def _plan(self, line: str) -> None:
+        say(rerun_command.plan(self.cells, files.cassette_of(self._path("")), line))
+
+    def _rerun(self, line: str) -> None:
+        rerun_command.run(self.cells, files.cassette_of(self._path("")), line, say)
+
+    def _export(self, line: str) -> None:
+        """In a headless run there is nothing to export yet, and a replay writes no bundle."""
+        if self.cells.deck.forced:
+            shown("%tape export: not in a headless run; when it is saved: tape export NB")
+            return
+        words, telling = shlex.split(line), Telling(self.shell)
+        notebook = self.cells.notebook()
+        telling.end(export.text(export.Export(notebook, words).run(telling.step), notebook))
+
+    def _verify(self, line: str) -> None:
+        from tape_jupyter.bundle import verify
+
+        if self.cells.deck.forced:
+            shown("%tape verify: not in a headless run")
+            return
+        words = shlex.split(line)
+        if len(words) != 1:
+            raise TapeUsageError(
+                "usage: %tape verify FILE (a bundle: churn.tape.zip, a folder or a URL)"
+            )
+        verdict = verify.verify(words[0])
+        shown("\n".join([verdict.place, *(f"  {mark:5} {said}" for mark, said in verdict.lines())]))
+        if not verdict.good:
+            raise BundleError(verdict.problems[0], place=verdict.place)
+
+    def _diff(self, line: str) -> None:
+        self._takes(f"diff {line}")
+
+    def _set(self, line: str) -> None:
+        if masks := re.match(
+            r"redact(?:\.[\w-]+)?=", line
+        ):  # a pattern's backslashes and quotes are its own
+            line = shlex.quote(masks[0] + unquoted(line.removeprefix(masks[0])))
+        for pair in shlex.split(line) or [""]:
+            key, is_pair, value = pair.partition("=")
+            if not is_pair:
+                raise TapeUsageError("usage: %tape set KEY=VALUE")
+            self._set_one(key, value)
+
+    def _set_one(self, key: str, value: str) -> None:
+        if key == "adopt":
+            own = paths.adopt(self.cells.notebook(), value)
+            say(f"tape: {own.name} now holds the cassettes of {value}")
+        else:
+            self.cells.deck.set(key, value)
+            masks = key.partition(".")[0] == "redact"
+            say(
+                f"tape: what matches {value} is masked"
+                if masks
+                else f"tape: {key}={value} on every run"
+            )
+
+    def _cassette(self, name: str) -> Cassette:
+        from tape_jupyter.cassette.cassette import Cassette
+
+        path = self._path(name)
+        if not path.exists():
+            raise CassetteError(
+                f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path)
+            )
+        return Cassette.open(path)
+
+    def _path(self, name: str) -> Path:
+        """The named cassette; without a name the last one used, else the notebook's main one."""
+        used = next(
+            (report.path for report in reversed(self.cells.reports) if there(report.path)), None
+        )
+        if not name and used is not None:
+            return used
+        return self.cells.cassette_path(name)
+
+
+MEANING = {
+    "record": "every following cell goes live and is recorded",
+    "replay": "every following cell is replayed; nothing goes out",
+    "once": "every following cell is replayed if it was recorded, else recorded",
+    "new_episodes": "in every following cell known calls are replayed, others recorded",
+    "live": "every following cell goes live, is observed, and is not written",
+    "off": "cells run untaped",
+}
+
+
+def there(path: Path | None) -> bool:
+    return path is not None and path.exists()
+
+
+def unquoted(text: str) -> str:
+    """A text without the pair of quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def say(text: str) -> None:
+    print(text)  # noqa: T201 - the answer to a magic
+
+
+def shown(text: str, name: str = "", *, again: bool = False) -> None:
+    """Display what the tape says of itself; `again` puts it in the place of what `name` showed."""
+    from IPython.display import publish_display_data
+
+    transient = {"display_id": name} if name else None
+    publish_display_data({"text/plain": text}, metadata=MARK, transient=transient, update=again)  # type: ignore[no-untyped-call]
+
+
+class Telling:
+    """How a long work gets on, in one place below the cell; in a terminal only its end is told."""
+
+    def __init__(self, shell: Any) -> None:
+        self._live, self._name, self._again = (
+            hasattr(shell, "kernel"),
+            f"tape-{time.monotonic_ns()}",
+            False,
+        )
+
+    def step(self, what: str, done: int, total: int) -> None:
+        if self._live:
+            self._show(export.step(what, done, total))
+
+    def end(self, text: str) -> None:
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        shown(text, self._name, again=self._again)
+        self._again = self._live
+
+
+def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
+    """Run it; an error that a person can mend shows without a traceback (they typed no code)."""
+    try:
+        return what(line)
+    except TapeError as error:
+        lines = short(error)
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol
+        raise
+
+
+def status(cells: CellRunner) -> str:
+    """Mode, notebook, cassettes and this kernel's doings, a line each."""
+    reports = cells.reports
+    lines = {
+        "mode": cells.deck.session_mode + (" (TAPE_MODE)" if cells.deck.forced else ""),
+        "notebook": where(cells),
+        "cassettes": known_names(cells),
+        "taped cells": str(len(reports)),
+        "calls": str(sum(len(report.calls) for report in reports)),
+        "refused": str(sum(len(report.misses) for report in reports)),
+    }
+    return "\n".join(f"{key + ':':13} {value}" for key, value in lines.items())
+
+
+def where(cells: CellRunner) -> str:
+    try:
+        return str(cells.notebook())
+    except NotebookUnknown as error:
+        return f"unknown ({error})"
+
+
+def known_names(cells: CellRunner) -> str:
+    return ", ".join(names(cells)) or "none"
+
+
+def names(cells: CellRunner) -> list[str]:
+    """Names of the cassettes that `%%tape replay NAME` could use here."""
+    return cells.cassette_names()
+
+
+def complete(cells: CellRunner, line: str) -> list[str]:
+    """Words that can stand at the end of a `%tape` or `%%tape` line."""
+    magic, *words = line.split(" ")
+    if len(words) <= 1:
+        return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
+    return names(cells) if len(words) == 2 else [*OPTIONS]
+
+
+def load(shell: InteractiveShell) -> None:
+    """Hook into a shell (once), and set the mode that TAPE_MODE asks for. Raises TapeUsageError if
+    it is no mode.
+    """
+    cells = loaded(shell)
+    if cells is None:
+        cells = CellRunner(shell, session.get())
+        cells.install()
+        shell.register_magics(TapeMagics(shell, cells))
+        rerunner.of(cells)
+        step_command.of(cells)
+        for magic in ("%tape", "%%tape"):
+            shell.set_hook(  # type: ignore[no-untyped-call]
+                "complete_command",
+                lambda _, event, to=cells: complete(to, event.line),
+                str_key=magic,
+            )
+        labextension.start(shell, cells)
+    with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
+    cells.lend_keys()
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take every hook out; the magics then say nothing is loaded.
+
+    Raises TapeUsageError, and takes nothing out, where what runs on would go live that was to be
+    replayed.
+    """
+    with_short_errors(lambda _: _unload(shell), "")
+
+
+def _unload(shell: InteractiveShell) -> None:
+    cells = loaded(shell)
+    if cells is None:
+        return
+    if (cell := cells.taping) is not None:
+        raise TapeUsageError(
+            f"the extension stays: this cell is taped ({cell.mode}), and its rest would run past the tape. "
+            "Say %unload_ext or %reload_ext in a cell of its own"
+        )
+    if cells.deck.forced and cells.deck.sealed:
+        raise TapeUsageError(
+            "TAPE_MODE=replay wins: the extension stays, so that nothing goes live"
+        )
+    cells.deck.set_session("off")
+    labextension.stop(cells)
+    cells.uninstall()
+    rerunner.forget(cells)
+    step_command.forget(cells)
+    del shell.magics_manager.registry["TapeMagics"]
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("tape", None)
+
+
+def loaded(shell: InteractiveShell) -> CellRunner | None:
+    """The hooks of a shell where the extension is loaded."""
+    magics = shell.magics_manager.registry.get("TapeMagics")
+    return magics.cells if magics is not None else None

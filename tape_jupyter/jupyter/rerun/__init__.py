@@ -1,0 +1,1 @@
+"""Re-running, in the notebook, the cells that depend on a changed reply."""

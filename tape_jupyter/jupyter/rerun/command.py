@@ -1,0 +1,198 @@
+"""What people type and read of plans and re-runs: `%tape plan`, `%tape rerun`. Parses words, asks
+the Rerunner, gives text; prints only what comes of a re-run while it goes on.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.dataflow.plan import Plan, PlanCell
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.rerun.isolated import NO_NETWORK
+from tape_jupyter.jupyter.rerun.rerunner import Rerunner, RerunRequest
+from tape_jupyter.session.options import HELP, PACES, LineParser
+
+if TYPE_CHECKING:
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+
+PLAN_USAGE = "%tape plan [TAKE]"
+CHOICES = (
+    "Now: %tape rerun --on-divergence live (ask anew), --on-divergence stale (keep the recorded reply), "
+    "--write TEXT (your own), --on-divergence skip (leave this cell out), or --cancel"
+)
+POLICIES = ("stop", "live", "stale", "skip")
+
+
+def _parser() -> LineParser:
+    parser = LineParser("%tape rerun")
+    parser.add_argument("take", nargs="?", default="")
+    parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--on-divergence", choices=POLICIES)
+    parser.add_argument("--pace", choices=PACES)
+    parser.add_argument("--write")
+    parser.add_argument("--cancel", action="store_true")
+    return parser
+
+
+def plan(cells: CellRunner, root: Path, line: str) -> str:
+    """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
+    CassetteError.
+    """
+    words = _split(line)
+    if len(words) > 1:
+        raise TapeUsageError(f"usage: {PLAN_USAGE}")
+    take = take_of(root, *words)
+    return "\n".join([*_elsewhere(root, take), plan_text(rerunner.of(cells).plan(take))])
+
+
+def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) -> None:
+    """`%tape rerun ...`: begins, goes on, or ends a re-run once the cell that says so is over.
+    `say` prints.
+
+    Raises TapeUsageError, CassetteError, before anything has run.
+    """
+    said, runner = _parser().parse_args(_split(line)), rerunner.of(cells)
+    tell = _told(runner, say)
+    if said.cancel:
+        return _after_the_cell(runner, lambda: runner.cancel(tell=tell), say)
+    if runner.parked is not None and not said.take:
+        return _after_the_cell(runner, _going_on(runner, said, tell), say)
+    if said.write is not None or said.on_divergence == "skip":
+        raise TapeUsageError("no re-run waits at a divergence")
+    take = take_of(root, *([said.take] if said.take else []))
+    made = runner.plan(take)
+    fresh = said.fresh or made.hermetic is not None
+    if fresh and said.on_divergence == "live":
+        raise TapeUsageError(NO_NETWORK)
+    if said.fresh and said.cells:
+        raise TapeUsageError("--fresh runs every cell: leave out --cells")
+    say("\n".join([*_elsewhere(root, take), plan_text(made)]))
+    if fresh:
+        say(
+            f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)"
+        )
+    entries = ticked(made, said.cells) if said.cells else None
+    ask = RerunRequest(
+        made, take, entries, said.on_divergence or "stop", said.fresh, said.pace or ""
+    )
+    return _after_the_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
+
+
+def _going_on(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Callable[[], None]:
+    parked = runner.parked
+    assert parked is not None
+    if said.write is not None:
+        return lambda: runner.resolve(parked.divergence.id, "write", said.write, tell=tell)
+    if said.on_divergence in (None, "stop"):
+        raise TapeUsageError(f"a re-run waits at a divergence; say what becomes of it. {CHOICES}")
+    return lambda: runner.resolve_all(said.on_divergence, tell=tell)
+
+
+def _after_the_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Cells run one after another, so a re-run waits for the end of the cell that asks for it."""
+    events = runner.shell.events
+
+    def once(_result: Any) -> None:
+        events.unregister("post_run_cell", once)
+        try:
+            do()
+        except Exception as error:
+            say(f"{type(error).__name__}: {error}")
+
+    events.register("post_run_cell", once)
+
+
+def _told(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
+    """Says what comes of a re-run, as text, below the cell that asked for it."""
+    asked, closed = runner.parents.now(), False
+
+    def below(text: str) -> None:
+        with runner.parents.speaking_for(asked):
+            say(text)
+
+    def tell(about: str, told: dict[str, Any]) -> None:
+        nonlocal closed
+        if about == "diverged":
+            fields = [line for each in told["fields"][:3] for line in _field(each)]
+            title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
+            below("\n".join([title, *fields, CHOICES]))
+        elif about == "done" and runner.compared is not None:
+            below(runner.compared.proof.text if closed else runner.compared.text())
+            closed = True
+        elif about == "cancelled":
+            below("cancelled: everything is as it was before the re-run")
+
+    return tell
+
+
+def _field(each: dict[str, str]) -> list[str]:
+    return [
+        f"  {each['path']}",
+        f"    recorded: {_line(each['recorded'])}",
+        f"    now:      {_line(each['now'])}",
+    ]
+
+
+def _line(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def take_of(root: Path, name: str = "") -> Cassette:
+    """A take by its name; without one the default take, else the newest. Raises TapeUsageError
+    where there is none.
+
+    Where the cassette has none, those beside it are looked through.
+    """
+    own = name in files.names(root) if name else files.found(root)
+    of, name = files.meant([root] if own else paths.beside(root), name)
+    return Cassette.open(of).take(name)
+
+
+def _elsewhere(root: Path, take: Cassette) -> list[str]:
+    """That the take is not of the cassette that was used last."""
+    return [f"take {files.name_of(take.path)} is of {take.root.name}"] if take.root != root else []
+
+
+def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:
+    """The entries of a plan that a person named by their prompt numbers ("3") or ids of cells."""
+    found: set[int] = set()
+    for word in words:
+        same = [cell.entry for cell in made.cells if word in _names(cell)]
+        if not same:
+            known = ", ".join(name for cell in made.cells for name in _names(cell)[:1])
+            raise TapeUsageError(f"{word[:80]!r} is no cell of this plan; there are: {known}")
+        found |= set(same)
+    return frozenset(found)
+
+
+def _names(cell: PlanCell) -> list[str]:
+    return [*([str(cell.number), f"[{cell.number}]"] if cell.number is not None else []), cell.cell]
+
+
+def plan_text(made: Plan) -> str:
+    """The plan before anything runs, for people."""
+    calls = f"{made.from_tape} calls from the tape, {made.maybe_live} may ask anew"
+    lines = [f"Re-run {len(made.cells)} of {made.total} cells with take {made.take}: {calls}"]
+    for cell in made.cells:
+        number = f"[{cell.number}]" if cell.number is not None else "[ ]"
+        lines.append(
+            f"  {'x' if cell.ticked else ' '} {number:5} {cell.title:40} {'; '.join(cell.reasons)}"
+        )
+    lines += [f"  ! {warning}" for warning in made.warnings]
+    lines += [f"  ! only a fresh kernel gets this right: {made.hermetic}"] if made.hermetic else []
+    return "\n".join(lines)
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None

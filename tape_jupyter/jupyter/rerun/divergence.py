@@ -1,0 +1,158 @@
+"""A divergence as a person sees it, and the reply that a person writes for it: committed to the
+take at once, as a call of its own, so that nothing typed is lost and the take replays without
+asking.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.match_key import json_value
+from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.takes import edits, faults
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.encoding.http.body import decode
+from tape_jupyter.encoding.values.mutations import frozen_or_type
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.providers import editing, registry
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session.cell import Divergence
+from tape_jupyter.session.summary_rows import row_of_entry
+
+if TYPE_CHECKING:
+    from tape_jupyter.dataflow import history
+
+MOST = 100_000
+"""Characters of a section that are told."""
+
+
+def write(take: Cassette, cell: history.Execution, divergence: Divergence, text: str) -> None:
+    """Commit to the take what a person wrote as the reply of this call. Raises TapeUsageError,
+    CassetteError.
+
+    `text`: JSON of the message or of the tool's value, else plain text; in the wire form of the
+    nearest recorded call.
+    """
+    reply = answer(divergence, text)
+    secrets = Secrets()
+    secrets.learn_environment(os.environ)
+    at = moment(datetime.now(UTC))
+    base = take.by_run.get(divergence.repeats, {})
+    told: dict[str, Any] = {
+        key: base[key] for key in ("cell", "source", "session", "title", "ignore") if key in base
+    }
+    told.setdefault("cell", cell.cell)
+    run = take.start_run(
+        {"mode": "replay", **told, "at": at, "parent": divergence.repeats}, {}, secrets
+    )
+    is_http = isinstance(divergence.call, Request) and isinstance(reply, Reply)
+    # is_http
+    kit = registry.facts(divergence.call, reply).record() if is_http else {}  # type: ignore[arg-type]
+    name = divergence.call.name if isinstance(divergence.call, FunctionCall) else ""
+    head = Head(
+        divergence.id, run, divergence.match, divergence.kind, Where(run, divergence.lineage, (), ""), at, 0.0, kit,
+        name, diverged="hand", apart=divergence.apart,
+    )  # fmt: skip
+    take.append_call(head, divergence.call, reply, secrets)
+    take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
+
+
+def answer(divergence: Divergence, text: str) -> Reply | Value:
+    """The reply that a text stands for. Raises TapeUsageError where nothing recorded shows its wire
+    form.
+    """
+    if divergence.nearest is not None:
+        return edits.answer_of(divergence.nearest, edit_of(divergence.nearest, text))
+    if isinstance(divergence.call, FunctionCall):
+        return edits.value_of(text)
+    raise TapeUsageError(
+        "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go live, "
+        "or skip the cell"
+    )
+
+
+def fault(divergence: Divergence, name: str, options: Mapping[str, Any]) -> Reply | Value:
+    """The fault of that name in the call's place. Raises TapeUsageError where there is none for
+    such a call.
+    """
+    if isinstance(divergence.call, FunctionCall):
+        return faults.injected(divergence.call, Value(), {"name": name, "options": options})[0]
+    if divergence.nearest is None:
+        raise TapeUsageError(
+            "nothing like this call is recorded, so a fault has no reply to be made of: refuse the call instead"
+        )
+    return edits.answer_of(divergence.nearest, {"form": "fault", "name": name, "options": options})
+
+
+def edit_of(template: Entry, text: str) -> Mapping[str, Any]:
+    """What a text means as the reply of such a call: a tool's value, a message, else the reply's
+    text.
+    """
+    if isinstance(template.request(), FunctionCall):
+        return {"form": "value", "value": text}
+    is_message = isinstance(json_value(text.strip().encode()), dict)
+    return {"form": "message", "message": text} if is_message else {"form": "text", "text": text}
+
+
+def told(divergence: Divergence) -> dict[str, Any]:
+    """The divergence as protocol.ts has it, but for its cell."""
+    near = divergence.nearest
+    return {
+        "id": divergence.id,
+        "fields": [
+            {"path": path, "recorded": old, "now": new} for path, old, new in divergence.fields
+        ],
+        "asked": section(divergence.call),
+        "recorded": section(near.request()) if near is not None else None,
+        "cost": _cost(near),
+        "reply": _reply(near),
+        "choices": ["live", "write", "stale", "skip"] if near is not None else ["live", "skip"],
+    }
+
+
+def section(call: Request | FunctionCall) -> dict[str, Any]:
+    """What is asked, as a person reads it; secrets are masked."""
+    secrets = Secrets()
+    secrets.learn_environment(os.environ)
+    if isinstance(call, FunctionCall):
+        value: Any = {name: frozen_or_type(each) for name, each in call.arguments.items()}
+    else:
+        body = decode(call.body, call.header("content-encoding")) or b""
+        value = json_value(body)
+        if value is None:
+            return _section(secrets.scrub(body.decode("utf-8", "replace"))[0], is_json=False)
+    return _section(_pretty(secrets.scrub_structure(value)[0]), is_json=True)
+
+
+def _section(text: str, *, is_json: bool) -> dict[str, Any]:
+    return {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+
+
+def _cost(near: Entry | None) -> float | None:
+    cost = row_of_entry(near).cost if near is not None else None
+    return float(cost) if cost is not None else None
+
+
+def _reply(near: Entry | None) -> dict[str, Any] | None:
+    """The recorded reply, where the writing of one's own starts."""
+    if near is None:
+        return None
+    try:
+        request, reply = near.request(), near.reply()
+    except CassetteError:
+        return None
+    if isinstance(reply, Value):
+        return {"text": _pretty(reply.value), "json": True}
+    message = editing.message_of(request, reply) if isinstance(request, Request) else None
+    if message is not None:
+        return {"text": _pretty(message), "json": True}
+    return {"text": reply.readable.decode("utf-8", "replace")[:MOST], "json": False}

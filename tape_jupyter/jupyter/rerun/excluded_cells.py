@@ -1,0 +1,87 @@
+"""The cells that a person leaves out of a take's re-runs (skipped at a divergence, or not ticked in
+the plan), remembered in the take: the next plan leaves them out too, and nobody is asked again.
+
+In the take it is a run without calls that adds to the recorded one, and its end says `skipped`;
+`ran` where the cell was taken in again. Of a cell that has no recording the parent is `cell:ID`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import title_of
+from tape_jupyter.cassette.records import moment
+from tape_jupyter.dataflow.plan import Plan
+from tape_jupyter.secrets.registry import Secrets
+
+if TYPE_CHECKING:
+    from tape_jupyter.dataflow.history import Execution, History
+
+SKIPPED, RAN = "skipped", "ran"
+REASON = "left out by you before, in this take"
+
+
+def planned(made: Plan, take: Cassette, history: History) -> Plan:
+    """The plan, with what was left out last time not ticked."""
+    out = entries(made, take, history)
+    marked = (
+        replace(cell, ticked=False, reasons=(REASON, *cell.reasons)) if cell.entry in out else cell
+        for cell in made.cells
+    )
+    return replace(made, cells=tuple(marked)) if out else made
+
+
+def entries(made: Plan, take: Cassette, history: History) -> set[int]:
+    """The entries of a plan that were left out last time."""
+    out = cells(take)
+    return {cell.entry for cell in made.cells if _name(history[cell.entry]) in out}
+
+
+def cells(take: Cassette) -> set[str]:
+    """What is left out in a take, as `parent` names it."""
+    found: dict[str, str] = {}
+    for run in take.runs:
+        outcome = str(take.ended.get(str(run.get("run")), {}).get("outcome"))
+        if outcome in (SKIPPED, RAN):
+            found[str(run.get("parent"))] = outcome
+    return {name for name, outcome in found.items() if outcome == SKIPPED}
+
+
+def remember(take: Cassette, planned_: Iterable[Execution], skipped: Iterable[Execution]) -> None:
+    """Of the cells of a plan, which were left out: commits what differs from what the take says.
+    Raises CassetteError.
+
+    A recording that is no take is never written.
+    """
+    if take.base is None:
+        return
+    before, now = cells(take), {_name(entry) for entry in skipped}
+    for entry in planned_:
+        name = _name(entry)
+        if (name in before) != (name in now):
+            _say(take, entry, SKIPPED if name in now else RAN)
+
+
+def _name(entry: Execution) -> str:
+    return entry.run or f"cell:{entry.cell}"
+
+
+def _say(take: Cassette, entry: Execution, outcome: str) -> None:
+    secrets = Secrets()
+    secrets.learn_environment(os.environ)
+    base = take.by_run.get(entry.run, {})
+    known: dict[str, Any] = {key: base[key] for key in ("cell", "source", "session") if key in base}
+    told: dict[str, Any] = {
+        "mode": "replay",
+        "cell": entry.cell,
+        **known,
+        "title": title_of(entry.source),
+    }
+    record = {**told, "at": moment(datetime.now(UTC)), "parent": _name(entry)}
+    run = take.start_run(record, {}, secrets)
+    take.end_run(run, {"outcome": outcome, "calls": 0}, secrets)

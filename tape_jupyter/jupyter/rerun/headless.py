@@ -1,0 +1,147 @@
+"""`tape rerun NB`: a notebook run whole, in a fresh kernel, on a take; what came out otherwise than
+saved.
+
+Nothing goes live but what --on-divergence lets out, into the take. The notebook itself is never
+written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.headless import run as headless_run
+from tape_jupyter.jupyter.rerun.comparison import (
+    CellChange,
+    Comparison,
+    Mark,
+    RerunProof,
+    SpanChange,
+    outputs_changed,
+)
+from tape_jupyter.reports import diff, listing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nbformat import NotebookNode
+
+_MARKS: Mapping[str, Mark] = {"changed": "changed", "only in A": "gone", "only in B": "added"}
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlessRerun:
+    """How each cell fared, what changed, and where the outputs were written ("" nowhere)."""
+
+    runs: list[headless_run.CellRun]
+    comparison: Comparison
+    written: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether every cell ran that ran when it was saved; that one shows something else is what
+        a re-run is for.
+        """
+        return all(run.good or run.status == "differs" for run in self.runs)
+
+    def record(self) -> dict[str, Any]:
+        cells = [run.record() for run in self.runs]
+        return {
+            "ok": self.good,
+            "cells": cells,
+            "comparison": self.comparison.record(),
+            "written": self.written,
+        }
+
+
+def take_of(notebook: Path, name: str | None, cassette: str | None = None) -> tuple[Path, str]:
+    """The cassette and the take of it: the named one, else the default, else the newest. Raises
+    TapeUsageError.
+    """
+    return files.meant(listing.cassettes_of(notebook, cassette), name or "")
+
+
+def rerun(
+    notebook: Path,
+    root: Path,
+    take: str,
+    starting: headless_run.Starting,
+    told: headless_run.Told,
+    *,
+    env: Mapping[str, str],
+    output: Path | None = None,
+    timeout: float | None = None,
+) -> HeadlessRerun:
+    """Run it. `output`: where to write the notebook with its new outputs; never over a file. Raises
+    TapeUsageError.
+    """
+    if output is not None and output.exists():
+        raise TapeUsageError(
+            f"{output} is there already, and nothing is overwritten: name another file"
+        )
+    saved = headless_run.read(notebook)
+    runs, made = headless_run.replayed(notebook, starting, told, timeout, env)
+    if output is not None:
+        _write(made, output)
+    return HeadlessRerun(runs, _comparison(saved, made, runs, root, take), str(output or ""))
+
+
+def _comparison(
+    saved: NotebookNode, made: NotebookNode, runs: list[headless_run.CellRun], root: Path, take: str
+) -> Comparison:
+    ran = [run for run in runs if run.status != "not run"]
+    stopped = next(
+        (
+            f"[{run.number}] {run.title}: {run.said[0]}"
+            for run in runs
+            if run.status in ("missed", "failed")
+        ),
+        None,
+    )
+    return Comparison(
+        take=take,
+        ran=len(ran),
+        cells=tuple(_cells(saved, made, {run.number: run for run in ran})),
+        spans=tuple(_spans(root, take)),
+        stopped=stopped,
+        proof=RerunProof(
+            "proved" if stopped is None else "not provable",
+            "all cells ran in a fresh kernel" if not stopped else "",
+        ),
+    )
+
+
+def _cells(
+    saved: NotebookNode, made: NotebookNode, ran: Mapping[int, headless_run.CellRun]
+) -> list[CellChange]:
+    pairs = [
+        (old, new)
+        for old, new in zip(saved.cells, made.cells, strict=True)
+        if headless_run.runs(new)
+    ]
+    return [
+        CellChange(
+            new.get("id", ""), number, ran[number].title, outputs_changed(old.outputs, new.outputs)
+        )
+        for number, (old, new) in enumerate(pairs, 1)
+        if number in ran
+    ]
+
+
+def _spans(root: Path, take: str) -> list[SpanChange]:
+    base = Cassette.open(root)
+    found = diff.diff(base, base.take(take))
+    return [
+        SpanChange(each.a or None, each.b or None, each.title, _MARKS[each.what]) for each in found
+    ]
+
+
+def _write(made: NotebookNode, output: Path) -> None:
+    import nbformat
+
+    with output.open("x", encoding="utf-8") as file:
+        nbformat.write(made, file)  # type: ignore[no-untyped-call]

@@ -1,0 +1,677 @@
+"""Re-runs what depends on an overridden reply, in the notebook itself. What runs next, and from
+which state, the engine says (dataflow/restore/rerun.py), where a cell's outputs land its route
+(jupyter/rerun/routes.py). Here a cell becomes a replay on the take, a divergence waits for a
+person, and before is compared with after.
+
+Everything happens on the kernel's main thread, between cells. While the browser runs a cell the
+kernel is idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import title_of
+from tape_jupyter.cassette.paths import MAIN
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.dataflow.history import History
+from tape_jupyter.dataflow.plan import Plan, plan
+from tape_jupyter.dataflow.restore.rerun import Rerun
+from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
+from tape_jupyter.jupyter.rerun import excluded_cells, isolated
+from tape_jupyter.jupyter.rerun.comparison import (
+    CellChange,
+    Comparison,
+    RerunProof,
+    SpanChange,
+    calls_changed,
+    outputs_changed,
+    played_tools,
+    shorts,
+    variables_changed,
+)
+from tape_jupyter.jupyter.rerun.isolated import FreshRun, ProofCase
+from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
+from tape_jupyter.jupyter.rerun.routes import CellRoute, Here, Message, Parents, State
+from tape_jupyter.jupyter.rerun.routes import route as best_route
+from tape_jupyter.session import partial_replay
+from tape_jupyter.session.cell import Divergence, TapedCell
+from tape_jupyter.session.options import Word, is_quiet, parse_line
+
+if TYPE_CHECKING:
+    from tape_jupyter.dataflow.history import Execution
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+
+Choice = Literal["live", "write", "stale", "skip"]
+CHOICES: tuple[Choice, ...] = ("live", "write", "stale", "skip")
+Tell = Callable[[str, dict[str, Any]], None]
+"""Hears "progress", "diverged", "done" and "cancelled", with what protocol.ts says of each."""
+
+
+@dataclass(slots=True)
+class RerunRequest:
+    """What a person asks of a re-run. `entries`: those that are ticked (None: as the plan has
+    them).
+    """
+
+    plan: Plan
+    take: Cassette
+    entries: frozenset[int] | None = None
+    on_divergence: str = "stop"
+    fresh: bool = False
+    """Everything, in a new process (fresh_rerun.py); so it is also where the plan says that only
+    that gets it right.
+    """
+    pace: str = ""
+
+
+@dataclass(slots=True)
+class RunningCell:
+    """The cell that is to run next, as a replay on the take. `cell` is the taped cell once it runs."""
+
+    entry: Execution
+    ask: RerunRequest
+    decided: dict[str, str]
+    cell: TapedCell | None = None
+    differing: frozenset[str] = frozenset()
+    """Variables that are not what they were when the cell was recorded."""
+
+    def word(self, line: str | None, raw: str) -> Word | None:
+        """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
+        if is_quiet(raw):
+            return None
+        own = parse_line(line) if line is not None else Word("replay")
+        root = files.stem(self.ask.take.root)
+        options = {
+            name: told for name, told in own.options.items() if name not in partial_replay.OPTIONS
+        }
+        options |= {
+            "decided": dict(self.decided),
+            "on_divergence": self.ask.on_divergence,
+            "repeats": self.entry.run,
+        }
+        options["rerun"] = True
+        if line is None and not self.entry.run:
+            options["untaped"] = True
+        if self.ask.pace:
+            options["pace"] = self.ask.pace
+        name = own.name or (root if line is None else None)
+        own_take = files.path_of(
+            self.ask.take.root.with_name(f"{name or MAIN}{files.SUFFIX}"), self.take
+        )
+        if (name or MAIN) == root or own_take.exists():
+            options["take"] = self.take
+        return Word("replay", name, options)
+
+    @property
+    def take(self) -> str:
+        return files.name_of(self.ask.take.path)
+
+
+@dataclass(slots=True)
+class ParkedRerun:
+    """A re-run that waits at a divergence."""
+
+    entry: Execution
+    divergence: Divergence
+    left: tuple[Divergence, ...] = ()
+
+
+@dataclass(slots=True)
+class BeforeRerun:
+    """What there was before the re-run: outputs by entry, short words of variables, entries that
+    ran.
+    """
+
+    outputs: dict[int, list[Output]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    entries: dict[int, Execution] = field(default_factory=dict)
+
+
+_STOPPED = (KeyboardInterrupt, asyncio.CancelledError)
+
+
+class Rerunner:
+    """The re-runs of one kernel, one at a time. `compared` is the last one's comparison."""
+
+    def __init__(self, cells: CellRunner) -> None:
+        self.cells, self.shell = cells, cells.shell
+        self.displayed, self.parents = Displayed(cells.shell), Parents(cells.shell)
+        self.compared: Comparison | None = None
+        self.proving: threading.Thread | None = None
+        self.parked: ParkedRerun | None = None
+        self.fresh: FreshRun | None = None
+        self.freshening: threading.Thread | None = None
+        self.learned: set[int] = set()
+        self._machine: Rerun | None = None
+        self._ask: RerunRequest | None = None
+        self._planned: RunningCell | None = None
+        self._route: CellRoute | None = None
+        self._tell: Tell = _silent
+        self._before = BeforeRerun()
+        self._spans: list[SpanChange] = []
+        self._unsure: list[str] = []
+        """What tools gave that a whole run may not give, in words."""
+        self._left_out: dict[int, str] = {}
+        self._decided: dict[int, dict[str, str]] = {}
+        self._cancelling = self._began = self._interrupted = False
+        self._asked_by: Message = {}
+        self._newest: Execution | None = None
+        self._todo: deque[Callable[[], None]] = deque()
+        self._stepping = False
+
+    # ------------------------------------------------------------ the hooks of the shell
+
+    def install(self) -> None:
+        self.displayed.install()
+        self.shell.events.register("pre_run_cell", self._cell_began)
+        self.shell.events.register("post_run_cell", self._cell_ended)
+
+    def uninstall(self) -> None:
+        self.displayed.uninstall()
+        self.shell.events.unregister("pre_run_cell", self._cell_began)
+        self.shell.events.unregister("post_run_cell", self._cell_ended)
+
+    def _cell_began(self, _info: Any) -> None:
+        self.displayed.began()
+        self._began = True
+
+    def _cell_ended(self, result: Any) -> None:
+        """Comes without a beginning for a blank cell, and without a result for a cell that was
+        cancelled.
+        """
+        self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
+        self.displayed.ended()
+        began, self._began = self._began, False
+        history = self.history
+        self._asked_by = self.parents.now()
+        if (
+            not began and history is not None and len(history) and self._newest is None
+        ):  # the cell that loaded us
+            self._newest = history[-1]
+            self.parents.keep(len(history) - 1, self._asked_by)
+        new = began and history is not None and len(history) and history[-1] is not self._newest
+        if new and self._planned is None and history is not None:
+            self._newest = history[-1]
+            self.displayed.keep(len(history) - 1)
+            self.parents.keep(len(history) - 1, self._asked_by)
+
+    @property
+    def history(self) -> History | None:
+        return self.cells.history
+
+    def of_cell(self, cell: str) -> list[int]:
+        """The entries of a cell, by the front end's id or as the history names it."""
+        entries = self._history().entries
+        return [e.index for e in entries if cell in (e.cell, self.parents.cell_id(e.index))]
+
+    @property
+    def running(self) -> bool:
+        return self._machine is not None or self.fresh is not None
+
+    @property
+    def teller(self) -> Tell:
+        """Who hears of the newest re-run."""
+        return self._tell
+
+    @property
+    def planned(self) -> RunningCell | None:
+        """The cell that is to run now, if one is."""
+        return self._planned
+
+    # ------------------------------------------------------------ plans
+
+    def plan(self, take: Cassette, changed: Iterable[int] | None = None) -> Plan:
+        """What to run again for a take. `changed`: entries of the history instead of those that it
+        overrides.
+
+        Raises TapeUsageError where this kernel did not run the cells that hold the overridden
+        calls.
+        """
+        history = self._history()
+        found = set(changed) if changed is not None else self.changed(take)
+        name = files.name_of(take.path) if take.base is not None else ""
+        lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
+        at = {index: lines.get(index) for index in found}
+        made = plan(history, at, learned=self.learned - found, calls=_calls(take), take=name)
+        return excluded_cells.planned(made, take, history)
+
+    def changed(self, take: Cassette) -> set[int]:
+        """The entries whose runs hold the calls that a take overrides."""
+        history, overridden = self._history(), {entry.run for entry in take.newest_overrides()}
+        if not overridden:
+            raise TapeUsageError(
+                f"take {files.name_of(take.path)} overrides nothing: there is nothing to re-run"
+            )
+        entries = [history.of_run(run) for run in overridden]
+        if not any(entries):
+            raise TapeUsageError(
+                "this kernel has not run the cell that holds the overridden call. Now: run the notebook first (%tape "
+                "replay, Run All), or re-run it whole in a new kernel (tape rerun NB)"
+            )
+        return {entry.index for entry in entries if entry is not None}
+
+    def _history(self) -> History:
+        if self.history is None:
+            raise TapeUsageError(
+                "this kernel keeps no history of its cells: %load_ext tape_jupyter first"
+            )
+        return self.history
+
+    # ------------------------------------------------------------ a re-run
+
+    def start(self, ask: RerunRequest, tell: Tell, *, browser: bool = True) -> None:
+        """Begin; what runs without waiting has run when this returns. Raises TapeUsageError while
+        another is on.
+        """
+        if self.running:
+            raise TapeUsageError(
+                "a re-run is on: go on (%tape rerun --on-divergence ...) or end it (%tape rerun --cancel)"
+            )
+        if ask.fresh or ask.plan.hermetic:
+            self._start_fresh(ask, tell)
+            return
+        history = self._history()
+        self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
+        tracker = self.cells.deck.tracker
+        resync = tracker.resync if tracker is not None else _nothing
+        behind = excluded_cells.entries(ask.plan, ask.take, history)
+        self._machine = Rerun(
+            history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
+        )
+        if doubt := self._machine.doubt:
+            self._machine = self._route = None
+            self._start_fresh(replace(ask, plan=replace(ask.plan, hermetic=doubt)), tell)
+            return
+        self._before, self._spans, self._left_out, self._decided = BeforeRerun(), [], {}, {}
+        self._unsure = []
+        self._cancelling, self.parked = False, None
+        names = {name for entry in history for name in entry.changed}
+        self._before.variables = shorts(self.shell.user_ns, names)
+        self._then(self._next)
+
+    def _start_fresh(self, ask: RerunRequest, tell: Tell) -> None:
+        self._tell = tell
+        history, why = self._history(), (ask.plan.hermetic or "") if not ask.fresh else ""
+        was = History(list(history))
+        notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
+
+        def over(compared: Comparison | None) -> None:
+            self.fresh = None
+            if compared is None:
+                tell("cancelled", {})
+            else:
+                self.compared = compared
+                tell("done", compared.record())
+
+        fresh = FreshRun(
+            was,
+            self.displayed,
+            self.parents,
+            self.shell.user_ns,
+            ask.take,
+            notebook,
+            ask.on_divergence,
+            tell,
+            over,
+            why,
+            ask.pace,
+        )
+        self.freshening, self.fresh = fresh.begin(history), fresh
+
+    def _then(self, step: Callable[[], None]) -> None:
+        """Steps run one after another, however deep they are asked for."""
+        self._todo.append(step)
+        if self._stepping:
+            return
+        self._stepping = True
+        try:
+            while self._todo:
+                self._todo.popleft()()
+        except BaseException:
+            self._todo.clear()
+            self._give_up()
+            raise
+        finally:
+            self._stepping = False
+
+    def _next(self) -> None:
+        entry = self._now.next()
+        if entry is None:
+            self._finish()
+        else:
+            self._before.entries.setdefault(entry.index, entry)
+            self._before.outputs.setdefault(entry.index, self.displayed.of(entry.index))
+            self._run(entry)
+
+    def _run(self, entry: Execution) -> None:
+        assert self._ask is not None
+        assert self._route is not None
+        self._progress(entry, "running")
+        self._now.prepare(entry)
+        decided = self._decided.get(entry.index, {})
+        self._planned = RunningCell(entry, self._ask, decided, differing=self._now.differing)
+        self._route.run(
+            entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
+        )
+
+    def _ran(self, entry: Execution, state: State, text: str) -> None:
+        planned, self._planned = self._planned, None
+        history = self._history()
+        outcome = history[-1]
+        ended = outcome is not entry and outcome.index not in self._before.entries
+        if ended:
+            self.parents.keep(
+                entry.index, self._asked_by
+            )  # outputs of older messages are shown nowhere
+        if state == "gone" and not isinstance(self._route, Here):
+            self._route = Here(self.parents)  # the page was closed: the kernel goes on by itself
+            self._run(entry)
+        elif self._cancelling or state == "canceled" or (ended and self._interrupted):
+            self._drop(outcome, ended=ended)
+            self._cancelled()
+        elif not ended:
+            self._now.stopped = text or f"{entry.title} did not run"
+            self._finish()
+        elif planned is not None and planned.cell is not None and planned.cell.divergences:
+            self._drop(outcome, ended=True)
+            self._park(entry, planned.cell.divergences)
+        else:
+            self._settle(entry, outcome, planned)
+
+    def _settle(self, entry: Execution, outcome: Execution, planned: RunningCell | None) -> None:
+        self.displayed.keep(entry.index)
+        if planned is not None and planned.cell is not None:
+            self._spans += calls_changed(entry.run, planned.cell)
+            self._unsure += self._doubtful(entry, planned, planned.cell)
+        self._now.settle(entry, outcome)
+        self._then(self._next)
+
+    def _doubtful(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
+        """Tools that gave what they gave when it was recorded, though what they ask for came out
+        otherwise since.
+        """
+        tracker, told = self.cells.deck.tracker, []
+        if tracker is None or not planned.differing:
+            return []
+        for name in dict.fromkeys(played_tools(cell)):
+            asked = asks_for(name, planned.differing, tracker.variables)
+            if asked:
+                names = ", ".join(f"`{each}`" for each in sorted(asked))
+                told.append(
+                    f"{entry.title} {name} gave its recorded value, but {names}, which it reads, differs now"
+                )
+        return told
+
+    def _drop(self, outcome: Execution, *, ended: bool) -> None:
+        """Take a run that does not count off the history."""
+        history = self._history()
+        if ended and len(history) and history[-1] is outcome:
+            history.entries.pop()
+
+    # ------------------------------------------------------------ a divergence
+
+    def _park(self, entry: Execution, divergences: list[Divergence]) -> None:
+        self.parked = ParkedRerun(entry, divergences[0], tuple(divergences[1:]))
+        without = [
+            output for output in self.displayed.last.outputs if output["output_type"] != "error"
+        ]
+        self.parents.show(
+            entry.index, without
+        )  # it is a question now: its traceback would say less
+        self._tell(
+            "diverged", diverged(self.parked, self.parents.cell_id(entry.index) or entry.cell)
+        )
+
+    def resolve(
+        self, divergence: str, choice: Choice, reply: str | None = None, *, tell: Tell | None = None
+    ) -> None:
+        """Go on from a divergence as a person decided. Raises TapeUsageError for what is no answer
+        to it.
+        """
+        parked = self.check(divergence, choice, reply)
+        assert self._ask is not None
+        if choice == "write" and reply is not None:
+            rerun_divergence.write(self._ask.take, parked.entry, parked.divergence, reply)
+        elif choice in ("live", "stale"):
+            self._decided.setdefault(parked.entry.index, {})[parked.divergence.match] = choice
+        self.parked, self._tell = None, tell or self._tell
+        self._then(
+            lambda: self._skip(parked.entry) if choice == "skip" else self._run(parked.entry)
+        )
+
+    def check(self, divergence: str, choice: Choice, reply: str | None = None) -> ParkedRerun:
+        """Whether `resolve` takes this answer. Raises TapeUsageError, and changes nothing."""
+        parked = self.parked
+        if parked is None or parked.divergence.id != divergence:
+            raise TapeUsageError(f"no re-run waits at divergence {divergence[:20]!r}")
+        if choice == "write":
+            if reply is None:
+                raise TapeUsageError("a reply of your own needs a text")
+            rerun_divergence.answer(parked.divergence, reply)
+        if choice == "stale" and parked.divergence.nearest is None:
+            raise TapeUsageError("nothing like this call is recorded, so there is no reply to keep")
+        return parked
+
+    def resolve_all(self, policy: str, *, tell: Tell | None = None) -> None:
+        """Go on with a policy for this divergence and those that follow: live, stale or skip."""
+        if self.parked is None or self._ask is None:
+            raise TapeUsageError("no re-run waits at a divergence")
+        if policy != "skip":
+            self._ask.on_divergence = policy
+        choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
+        self.resolve(self.parked.divergence.id, choice, tell=tell)
+
+    def _skip(self, entry: Execution) -> None:
+        """The cell keeps what it made and showed before."""
+        self._now.prepare(entry)
+        self._now.settle(entry, entry)
+        self._left_out[entry.index] = "skipped at a divergence"
+        self.parents.show(entry.index, self._before.outputs.get(entry.index, []))
+        self._then(self._next)
+
+    # ------------------------------------------------------------ the end
+
+    def cancel(self, *, tell: Tell | None = None) -> None:
+        """End it and put everything back, at any moment and from any thread; a cell that runs is
+        interrupted.
+        """
+        if not self.running:
+            raise TapeUsageError("no re-run is on")
+        if self.fresh is not None:
+            self.fresh.cancel()
+            return
+        self._cancelling, self._tell = True, tell or self._tell
+        if self.parked is not None:
+            self._then(self._cancelled)
+        elif self._planned is not None and self._route is not None:
+            self._route.cancel()
+
+    def _cancelled(self) -> None:
+        machine, ran = self._now, dict(self._before.outputs)
+        self._progress(None, "restoring")
+        machine.cancel()
+        for index, shown in ran.items():
+            self.parents.show(index, shown)
+            self.displayed.keep(index, CellOutputs.of(shown))
+        self._over()
+        self._tell("cancelled", {})
+
+    def _finish(self) -> None:
+        machine = self._now
+        self._progress(None, "restoring")
+        machine.finish()
+        self._remember(machine)
+        case = self._case(machine)
+        self.compared = replace(
+            self._comparison(machine), proof=RerunProof("running") if case else _no_proof(machine)
+        )
+        compared, tell = self.compared, self._tell
+        self._over()
+        tell("done", compared.record())
+        if case is not None:
+            self.proving = isolated.begin(case, lambda told: self._proved(compared, told, tell))
+
+    def _remember(self, machine: Rerun) -> None:
+        """What the person left out stays so in the take; a cell that ran is asked about no more."""
+        assert self._ask is not None
+        history, planned = self._history(), self._ask.plan.cells
+        out = {cell.entry for cell in planned if cell.entry not in machine.ticked} | set(
+            self._left_out
+        )
+        all_of_it = sorted({cell.entry for cell in planned} | out)
+        excluded_cells.remember(
+            self._ask.take, [history[i] for i in all_of_it], [history[i] for i in out]
+        )
+
+    def _proved(self, compared: Comparison, told: RerunProof, tell: Tell) -> None:
+        """What the proof in the background came to, while nothing newer is compared."""
+        if self.compared is compared:
+            self.compared = replace(compared, proof=told)
+            tell("done", self.compared.record())
+
+    def _case(self, machine: Rerun) -> ProofCase | None:
+        """What is to be proved; None where there is nothing to prove."""
+        if machine.stopped or self._left_out or self._ask is None or not machine.plan.take:
+            return None
+        history, shown = History(list(self._history())), self.displayed
+        before = History([self._before.entries.get(entry.index, entry) for entry in history])
+        texts = isolated.texts(history, shown.of, shown.knows)
+        was = {i: isolated.text_of(told) for i, told in self._before.outputs.items() if i in texts}
+        root = self._ask.take.root
+        notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
+        live = machine.end()
+        shown_before = {**texts, **was}
+        unsure = tuple(self._unsure)
+        return ProofCase(
+            history,
+            texts,
+            before,
+            shown_before,
+            notebook,
+            machine.plan.take,
+            files.stem(root),
+            live,
+            unsure,
+        )
+
+    def _give_up(self) -> None:
+        """Something of ours went wrong: everything as it was."""
+        if self._machine is not None:
+            self._machine.cancel()
+        self._over()
+
+    def _over(self) -> None:
+        self._machine = self._planned = self.parked = self._route = None
+        history = self._history()
+        self._newest = history[-1] if len(history) else None
+
+    def _comparison(self, machine: Rerun) -> Comparison:
+        history, ran = (
+            self._history(),
+            [index for index in machine.ran if index not in self._left_out],
+        )
+        names = {
+            name
+            for index in ran
+            for name in (*history[index].changed, *self._before.entries[index].changed)
+        }
+        after = shorts(self.shell.user_ns, {*names, *self._before.variables})
+        skipped = {**machine.skipped, **self._left_out}
+        return Comparison(
+            take=machine.plan.take,
+            ran=len(ran),
+            cells=tuple(self._cell(history[index]) for index in sorted(ran)),
+            spans=tuple(self._spans),
+            variables=variables_changed(
+                {n: self._before.variables.get(n, "") for n in after}, after
+            ),
+            skipped=tuple(
+                f"{history[index].title} {why}" for index, why in sorted(skipped.items())
+            ),
+            stopped=machine.stopped,
+        )
+
+    def _cell(self, entry: Execution) -> CellChange:
+        changed = outputs_changed(
+            self._before.outputs.get(entry.index, []), self.displayed.of(entry.index)
+        )
+        cell = self.parents.cell_id(entry.index) or entry.cell
+        return CellChange(cell, entry.number, title_of(entry.source), changed)
+
+    def _progress(self, entry: Execution | None, state: str) -> None:
+        machine = self._now
+        cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
+        told = title_of(entry.source) if entry is not None else ""
+        done = {"done": machine.done, "total": machine.total}
+        self._tell("progress", {**done, "cell": cell, "title": told, "state": state})
+
+    @property
+    def _now(self) -> Rerun:
+        assert self._machine is not None
+        return self._machine
+
+
+_known: list[Rerunner] = []
+
+
+def of(cells: CellRunner) -> Rerunner:
+    """The re-runs of a shell; made, and hooked into it, when first asked for."""
+    found = known(cells)
+    if found is None:
+        found = Rerunner(cells)
+        found.install()
+        cells.planned = lambda: found.planned
+        _known.append(found)
+    return found
+
+
+def known(cells: CellRunner) -> Rerunner | None:
+    """The re-runs of a shell, where somebody asked for them before."""
+    return next((each for each in _known if each.cells is cells), None)
+
+
+def forget(cells: CellRunner) -> None:
+    """Take the hooks out."""
+    for found in [each for each in _known if each.cells is cells]:
+        found.uninstall()
+        _known.remove(found)
+
+
+def diverged(parked: ParkedRerun, cell: str) -> dict[str, Any]:
+    """As protocol.ts has it."""
+    return {
+        **rerun_divergence.told(parked.divergence),
+        "cell": cell,
+        "title": title_of(parked.entry.source),
+    }
+
+
+def _calls(take: Cassette) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for entry in take.calls:
+        counts[entry.run] = counts.get(entry.run, 0) + 1
+    return counts
+
+
+def _no_proof(machine: Rerun) -> RerunProof:
+    """Why there is nothing to prove."""
+    if machine.stopped:
+        return RerunProof("not provable", "the re-run stopped, so there is nothing whole to prove")
+    return RerunProof("not provable", "a cell was skipped, so the take does not replay as a whole")
+
+
+def _nothing(_: Any) -> None:
+    """Nobody keeps fingerprints."""
+
+
+def _silent(_about: str, _told: dict[str, Any]) -> None:
+    """Nobody listens."""

@@ -1,0 +1,1 @@
+"""Stepping through a cell's calls."""

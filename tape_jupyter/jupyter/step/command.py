@@ -1,0 +1,226 @@
+"""`%%tape step`: who can answer is found out before anything of the cell runs, views are told of
+it, and the next execution of a cell can be stepped whatever its own line says (the Step button).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.debugger.breakpoints import Breaks
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter import labextension
+from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.step.passes import CellPasses
+from tape_jupyter.jupyter.step.stepper import Reach, Record, Stepper
+from tape_jupyter.jupyter.step.terminal import Prompt, can_ask
+from tape_jupyter.jupyter.viewer import live as watch
+from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.options import Word
+
+if TYPE_CHECKING:
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+    from tape_jupyter.jupyter.viewer.server import Viewer
+
+PATIENCE = 1.0
+"""Seconds in which a page answers that it is there."""
+AGAIN = 0.15
+NOBODY = (
+    "%%tape step needs somebody who answers: no page of this notebook answered, and this front end takes no input. "
+    "Now: %%tape replay runs the cell without stopping"
+)
+SILENT = "no view of this notebook answers while a cell runs: asking here (h: help)"
+NO_VIEW = "no view of this notebook is open: asking here (h: help)"
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """The next execution of a cell ("" any) is to be stepped."""
+
+    cell: str
+    word: Word
+
+
+@dataclass(slots=True)
+class PreparedStep:
+    """A cell that is about to be stepped: who answers, and how."""
+
+    steps: Steps
+    word: Word
+    reach: Reach
+
+    @property
+    def mode(self) -> str:
+        return "record" if self.word.options.get("record") else "replay"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The cell's options. Replies come at once: the order is the person's."""
+        told = {
+            name: value
+            for name, value in self.word.options.items()
+            if name not in ("breaks", "record")
+        }
+        told["pace"] = told.get("pace") or "instant"
+        return {**told, "step": True}
+
+    def start(self, cell: TapedCell, transformed: str) -> CellPasses:
+        """The cell begins: its calls wait from here on."""
+        stepper = Stepper(
+            self.steps.cells.deck,
+            Breaks.of(self.word.options.get("breaks", ())),
+            self.reach,
+            self.steps.tell,
+            records=self.mode == "record",
+        )
+        if take := cell.ask.options.get("take"):
+            stepper.options["take"] = take
+        elif cell.cassette is not None and cell.cassette.base is not None:
+            stepper.options["take"] = files.name_of(cell.cassette.path)
+        self.reach.attach(stepper)
+        self.steps.current, self.steps.asked = (
+            stepper,
+            rerunner.of(self.steps.cells).parents.asked(),
+        )
+        passes = CellPasses(self.steps.cells, stepper, cell)
+        passes.start(transformed)
+        return passes
+
+
+@dataclass(slots=True)
+class Steps:
+    """The stepped cells of one kernel, one at a time. `current` stays when it is over, for views
+    that come later.
+    """
+
+    cells: CellRunner
+    current: Stepper | None = None
+    asked: str = ""
+    """The message that asked for the cell: what the cell shows is in its name."""
+    armed: Armed | None = None
+    answered: threading.Event = field(default_factory=threading.Event)
+    knock: str = ""
+    _views: list[Viewer] = field(default_factory=list)
+    _count: int = 0
+
+    # ------------------------------------------------------------ who is there
+
+    def prepare(self, word: Word) -> PreparedStep:
+        """Find out who answers. Raises TapeUsageError where nobody can; nothing of the cell has run
+        then.
+        """
+        Breaks.of(word.options.get("breaks", ()))
+        return PreparedStep(self, word, self._reach())
+
+    def _reach(self) -> Reach:
+        somebody = self._somebody()
+        if somebody and self._heard():
+            return Reach()
+        if can_ask(self.cells.shell):
+            return Prompt(self.cells.shell, why=SILENT if somebody else NO_VIEW)
+        raise TapeUsageError(NOBODY)
+
+    def _somebody(self) -> bool:
+        return labextension.has_pages() or bool(self._widgets())
+
+    def _widgets(self) -> list[Viewer]:
+        from tape_jupyter.jupyter.viewer.server import Viewer
+
+        views = (view for view in watch.of(self.cells.deck).views if isinstance(view, Viewer))
+        return [view for view in views if view.is_widget]
+
+    def _heard(self) -> bool:
+        """Whether a page answers within PATIENCE; asked again and again, since its way here may
+        only just be made.
+        """
+        self._count += 1
+        self.knock, left = f"step-{self._count}", PATIENCE
+        self.answered.clear()
+        while left > 0:
+            labextension.knock(self.knock, self.here)
+            for view in self._widgets():
+                view.tell("step.probe", id=self.knock)
+            if self.answered.wait(AGAIN):
+                return True
+            left -= AGAIN
+        return False
+
+    def here(self) -> None:
+        """A page answered."""
+        self.answered.set()
+
+    # ------------------------------------------------------------ views
+
+    def watch(self, view: Viewer) -> Record | None:
+        """A view is told from now on; the state that there is."""
+        self._views = [each for each in self._views if each is not view and not each.closed]
+        self._views.append(view)
+        return self.current.state() if self.current is not None else None
+
+    def tell(self, state: Record) -> None:
+        for view in tuple(self._views):
+            view.tell("step", **state)
+
+    def require(self) -> Stepper:
+        """The cell that is stepped now. Raises TapeUsageError."""
+        if self.current is None or self.current.machine.over:
+            raise TapeUsageError("no cell is stepped now")
+        return self.current
+
+    def shown(self) -> Record:
+        """protocol.ts' StepShown: what the cell has shown so far, for a page that came while it
+        ran. What is shown from now on follows the answer, on the same channel.
+        """
+        stepper, displayed = self.require(), rerunner.of(self.cells).displayed
+        for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        ask = stepper.cell.ask if stepper.cell is not None else None
+        return {
+            "cell": stepper.state()["cell"],
+            "asked": self.asked,
+            "count": ask.count if ask is not None else None,
+            "outputs": displayed.last.copied() if displayed.open else [],
+        }
+
+    # ------------------------------------------------------------ the Step button
+
+    def arm(self, armed: Armed) -> None:
+        Breaks.of(
+            armed.word.options.get("breaks", ()), conditions=False
+        )  # a page's words are never evaluated
+        self.armed = armed
+
+    def word(self, cell_id: str | None, word: Word | None) -> Word | None:
+        """The word of a cell that is about to run, where the button was pressed for it; once."""
+        armed = self.armed
+        if armed is None or armed.cell not in ("", cell_id):
+            return word
+        self.armed = None
+        if word is None:
+            return armed.word
+        excepted = ("live", "freeze", "stub", "on_divergence")
+        own = {name: told for name, told in word.options.items() if name not in excepted}
+        return Word("step", word.name, {**own, **armed.word.options})
+
+
+_steps: list[Steps] = []
+
+
+def of(cells: CellRunner) -> Steps:
+    """The stepping of a shell's cells; made when first asked for."""
+    found = next((each for each in _steps if each.cells is cells), None)
+    if found is None:
+        found = cells.steps = Steps(cells)
+        _steps.append(found)
+    return found
+
+
+def forget(cells: CellRunner) -> None:
+    """The extension is unloaded."""
+    cells.steps = None
+    _steps[:] = [each for each in _steps if each.cells is not cells]

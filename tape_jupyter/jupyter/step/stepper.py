@@ -1,0 +1,584 @@
+"""A cell that is stepped: its calls wait here until a person lets them go, wherever that person
+sits.
+
+What may be done, and what follows from it, the engine says (debugger/machine.py). Here threads and
+tasks wait, an edit is committed to the take before it is served, and whoever watches is told.
+Commands come on any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.cell_sources import source_hash, title_of
+from tape_jupyter.cassette.takes import edits, files
+from tape_jupyter.core.call import Capture, Play
+from tape_jupyter.debugger.breakpoints import Breaks
+from tape_jupyter.debugger.call_site import KINDS
+from tape_jupyter.debugger.machine import Machine, ParkedStrand, Rewind
+from tape_jupyter.debugger.stack import Walked, stack, texts_of, variables, walk
+from tape_jupyter.errors import BlockedConnection, SteppedAway, TapeUsageError
+from tape_jupyter.instrumentation import stepping_hook
+from tape_jupyter.jupyter.rerun import divergence
+from tape_jupyter.jupyter.step import view as shown
+from tape_jupyter.replay.player import GoLive, Refuse
+from tape_jupyter.session.cell import HeldCall, TapedCell
+from tape_jupyter.session.interceptor import Written
+from tape_jupyter.session.mismatch import diverged, title
+from tape_jupyter.session.partial_replay import STEPPED
+
+if TYPE_CHECKING:
+    from tape_jupyter.session.session import TapeSession
+
+Record = dict[str, Any]
+Hear = Callable[[Record], None]
+"""Hears the state (protocol.ts' StepState) whenever it changes; on any thread, and never for long."""
+
+MOST_STOPS = 200
+"""Stops whose variables are kept, to be compared."""
+
+
+@dataclass(slots=True)
+class Waiter:
+    """A held call (taped.Waiting), and what a person made of it. `answer` gives what the program
+    gets.
+    """
+
+    stepper: Stepper
+    held: HeldCall
+    at: ParkedStrand
+    decided: Any
+    answer: Callable[[], Play | Capture]
+    frames: Walked = field(default_factory=list)
+    unchangeable: str = ""
+    sent: Any = None
+    wake: Callable[[], None] = lambda: None
+
+    def wait(self) -> Play | Capture:
+        gone = threading.Event()
+        self.wake = gone.set
+        if self.stepper.arrived(self):
+            try:
+                self.stepper.reach.block(gone, self)
+            except BaseException:
+                self.stepper.left(self, interrupted=True)
+                raise
+            finally:
+                self.frames = []
+        return self.answer()
+
+    async def arrive(self) -> Play | Capture:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # trio: its loop waits with us
+            return self.wait()
+        gone: asyncio.Future[None] = loop.create_future()
+        self.wake = lambda: _settle(loop, gone)
+        if self.stepper.arrived(self):
+            try:
+                await self.stepper.reach.arrive(gone, self)
+            except BaseException as error:
+                self.stepper.left(self, interrupted=isinstance(error, KeyboardInterrupt))
+                raise
+            finally:
+                self.frames = []
+        return self.answer()
+
+
+def _settle(loop: asyncio.AbstractEventLoop, gone: asyncio.Future[None]) -> None:
+    try:
+        loop.call_soon_threadsafe(lambda: None if gone.done() else gone.set_result(None))
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+class Reach:
+    """How a person is reached, and how a strand waits for one meanwhile. This one waits for
+    commands.
+    """
+
+    name = "page"
+
+    # a prompt asks at once
+    def block(self, gone: threading.Event, waiter: Waiter) -> None:  # noqa: ARG002
+        gone.wait()
+
+    def attach(self, stepper: Stepper) -> None:
+        """The stepped cell that this is for."""
+
+    # the same
+    async def arrive(self, gone: asyncio.Future[None], waiter: Waiter) -> None:  # noqa: ARG002
+        await gone
+
+
+@dataclass(slots=True)
+class Stops:
+    """What the variables were at the places where the cell stopped, the newest last."""
+
+    at: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def keep(self, place: str, texts: dict[str, str]) -> None:
+        self.at.pop(place, None)
+        self.at[place] = texts
+        while len(self.at) > MOST_STOPS:
+            del self.at[next(iter(self.at))]
+
+    def compared(self, a: str, b: str) -> Record:
+        """protocol.ts' StepCompared. Raises TapeUsageError for a place where the cell did not stop."""
+        for place in (a, b):
+            if place not in self.at:
+                raise TapeUsageError(
+                    f"the cell did not stop at {place or 'its start'}: only stops can be compared"
+                )
+        one, two = self.at[a], self.at[b]
+        pairs = ((name, one.get(name, ""), two.get(name, "")) for name in sorted({*one, *two}))
+        return {
+            "variables": [
+                {"name": n, "before": old, "after": new} for n, old, new in pairs if old != new
+            ],
+            "note": "Values of classes are compared by their type and attributes; functions and modules are left out.",
+        }
+
+
+class Stepper:
+    """One stepped cell (taped.Stepping), over all its passes."""
+
+    def __init__(
+        self, deck: TapeSession, breaks: Breaks, reach: Reach, tell: Hear, *, records: bool
+    ) -> None:
+        self.deck, self.reach, self.records = deck, reach, records
+        self.machine = Machine(breaks)
+        self.cell: TapedCell | None = None
+        self.stops = Stops()
+        self.edits = 0
+        self.options: dict[str, Any] = {}
+        self.runs: set[str] = set()
+        """What this step recorded itself, with --record: that is what its later passes play."""
+        self.rewinding: Rewind | None = None
+        self.stopping = False
+        self.interrupted = False
+        self._waiters: dict[str, Waiter] = {}
+        self._tell = tell
+        self._lock = threading.RLock()
+
+    # ------------------------------------------------------------ calls
+
+    def held(self, crossing: HeldCall) -> Waiter:
+        decided = self._decided(crossing)
+        site = shown.site_of(crossing, decided, with_text=bool(self.machine.breaks))
+        with self._lock:
+            if self._away(crossing):
+                raise SteppedAway("the step was left at this call")
+            at = self.machine.arrive(crossing.lineage, site, _who())
+        return Waiter(self, crossing, at, decided, lambda: crossing.settle(decided))
+
+    def _away(self, crossing: HeldCall) -> bool:
+        return self.machine.unwinding or self.machine.over or crossing.cell is not self.cell
+
+    def _decided(self, held: HeldCall) -> Any:
+        """What the player decided; while recording, a later pass plays what this step recorded, and
+        nothing else.
+        """
+        decided = held.decided
+        if self.records and isinstance(decided, Entry) and decided.run not in self.runs:
+            return GoLive()
+        return decided
+
+    def arrived(self, waiter: Waiter) -> bool:
+        """Whether the call waits. Called on the strand itself."""
+        with self._lock:
+            if self._away(waiter.held):
+                raise SteppedAway("the step was left at this call")
+            revision = self.machine.revision
+            if not self.machine.stays(waiter.at):
+                if self.machine.revision != revision:
+                    self.tell()
+                return False
+            frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
+            waiter.frames = walk(frame)
+            if isinstance(waiter.decided, GoLive):
+                waiter.unchangeable = stepping_hook.why_unchangeable(waiter.held.call, frame)
+            self._waiters[waiter.at.strand] = waiter
+            if waiter.held.cell.clock is not None:
+                waiter.held.cell.clock.hold()
+            self.stops.keep(waiter.at.place, self._texts(waiter))
+        self.tell()
+        return True
+
+    def left(self, waiter: Waiter, *, interrupted: bool) -> None:
+        """The strand does not wait any more, though nobody let it go: an interrupt, a timeout, a
+        cancelled task.
+        """
+        with self._lock:
+            self._waiters.pop(waiter.at.strand, None)
+            self.machine.leave(waiter.at.strand)
+            self._unhold(waiter)
+        if interrupted:
+            self.interrupt()
+        else:
+            self.tell()
+
+    def _unhold(self, waiter: Waiter) -> None:
+        if waiter.held.cell.clock is not None and not self._waiters:
+            waiter.held.cell.clock.go_on()
+
+    def _let_go(self, strand: str) -> None:
+        waiter = self._waiters.pop(strand)
+        self._unhold(waiter)
+        waiter.wake()
+
+    def _texts(self, waiter: Waiter) -> dict[str, str]:
+        """The notebook's variables, and those of the functions that the strand is in."""
+        texts = texts_of(waiter.held.cell.ask.namespace, self.scrub)
+        for frame, _ in waiter.frames:
+            if (
+                frame.f_globals is not frame.f_locals
+                and frame.f_locals is not waiter.held.cell.ask.namespace
+            ):
+                name = frame.f_code.co_name
+                texts |= {
+                    f"{name}: {key}": text
+                    for key, text in texts_of(frame.f_locals, self.scrub).items()
+                }
+        return texts
+
+    def scrub(self, text: str) -> str:
+        return self.deck.secrets.scrub(text)[0]
+
+    # ------------------------------------------------------------ what a person wants
+
+    def do(self, message: Mapping[str, Any]) -> None:
+        """A StepDo of the protocol. Raises TapeUsageError for what cannot be done now, TapeError
+        for what failed.
+        """
+        word, strand, revision = message.get("do"), message.get("strand"), message.get("revision")
+        with self._lock:
+            if word == "stop":
+                self.stop()
+            elif word == "continue":
+                self._require_open()
+                for gone in self.machine.go_on():
+                    self._let_go(gone)
+            elif word in ("to", "jump"):
+                self._to(str(message.get("place") or ""), str(message.get("span") or ""))
+            elif word == "back":
+                self._rewind(self.machine.back(strand))
+            else:
+                self._at_call(str(word), self.machine.parked(strand, revision), message)
+        self.tell()
+
+    def _require_open(self) -> None:
+        if self.machine.over:
+            raise TapeUsageError("the step is over")
+
+    def _to(self, place: str, span: str) -> None:
+        self._require_open()
+        gone = self.machine.to(place=place, span=span)
+        if isinstance(gone, Rewind):
+            self._rewind(gone)
+            return
+        for strand in gone:
+            self._let_go(strand)
+
+    def _at_call(self, word: str, at: ParkedStrand, message: Mapping[str, Any]) -> None:
+        waiter = self._waiters[at.strand]
+        if word == "request" and waiter.unchangeable:
+            raise TapeUsageError(waiter.unchangeable)
+        if word not in self.can(waiter):
+            raise TapeUsageError(
+                f"{word!r:.40} is not possible here: {', '.join(self.can(waiter))}"
+            )
+        if word in ("over", *KINDS):
+            self._go(waiter, "each" if word == "over" else word)
+        elif word == "live":
+            self._answer(waiter, GoLive(shown.entry_of(waiter.decided)))
+        elif word == "refuse":
+            waiter.answer = lambda: _refuse(waiter)
+            self._go(waiter)
+        elif word == "request":
+            waiter.sent = shown.changed_request(waiter.held.call, str(message.get("text", "")))
+            waiter.answer = lambda: waiter.held.settle(waiter.decided, waiter.sent)
+            self.machine.say("the request is changed; it goes out when you step over it")
+        else:
+            self._edit(word, waiter, message)
+
+    def _answer(self, waiter: Waiter, decided: Any) -> None:
+        waiter.answer = lambda: waiter.held.settle(decided)
+        self._go(waiter)
+
+    def _go(self, waiter: Waiter, until: str = "each", *, edited: bool = False) -> None:
+        self.machine.note = ""
+        self.machine.release(waiter.at.strand, until, edited=edited)
+        self._let_go(waiter.at.strand)
+
+    def can(self, waiter: Waiter) -> list[str]:
+        """What may be done with the call: words of the protocol."""
+        moves = ["over", "model", "tool", "retrieval", "continue", "to", "jump"]
+        if isinstance(waiter.decided, Refuse):
+            moves = ["over"]
+        if self.machine.passed:
+            moves.append("back")
+        known = shown.entry_of(waiter.decided) is not None
+        fault = ["fault"] if known or self.records else []
+        own = [*(["edit"] if known else []), *fault, "answer"]
+        if self.records:
+            request = (
+                ["request"]
+                if isinstance(waiter.decided, GoLive) and not waiter.unchangeable
+                else []
+            )
+            return [*moves, *own, "refuse", *request, "stop"]
+        return [*moves, *own, "live", "refuse", "stop"]
+
+    # ------------------------------------------------------------ edits
+
+    def _edit(self, word: str, waiter: Waiter, message: Mapping[str, Any]) -> None:
+        """Commit another reply to the take, serve it and go on."""
+        entry = shown.entry_of(waiter.decided)
+        if entry is None:
+            reply = self._reply_for(waiter, word, message)
+            self._turn_aside(waiter)
+            self._answer_written(waiter, reply)
+            return
+        answer = edits.accepted(
+            entry, self._edit_of(word, entry, message), accept=message.get("accept") is True
+        )
+        self._turn_aside(waiter)
+        book = self._book()
+        take = book.put(entry, answer)
+        self.edits += 1
+        self.options["take"] = files.name_of(take.path)
+        self.deck.changed()
+        if take is not book:  # a take of the take: the cell goes on in that one, from its start
+            self._rewind(Rewind(waiter.at.place, through=True))
+            return
+        made = take.call(entry.run, entry.id)
+        waiter.held.cell.execution.shelves.clear()
+        waiter.answer = lambda: waiter.held.settle(made)
+        self._go(waiter, edited=True)
+
+    def _edit_of(self, word: str, entry: Entry, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        if word == "fault":
+            return {
+                "form": "fault",
+                "name": str(message.get("name", "")),
+                "options": message.get("options") or {},
+            }
+        if word == "answer":
+            return divergence.edit_of(entry, str(message.get("text", "")))
+        edit = message.get("edit")
+        if not isinstance(edit, Mapping):
+            raise TapeUsageError("an edit says what the reply is to be")
+        return edit
+
+    def _reply_for(self, waiter: Waiter, word: str, message: Mapping[str, Any]) -> Any:
+        """The reply of a call that is not on the tape: in the wire form of the recorded call that
+        is nearest.
+        """
+        held = waiter.held
+        told = diverged(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
+        if word == "fault":
+            return divergence.fault(
+                told, str(message.get("name", "")), message.get("options") or {}
+            )
+        return divergence.answer(told, str(message.get("text", "")))
+
+    def _turn_aside(self, waiter: Waiter) -> None:
+        """The first edit of a recording: what happened until here stays in it, and what follows
+        goes to a take.
+        """
+        cell = waiter.held.cell
+        if not self.records or cell.cassette is None or cell.cassette.base is not None:
+            return
+        self.runs.add(cell.run)
+        take = self.deck.turn_aside(cell, files.fresh(cell.cassette.root, STEPPED))
+        self.runs.add(cell.run)
+        self.options["take"] = files.name_of(take.path)
+
+    def _answer_written(self, waiter: Waiter, reply: Any) -> None:
+        self.edits += 1
+        waiter.answer = lambda: waiter.held.settle(Written(reply))
+        self._go(waiter, edited=True)
+
+    def _book(self) -> Any:
+        if self.cell is None or self.cell.cassette is None:
+            raise TapeUsageError("the cell has no cassette")
+        return self.cell.cassette
+
+    # ------------------------------------------------------------ leaving the code that runs
+
+    def _rewind(self, to: Rewind) -> None:
+        self.rewinding = to
+        self.machine.rewind(to)
+        self._send_away()
+
+    def stop(self) -> None:
+        """End the step; the notebook's state is put back as it was before the cell."""
+        with self._lock:
+            if self.machine.over or self.stopping:
+                return
+            self.stopping, self.rewinding = True, None
+            self.machine.unwinding = True
+            self._send_away()
+
+    def interrupt(self) -> None:
+        """The kernel was interrupted: whoever waits is sent away, so that nobody waits for them in
+        vain.
+        """
+        with self._lock:
+            self.interrupted = True
+            self.stop()
+
+    def _send_away(self) -> None:
+        for waiter in list(self._waiters.values()):
+            waiter.answer = _leave
+            waiter.wake()
+        self._waiters.clear()
+        self.machine.strands.clear()
+        if self.cell is not None and self.cell.clock is not None:
+            self.cell.clock.go_on()
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the code that runs is to be left: what it raises meanwhile is none of its own."""
+        return self.machine.unwinding
+
+    # ------------------------------------------------------------ passes (jupyter/step/passes.py drives them)
+
+    def begin(self, cell: TapedCell) -> None:
+        """A pass begins, with this taped cell."""
+        with self._lock:
+            self.cell, self.rewinding = cell, None
+            cell.stepping = self
+            self.machine.begin()
+            self.machine.unwinding = self.stopping
+        self.tell()
+
+    def end(self, note: str) -> None:
+        """The cell is over. Whoever still waits (a thread that outlives it) is sent away."""
+        with self._lock:
+            if self.machine.over:
+                return
+            self._send_away()
+            self.machine.end(note)
+            if self.cell is not None and not self.stopping:
+                self.cell.stepping = (
+                    None  # a call that comes too late is refused as in any other cell
+                )
+        self.tell()
+
+    # ------------------------------------------------------------ what is shown
+
+    def tell(self) -> None:
+        """To all who look on. In the order of revisions: a refusal is told by one thread, the
+        cell's end by another.
+        """
+        with self._lock:
+            self._tell(self.state())
+
+    def state(self) -> Record:
+        """protocol.ts' StepState."""
+        with self._lock:
+            machine, cell = self.machine, self.cell
+            ask = cell.ask if cell is not None else None
+            tape = cell.cassette if cell is not None else None
+            notes = [machine.note, *machine.breaks.failures]
+            return {
+                "revision": machine.revision,
+                "state": machine.phase,
+                "cell": (ask.cell_id or source_hash(ask.source)[:12]) if ask is not None else "",
+                "title": title_of(ask.source) if ask is not None else "",
+                "mode": "record" if self.records else "replay",
+                "cassette": files.stem(tape.root) if tape is not None else "",
+                "take": str(self.options.get("take") or "") if self.edits else "",
+                "edits": self.edits,
+                "breaks": list(machine.breaks.words),
+                "strands": [self._strand(each) for each in self._waiters.values()],
+                "passed": [done.record() for done in machine.listed()],
+                "made": len(machine.passed),
+                "note": "; ".join(note for note in notes if note),
+            }
+
+    def _strand(self, waiter: Waiter) -> Record:
+        frame = waiter.frames[0][0] if waiter.frames else None
+        at = waiter.at
+        call = shown.call_record(
+            at, waiter.held, waiter.decided, self.can(waiter), self.deck.secrets,
+            sent=waiter.sent, unchangeable=waiter.unchangeable if self.records else "",
+        )  # fmt: skip
+        return {
+            "strand": at.strand, "name": at.name, "call": call,
+            "at": self._file(frame.f_code.co_filename) if frame is not None else "",
+            "line": frame.f_lineno if frame is not None else None,
+        }  # fmt: skip
+
+    def _file(self, name: str) -> str:
+        return self._cell_of(name)[0] or name
+
+    def _cell_of(self, name: str) -> tuple[str, str]:
+        """Such as "cell [3]", for the file name that IPython gave that cell's code, and the cell's
+        id.
+        """
+        from IPython import get_ipython
+
+        shell: Any = get_ipython()
+        number = (
+            getattr(shell.compile, "_filename_map", {}).get(name) if shell is not None else None
+        )
+        return ("", "") if number is None else (f"cell [{number}]", self._cell_id(number))
+
+    def _cell_id(self, number: int) -> str:
+        """As the front end has it, else the first digits of the source's hash."""
+        ask = self.cell.ask if self.cell is not None else None
+        if ask is not None and ask.count == number:
+            return ask.cell_id or source_hash(ask.source)[:12]
+        history = self.deck.tracker.history if self.deck.tracker is not None else ()
+        entry = next((each for each in reversed(list(history)) if each.number == number), None)
+        return "" if entry is None else entry.cell or source_hash(entry.source)[:12]
+
+    def frames(self, strand: str) -> list[Record]:
+        """protocol.ts' StepFrame[]. Raises TapeUsageError where that strand does not wait."""
+        with self._lock:
+            return [frame.record() for frame in stack(self._waiter(strand).frames, self._cell_of)]
+
+    def variables(self, strand: str, index: int) -> Record:
+        """protocol.ts' StepVariables of a frame. Raises TapeUsageError."""
+        with self._lock:
+            frames = self._waiter(strand).frames
+            if not 0 <= index < len(frames):
+                raise TapeUsageError("there is no such frame any more")
+            return variables(frames[index][0], self.scrub)
+
+    def _waiter(self, strand: str) -> Waiter:
+        found = self._waiters.get(strand)
+        if found is None:
+            raise TapeUsageError("that strand does not stand at a call")
+        return found
+
+
+def _leave() -> Play | Capture:
+    raise SteppedAway("the step was left at this call")
+
+
+def _refuse(waiter: Waiter) -> Play | Capture:
+    text = f"{title(waiter.held.call)} was refused by you. Nothing was sent."
+    raise waiter.held.cell.refuse(BlockedConnection(text))
+
+
+def _who() -> str:
+    """The strand for people: the cell, a thread, a task."""
+    thread = threading.current_thread()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    if task is not None and thread is threading.main_thread():
+        return f"task {task.get_name()}"
+    return "cell" if thread is threading.main_thread() else f"thread {thread.name}"

@@ -1,0 +1,1 @@
+"""The span viewer's other half: what it reads, edits, exports and runs."""

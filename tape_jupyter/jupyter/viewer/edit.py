@@ -1,0 +1,169 @@
+"""What a view may change: replies and values into takes, takes undone, put aside, made the default.
+
+Every message may be forged: a field of the wrong type, a call or a take that there is not, and it
+is dropped. What an edit means is cassette/takes/edits.py's, where it may be written
+cassette/takes/derived.py's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.cassette.takes import edits, files, undo
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.viewer.server import Forged, Message, Viewer, answers
+
+_FORMS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "message": {"message": str},
+    "fields": {"fields": list},
+    "value": {"value": str},
+    "raw": {"status": int, "headers": list, "body": str},
+    "fault": {"name": str, "options": dict},
+}
+_LIKE = "edited"
+
+
+@answers("edit")
+def editable(viewer: Viewer, message: Message) -> Message:
+    entry = _entry(viewer, message)
+    told = edits.editable_of(entry).record()
+    return {"span": message["span"], **told, "take": _free_name(viewer, entry)}
+
+
+@answers("check")
+def check(viewer: Viewer, message: Message) -> Message:
+    return {"problems": edits.problems_of(_entry(viewer, message), edit_of(message))}
+
+
+@answers("override")
+def override(viewer: Viewer, message: Message) -> Message:
+    """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
+    entry, edit, name = _entry(viewer, message), edit_of(message), _word(message, "take")
+    answer = edits.accepted(entry, edit, accept=message.get("accept") is True)
+    book = viewer.book
+    if book is None:
+        raise Forged("override")
+    take = book.put(entry, answer, _goal(viewer, name))
+    made = files.name_of(take.path)
+    session = viewer.open(files.stem(take.root), made)
+    return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
+
+
+@answers("undo")
+def undone(viewer: Viewer, message: Message) -> Message:
+    root, name = _root(viewer), _word(message, "take")
+    above = _above(root, name)
+    said = undo.undo(root, name)
+    shown = name if files.path_of(root, name).exists() else above
+    return _noted(viewer.open(files.stem(root), shown), said)
+
+
+@answers("keep")
+def keep(viewer: Viewer, message: Message) -> Message:
+    """A take is kept as it is: it lies in its file already."""
+    root, name = _root(viewer), _word(message, "take")
+    files.require(root, name)
+    return viewer.open(files.stem(root), name)
+
+
+@answers("discard")
+def discard(viewer: Viewer, message: Message) -> Message:
+    root, name = _root(viewer), _word(message, "take")
+    above = _above(root, name)
+    aside = files.delete(root, name)
+    return _noted(viewer.open(files.stem(root), above), f"take {name} is put aside, in {aside}")
+
+
+@answers("default")
+def default(viewer: Viewer, message: Message) -> Message:
+    """The take that replays where none is named; "" the recording itself."""
+    root, name = _root(viewer), _word(message, "take")
+    files.choose(root, name)
+    viewer.changed()
+    return viewer.session()
+
+
+def _noted(session: Message, said: str) -> Message:
+    return {**session, "notes": [*session.get("notes", ()), said]}
+
+
+# ---------------------------------------------------------------- what a message may hold
+
+
+def _word(message: Message, key: str) -> str:
+    told = message.get(key)
+    if not isinstance(told, str):
+        raise Forged(key)
+    return told
+
+
+def _entry(viewer: Viewer, message: Message) -> Entry:
+    return viewer.entry(_word(message, "span"))
+
+
+def edit_of(message: Message) -> dict[str, Any]:
+    """The Edit of a message: a form that there is, with its fields, each of its type."""
+    edit = message.get("edit")
+    fields = _FORMS.get(str(edit.get("form"))) if isinstance(edit, dict) else None
+    if not isinstance(edit, dict) or fields is None:
+        raise Forged("edit")
+    if not all(
+        isinstance(edit.get(key), kind) and type(edit.get(key)) is not bool
+        for key, kind in fields.items()
+    ):
+        raise Forged("edit")
+    return {"form": edit["form"], **{key: edit[key] for key in fields}}
+
+
+def _root(viewer: Viewer) -> Path:
+    """The cassette whose takes are spoken of."""
+    path = viewer.path
+    if path is None:
+        raise Forged("take")
+    return files.cassette_of(path)
+
+
+def _above(root: Path, name: str) -> str:
+    """What is shown when a take is gone: the take that it is of, "" for the recording."""
+    path = files.path_of(root, name)
+    base = files.base_file(path) if path.exists() else None
+    return files.name_of(base) if base is not None and base != root else ""
+
+
+def _free_name(viewer: Viewer, entry: Entry) -> str:
+    """What a take may be called: the one that is shown, where the edit goes into it; else a name
+    that is free.
+    """
+    root, book = _root(viewer), viewer.book
+    if book is not None and book.base is not None and not _is_own(entry, book):
+        return files.name_of(book.path)
+    return files.fresh(
+        root, files.name_of(book.path) if book is not None and book.base is not None else _LIKE
+    )
+
+
+def _is_own(entry: Entry, book: Any) -> bool:
+    return isinstance(entry, Overridden) and entry.book is book
+
+
+def _goal(viewer: Viewer, name: str) -> str:
+    """The name to write under: the take that is shown, a new one of it, or another that does not
+    hold the call yet.
+    """
+    book = viewer.book
+    if not name or (
+        book is not None and book.base is not None and name == files.name_of(book.path)
+    ):
+        return (
+            ""
+            if book is not None and book.base is not None
+            else files.fresh(_root(viewer), name or _LIKE)
+        )
+    files.check_name(name)
+    if name in files.names(_root(viewer)):
+        raise TapeUsageError(
+            f"a take {name!r} exists already; nothing is overwritten: give this one another name"
+        )
+    return name

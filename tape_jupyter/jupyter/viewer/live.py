@@ -1,0 +1,159 @@
+"""Live: what runs now is shown as it happens, without a call waiting for it.
+
+The deck says that something is new to see (Deck.changed): that sets an event and no more. One
+thread beside the kernel's own comes back for it, as often as it is cheap, and tells the views. It
+sends while the main thread runs a cell: a comm message goes out over IOPub from whatever thread,
+and a front end shows it at once; what a front end asks may have to wait until the cell is over.
+Hence rows are pushed, and not only announced.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.providers import registry
+from tape_jupyter.providers.registry import Facts
+from tape_jupyter.spans import rows
+from tape_jupyter.spans.headers import HTTP, MODEL, RETRIEVAL, TOOL, CallHeader
+from tape_jupyter.spans.tree import NOTHING_RUNS, Pending
+
+if TYPE_CHECKING:
+    from tape_jupyter.session.cell import TapedCell
+    from tape_jupyter.session.session import TapeSession
+
+AT_MOST = 0.15
+"""Seconds between two looks."""
+
+_SHARE, _AT_LEAST = (
+    10,
+    2.0,
+)  # a look may take a tenth of the time, and comes every two seconds in any case
+MOST_GOING = 200
+"""Calls that run now, shown at once."""
+
+
+class Watching(Protocol):
+    """A view that wants to know."""
+
+    def look(self) -> None: ...
+
+
+class LiveUpdates:
+    """Tells the views of one deck. Its thread lives while there are views."""
+
+    def __init__(self, deck: TapeSession) -> None:
+        self._deck = deck
+        self._views: list[Watching] = []
+        self._news = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, view: Watching) -> None:
+        with self._lock:
+            self._views.append(view)
+            if self._news.set not in self._deck.watchers:
+                self._deck.watchers.append(self._news.set)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tape views", daemon=True)
+                contextvars.Context().run(
+                    self._thread.start
+                )  # a thread of ours takes no number among the program's
+
+    @property
+    def views(self) -> tuple[Watching, ...]:
+        """Those that watch now."""
+        return tuple(self._views)
+
+    def remove(self, view: Watching) -> None:
+        with self._lock:
+            self._views = [other for other in self._views if other is not view]
+            if not self._views and self._news.set in self._deck.watchers:
+                self._deck.watchers.remove(self._news.set)
+        self._news.set()
+
+    def _run(self) -> None:
+        rows.load()  # a while; the first view should not wait for it
+        while self._go_on():
+            self._news.wait()
+            self._news.clear()
+            began = time.perf_counter()
+            for view in tuple(self._views):
+                view.look()
+            pause = min(max(AT_MOST, _SHARE * (time.perf_counter() - began)), _AT_LEAST)
+            threading.Event().wait(pause)
+
+    def _go_on(self) -> bool:
+        with self._lock:
+            if not self._views:
+                self._thread = None
+            return bool(self._views)
+
+
+_watches: list[tuple[TapeSession, LiveUpdates]] = []
+
+
+def of(deck: TapeSession) -> LiveUpdates:
+    """The watch of a deck; made when first asked for."""
+    for known, watch in _watches:
+        if known is deck:
+            return watch
+    _watches.append((deck, LiveUpdates(deck)))
+    return _watches[-1][1]
+
+
+def now() -> float:
+    """Seconds of the epoch, as they are outside of a taped cell."""
+    return datetime.now(UTC).timestamp()
+
+
+def pending(cell: TapedCell | None, path: Path | None) -> Pending:
+    """What runs now and is not in the cassette or take at `path` yet."""
+    if (
+        cell is None
+        or not cell.run
+        or path is None
+        or cell.path is None
+        or cell.path.absolute() != path.absolute()
+    ):
+        return NOTHING_RUNS
+    going = list(cell.going)[:MOST_GOING]
+    told = [each for each in map(_told, going) if each is not None]
+    return Pending(cell.run, told, now())
+
+
+def _told(taking: Any) -> CallHeader | None:
+    """A call that runs, as a head; None for one that a take answers in a recorded call's place."""
+    asked = getattr(taking, "call", None) or getattr(taking, "request", None)
+    if (
+        taking.entry is not None
+        or taking.over is not None
+        or not isinstance(asked, Request | FunctionCall)
+    ):
+        return None
+    where, facts = taking.where, Facts()
+    if isinstance(asked, FunctionCall):
+        kind, method, name = (
+            (RETRIEVAL if asked.kind == "retrieval" else TOOL),
+            str(asked.kind),
+            asked.name,
+        )
+    else:
+        kind, method, name = (MODEL if taking.kind == "model" else HTTP), asked.method, asked.url
+        facts, name = _asked_of(asked, taking.asked.json), taking.secrets.scrub_url(name)
+    return CallHeader(
+        None, taking.id, where.cell, kind, "", method, name, where.parent, where.span,
+        taking.at.timestamp(), 0.0, "", facts, "", running=True,
+    )  # fmt: skip
+
+
+def _asked_of(request: Request, body: Any) -> Facts:
+    """What is known of a model call before it is answered."""
+    known = registry.identify(request)
+    model = body.get("model") if isinstance(body, dict) else None
+    return Facts(provider=known.provider, model=model if isinstance(model, str) else known.model)

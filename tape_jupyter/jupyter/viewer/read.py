@@ -1,0 +1,158 @@
+"""What a view may ask to see: session, rows, one span in full, raw bytes, a diff; and its mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.viewer.server import Forged, Message, Viewer, answers
+from tape_jupyter.reports.static_assets import script
+from tape_jupyter.session import labels
+from tape_jupyter.session.options import SESSION_MODES, parse_line
+from tape_jupyter.spans import details
+from tape_jupyter.spans.formatting import RAW_PAGE, text
+from tape_jupyter.spans.rows import LIMIT, Spans
+from tape_jupyter.spans.search import search
+from tape_jupyter.spans.tree import Node
+
+SCRIPTS = ("editor", "cards")
+"""Parts of the view that are loaded when they are first needed; never in a saved notebook."""
+
+_FAR = 2**40
+
+
+@answers("session")
+def session(viewer: Viewer, _: Message) -> Message:
+    return viewer.session()
+
+
+@answers("spans")
+def spans(viewer: Viewer, message: Message) -> Message:
+    """A page of rows."""
+    return viewer.page(number(message, "from", 0), number(message, "limit", LIMIT))
+
+
+@answers("detail")
+def detail(viewer: Viewer, message: Message) -> Message:
+    shown, node = _found(viewer, word(message, "span"))
+    return details.detail(shown, node, labels.of_record)
+
+
+@answers("raw")
+def raw(viewer: Viewer, message: Message) -> Message:
+    side = word(message, "side")
+    if side not in ("request", "reply"):
+        raise Forged(side)
+    entry = _entry(*_found(viewer, word(message, "span")))
+    return details.raw(entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE))
+
+
+@answers("diff")
+def diff(viewer: Viewer, message: Message) -> Message:
+    """Two calls as texts; `other` is a span, or "base": the call as it was recorded."""
+    right = _entry(*_found(viewer, word(message, "span")))
+    other = word(message, "other")
+    if other == "base":
+        if not isinstance(right, Overridden):
+            raise TapeUsageError(
+                "this reply stands as it was recorded; there is nothing to compare it with"
+            )
+        return details.diff(right.recorded, right)
+    return details.diff(_entry(*_found(viewer, other)), right)
+
+
+@answers("candidates")
+def candidates(viewer: Viewer, message: Message) -> Message:
+    shown, node = _found(viewer, word(message, "span"))
+    return {"spans": details.candidates(shown, node)}
+
+
+@answers("find")
+def find(viewer: Viewer, message: Message) -> Message:
+    """Calls whose bodies hold words, a stretch of rows at a time."""
+    words, start, shown = word(message, "words"), number(message, "from", 0), viewer.spans
+    return {"spans": [], "next": None, "total": 0} if shown is None else search(shown, words, start)
+
+
+@answers("source")
+def source(viewer: Viewer, message: Message) -> Message:
+    """The source of a cell, as it stands in the notebook (or ran in this session)."""
+    cell, shown = word(message, "cell"), viewer.spans
+    found = shown.sources.of_cell(cell) if shown is not None else None
+    return {"text": None if found is None else text(found)}
+
+
+@answers("select")
+def select(viewer: Viewer, message: Message) -> Message:
+    """The person looks at this span. A door that has cells shows it; here it is remembered."""
+    viewer.selected = word(message, "span")
+    return {}
+
+
+@answers("mode")
+def mode(viewer: Viewer, message: Message) -> Message:
+    """The mode of every following cell, as `%tape MODE` sets it."""
+    wanted = word(message, "mode")
+    if wanted not in SESSION_MODES:
+        raise Forged(wanted)
+    if viewer.deck.active is not None:
+        raise TapeUsageError(
+            "a taped cell is running; change the mode when it is done, or interrupt it"
+        )
+    said = viewer.cells.set_session(parse_line(wanted, SESSION_MODES))
+    if said:
+        raise TapeUsageError(said)
+    return viewer.session()
+
+
+@answers("open")
+def open_(viewer: Viewer, message: Message) -> Message:
+    """{take, cassette?}: without one, the cassette that is shown."""
+    shown = viewer.session()["cassette"] if "cassette" not in message else word(message, "cassette")
+    return viewer.open(shown, word(message, "take"))
+
+
+@answers("editor")
+def editor(_: Viewer, __: Message) -> Message:
+    return {"script": script("editor")}
+
+
+@answers("cards")
+def cards(_: Viewer, __: Message) -> Message:
+    return {"script": script("cards")}
+
+
+# ---------------------------------------------------------------- fields of a message
+
+
+def word(message: Message, field: str) -> str:
+    """A text of a message. Raises Forged for anything else."""
+    told = message.get(field)
+    if not isinstance(told, str) or len(told) > 1_000:
+        raise Forged(field)
+    return told
+
+
+def number(message: Message, field: str, default: int) -> int:
+    """A whole number from 0 on. Raises Forged for anything else."""
+    told: Any = message.get(field, default)
+    if type(told) is not int or not 0 <= told < _FAR:
+        raise Forged(field)
+    return told
+
+
+def _found(viewer: Viewer, span: str) -> tuple[Spans, Node]:
+    shown = viewer.fresh()
+    node = details.found(shown, span) if shown is not None else None
+    if shown is None or node is None:
+        raise TapeUsageError(
+            f"there is no span {span[:80]} here any more; the cell was recorded again, or pruned"
+        )
+    return shown, node
+
+
+def _entry(_: Spans, node: Node) -> Entry:
+    if node.told is None or node.told.entry is None:
+        raise TapeUsageError("this span has no bytes of its own: it is no call, or still runs")
+    return node.told.entry

@@ -1,0 +1,216 @@
+"""What a view asks of plans and re-runs: plan, rerun, resume, seen, cancel, resolve, adopt. Checks
+what comes from the page and hands it to the Rerunner; what a re-run tells goes to the view that
+asked for it.
+
+A page's questions come on whatever thread; a re-run is done on the kernel's main thread, while no
+cell runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter import labextension
+from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.rerun.isolated import NO_NETWORK
+from tape_jupyter.jupyter.rerun.rerunner import CHOICES, Rerunner, RerunRequest
+from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
+
+_POLICIES = ("stop", "live", "stale")
+
+
+@answers("plan")
+def plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, changed?}: `changed` are span ids ("RUN" or "RUN/CALL") or ids of cells."""
+    runner, changed = rerunner.of(viewer.cells), message.get("changed")
+    if isinstance(changed, str):
+        changed = [changed]
+    if changed is not None and not _texts(changed):
+        raise Forged("changed")
+    return runner.plan(
+        _take(viewer, message), _entries(runner, changed) if changed else None
+    ).record()
+
+
+@answers("rerun")
+def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, entries, fresh, on_divergence}: begins once the kernel is idle, and tells how it gets
+    on.
+    """
+    entries, policy = message.get("entries"), message.get("on_divergence", "stop")
+    if (
+        not _numbers(entries)
+        or policy not in _POLICIES
+        or not isinstance(message.get("fresh", False), bool)
+    ):
+        raise Forged("rerun")
+    runner, take = rerunner.of(viewer.cells), _take(viewer, message)
+    made = runner.plan(take, _entries(runner, message.get("changed") or []) or None)
+    if unknown := set(entries or ()) - set(made.entries):
+        raise TapeUsageError(
+            f"the plan is another one now (it has no entry {min(unknown)}): ask for it again"
+        )
+    if runner.running:
+        raise TapeUsageError("a re-run is on already")
+    _require_idle(runner)
+    fresh = bool(message.get("fresh"))
+    if policy == "live" and (fresh or made.hermetic):
+        raise TapeUsageError(NO_NETWORK)
+    ask = RerunRequest(
+        made, take, frozenset(entries) if entries is not None else None, policy, fresh
+    )
+    _soon(viewer, lambda: runner.start(ask, Teller(viewer)))
+    return {"started": True}
+
+
+@answers("cancel")
+def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    runner = rerunner.of(viewer.cells)
+    if runner.parked is not None:
+        _soon(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
+    else:
+        runner.cancel(tell=Teller.of(runner, viewer))
+    return {}
+
+
+@answers("resolve")
+def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{divergence, choice, reply?}: what becomes of the call that the re-run waits at."""
+    divergence, choice, reply = (
+        message.get("divergence"),
+        message.get("choice"),
+        message.get("reply"),
+    )
+    if (
+        not isinstance(divergence, str)
+        or choice not in CHOICES
+        or not isinstance(reply, str | None)
+    ):
+        raise Forged("resolve")
+    runner = rerunner.of(viewer.cells)
+    runner.check(divergence, choice, reply)
+    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer)))
+    return {}
+
+
+@answers("adopt")
+def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{take, cells}: cells that the proof found to depend on it are planned from now on."""
+    if not _texts(message.get("cells")):
+        raise Forged("adopt")
+    runner = rerunner.of(viewer.cells)
+    runner.learned |= _entries(runner, message["cells"])
+    return runner.plan(_take(viewer, message)).record()
+
+
+@answers("resume")
+def resume(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    """What a re-run told last: {about, told}, {} where there is none. From here on this view hears
+    of it too: its page may have been loaded again while a question waited.
+    """
+    runner = rerunner.known(viewer.cells)
+    teller = runner.teller if runner is not None else None
+    return teller.join(viewer) if isinstance(teller, Teller) else {}
+
+
+@answers("seen")
+def seen(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    """A person closed the comparison: no page shows it anew."""
+    runner = rerunner.known(viewer.cells)
+    if runner is not None and isinstance(runner.teller, Teller):
+        runner.teller.last = {}
+    return {}
+
+
+class Teller:
+    """Tells views of a re-run: the one that asked for it, and those that were opened since. `last`
+    is {about, told}.
+    """
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.last: dict[str, Any] = {}
+        self._viewers = [viewer]
+
+    @classmethod
+    def of(cls, runner: Rerunner, viewer: Viewer) -> Teller:
+        """Who hears of the re-run that is on, with a view among them."""
+        teller = runner.teller if isinstance(runner.teller, cls) else cls(viewer)
+        teller.join(viewer)
+        return teller
+
+    def join(self, viewer: Viewer) -> dict[str, Any]:
+        """Gives what the view has missed: {} where it was there."""
+        if viewer in self._viewers:
+            return {}
+        self._viewers = [*(each for each in self._viewers if not each.closed), viewer]
+        return self.last
+
+    def __call__(self, about: str, told: dict[str, Any]) -> None:
+        self.last = {"about": about, "told": told} if about != "cancelled" else {}
+        for viewer in self._viewers:
+            viewer.tell(about, **told)
+            if about in ("done", "cancelled"):
+                viewer.changed()
+
+
+def _soon(viewer: Viewer, do: Callable[[], object]) -> None:
+    """On the main thread once it is idle; what goes wrong there is told, since nobody waits for an
+    answer any more.
+    """
+
+    def told() -> None:
+        try:
+            _require_idle(rerunner.of(viewer.cells))
+            do()
+        except Exception as error:
+            viewer.tell("failed", text=f"{type(error).__name__}: {error}")
+
+    labextension.on_main(told)
+
+
+def _require_idle(runner: Rerunner) -> None:
+    if runner.displayed.open:
+        raise TapeUsageError("a cell is running: wait for its end")
+
+
+def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
+    """The take that is asked of; "" is the one that is open, else the default one."""
+    name = message.get("take", "")
+    if not isinstance(name, str):
+        raise Forged("take")
+    book = viewer.book
+    if not isinstance(book, Cassette):
+        raise TapeUsageError("there is no cassette to re-run from yet")
+    name = name or (files.name_of(book.path) if book.base is not None else files.default(book.root))
+    if not name:
+        return book
+    files.require(book.root, name)
+    return Cassette.open(book.root).take(name)
+
+
+def _entries(runner: Rerunner, words: list[str]) -> set[int]:
+    """The entries that runs, calls or cells stand for. Raises TapeUsageError where there is none."""
+    history = runner.history
+    found: set[int] = set()
+    for word in words:
+        run = word.partition("/")[0]
+        entry = history.of_run(run) if history is not None else None
+        cells = runner.of_cell(word)
+        found |= {entry.index} if entry is not None else {cells[-1]} if cells else set()
+    if words and not found:
+        raise TapeUsageError(
+            "this kernel has not run that cell: run the notebook first (%tape replay, Run All)"
+        )
+    return found
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _numbers(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(type(each) is int for each in value))

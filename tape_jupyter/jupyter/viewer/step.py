@@ -1,0 +1,100 @@
+"""What a view asks of a cell that is stepped: its state, what to do, frames, variables, two stops
+compared, what it has shown. Checks what comes from the page and hands it to the Stepper, on
+whatever thread it came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.jupyter.step import command
+from tape_jupyter.jupyter.step.command import Armed
+from tape_jupyter.jupyter.viewer.edit import edit_of
+from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
+from tape_jupyter.session.options import Word
+
+WORDS = (
+    "over", "model", "tool", "retrieval", "continue", "to", "jump", "back", "edit", "answer", "fault", "live", "refuse",
+    "request", "stop",
+)  # fmt: skip
+_MOST_BREAKS, _LONG = 20, 400
+
+
+@answers("step")
+def state(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any] | None:
+    """The state of the stepped cell, None where none was stepped; the view is told from now on."""
+    return command.of(viewer.cells).watch(viewer)
+
+
+@answers("step.outputs")
+def outputs(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    return command.of(viewer.cells).shown()
+
+
+@answers("step.here")
+def here(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    command.of(viewer.cells).here()
+    return {}
+
+
+@answers("step.do")
+def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{do, strand?, revision?, ...}: what comes of it is told."""
+    if message.get("do") not in WORDS:
+        raise Forged("do")
+    for key in ("strand", "span", "place", "text", "name"):
+        if key in message and message[key] is not None and not isinstance(message[key], str):
+            raise Forged(key)
+    if "revision" in message and type(message["revision"]) is not int:
+        raise Forged("revision")
+    if not isinstance(message.get("options", {}), dict):
+        raise Forged("options")
+    told = {**message, "edit": edit_of(message)} if message["do"] == "edit" else message
+    command.of(viewer.cells).require().do(told)
+    return {}
+
+
+@answers("step.frames")
+def frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
+    return command.of(viewer.cells).require().frames(_text(message, "strand"))
+
+
+@answers("step.variables")
+def variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    frame = message.get("frame")
+    if type(frame) is not int:
+        raise Forged("frame")
+    return command.of(viewer.cells).require().variables(_text(message, "strand"), frame)
+
+
+@answers("step.compare")
+def compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{a, b}: places at which the cell stopped. Also when it is over."""
+    current = command.of(viewer.cells).current
+    if current is None:
+        raise Forged("compare")
+    return current.stops.compared(_text(message, "a"), _text(message, "b"))
+
+
+@answers("step.arm")
+def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{cell, breaks, record, take}: the next execution of that cell is stepped."""
+    breaks, records = message.get("breaks", []), message.get("record", False)
+    if not isinstance(breaks, list) or len(breaks) > _MOST_BREAKS or not isinstance(records, bool):
+        raise Forged("breaks")
+    if not all(isinstance(each, str) and len(each) <= _LONG for each in breaks):
+        raise Forged("breaks")
+    take = _text(message, "take")
+    options: dict[str, Any] = {"breaks": tuple(breaks), "record": records}
+    if take:
+        options["take"] = files.check_name(take)
+    command.of(viewer.cells).arm(Armed(_text(message, "cell"), Word("step", None, options)))
+    return {}
+
+
+def _text(message: dict[str, Any], key: str, default: Any = "") -> str:
+    told = message.get(key, default)
+    if not isinstance(told, str):
+        raise Forged(key)
+    return told

@@ -1,1 +1,0 @@
-"""Notebook room: the deck and what drives it."""

@@ -1,1 +1,0 @@
-"""Engine room: what holds a cell to the tape: its clock, its sleeps, the order of its replies. Patches nothing."""

@@ -1,0 +1,362 @@
+"""Anthropic's stream of a message (Messages, beta Messages), taken apart and put together again.
+
+    message_start {message without content} ; per block content_block_start {shell}, deltas,
+    content_block_stop ; message_delta {stop_reason, usage} ; message_stop ; ping anywhere ; `error`
+    after a 200
+
+`read` gives the message as the JSON API would; an `error` event stands in it as `error`. Arguments
+of a tool that break off (a cut stream) stand as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tape_jupyter.encoding.http.json_style import dialect, spelled
+from tape_jupyter.providers.json_access import dig, mapping, maps, text
+from tape_jupyter.providers.streams.diff import pairs, recut
+from tape_jupyter.providers.streams.events import STYLE, StreamEvent, same_json, style_of, whole
+
+Block = dict[str, Any]
+
+# Where a block's long texts are: key of the block -> type and key of the delta.
+_LEAVES: Final = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "signature": ("signature_delta", "signature"),
+    "input": ("input_json_delta", "partial_json"),
+}
+_HELD: Final = {"text": ("text",), "thinking": ("thinking", "signature")}
+_TOOLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_SHELLS: Final = {"text": "", "thinking": "", "signature": ""}
+_TAIL: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
+_BESIDE: Final = ("context_management", "input_transformations")
+
+
+# ---------------------------------------------------------------- stream to message
+
+
+@dataclass
+class _Seen:
+    """A block of the stream: the places of its events, and its value so far."""
+
+    start: int
+    value: Block
+    places: list[int] = field(default_factory=list)
+    json: str = ""
+
+
+def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for event in events:
+        if event.kind == "message_start":
+            message.update(mapping(event.data.get("message")))
+        elif event.kind == "message_delta":
+            _end(message, event.data)
+        elif event.kind == "error":
+            message["error"] = event.data.get("error")
+    first = message.get("content")
+    message["content"] = [block.value for block in _blocks(events)] or (
+        first if isinstance(first, list) else []
+    )
+    return message
+
+
+def _end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
+    message.update(mapping(told.get("delta")))
+    beside = {"type", "delta", "usage"}
+    message.update(
+        {key: value for key, value in told.items() if key not in beside and value is not None}
+    )
+    used = {key: value for key, value in mapping(told.get("usage")).items() if value is not None}
+    message["usage"] = {**mapping(message.get("usage")), **used}
+
+
+def _blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
+    """In the order of their starts; deltas of a block that never started belong to none."""
+    found: list[_Seen] = []
+    at: dict[Any, _Seen] = {}
+    for place, event in enumerate(events):
+        if not event.kind.startswith("content_block_"):
+            continue
+        index = str(event.data.get("index"))
+        if event.kind == "content_block_start":
+            at[index] = _Seen(place, dict(mapping(event.data.get("content_block"))))
+            found.append(at[index])
+        if index in at:
+            at[index].places.append(place)
+            _add(at[index], mapping(event.data.get("delta")))
+    for block in found:
+        _close(block)
+    return found
+
+
+def _add(block: _Seen, delta: Mapping[str, Any]) -> None:
+    value, kind = block.value, delta.get("type")
+    if kind == "input_json_delta":
+        block.json += text(delta.get("partial_json"))
+    elif kind == "signature_delta":
+        value["signature"] = delta.get("signature")
+    elif kind == "citations_delta":
+        value["citations"] = [*(value.get("citations") or []), delta.get("citation")]
+    elif kind in ("text_delta", "thinking_delta"):
+        key = _LEAVES["text" if kind == "text_delta" else "thinking"][1]
+        value[key] = text(value.get(key)) + text(delta.get(key))
+    else:  # compaction_delta, and what is to come: its fields replace the block's
+        value.update({key: told for key, told in delta.items() if key != "type"})
+
+
+def _close(block: _Seen) -> None:
+    for key in ("text", "thinking"):
+        if isinstance(block.value.get(key), str):
+            block.value[key] = whole(block.value[key])
+    if block.json:
+        try:
+            block.value["input"] = json.loads(block.json)
+        except (ValueError, RecursionError):
+            block.value["input"] = block.json
+
+
+# ---------------------------------------------------------------- message to stream, from what was recorded
+
+
+def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
+    old, seen, style = read(events), _blocks(events), style_of(events)
+    blocks = list(maps(message.get("content")))
+    held = pairs([block.value for block in seen], blocks)
+    goes: dict[int, list[StreamEvent]] = {}
+    for place in {place for block in seen for place in block.places}:
+        goes[place] = []
+    before = _first_of_end(events, seen)
+    for number, (block, was) in reversed(list(enumerate(zip(blocks, held, strict=True)))):
+        if was is None:
+            goes[before] = [
+                *_composed(block, number, style),
+                *goes.get(before, events[before : before + 1]),
+            ]
+        else:
+            goes |= _changed(events, seen[was], block, (was, number), style)
+            before = seen[was].start
+    out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
+    return _ends([*out, *goes.get(len(events), [])], old, message, style)
+
+
+def _first_of_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
+    """Where blocks that are added at the end go: before what follows the last one."""
+    last = max((block.places[-1] for block in seen), default=-1)
+    ends = ("message_delta", "message_stop", "error")
+    return next(
+        (place for place, event in enumerate(events) if place > last and event.kind in ends),
+        len(events),
+    )
+
+
+def _changed(
+    events: Sequence[StreamEvent],
+    block: _Seen,
+    new: Mapping[str, Any],
+    numbers: tuple[int, int],
+    style: StreamEvent,
+) -> dict[int, list[StreamEvent]]:
+    """What stands for each event of a block that is `new` now. `numbers`: which one it was, and is."""
+    was, number = numbers
+    if same_json(new, block.value):
+        return {place: [_moved(events[place], number - was)] for place in block.places}
+    if not _fits(block.value, new):
+        return {**{place: [] for place in block.places}, block.start: _composed(new, number, style)}
+    goes = {place: [_moved(events[place], number - was)] for place in block.places}
+    for key in _HELD.get(text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
+        if not same_json(new.get(key), block.value.get(key)):
+            _relay(events, block, key, new, goes, style)
+    shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else told
+             for key, told in goes[block.start][0].data["content_block"].items()}  # fmt: skip
+    start, *more = goes[block.start]
+    goes[block.start] = [start.put({**start.data, "content_block": shell}), *more]
+    return goes
+
+
+def _fits(old: Block, new: Mapping[str, Any]) -> bool:
+    """Whether only long texts and plain fields changed: then the recorded events still tell the
+    block.
+    """
+    leaves = {"text", "thinking", "signature", "input"}
+    if old.get("type") != new.get("type") or old.keys() != new.keys():
+        return False
+    plain = {key for key in new.keys() - leaves if not same_json(old[key], new[key])}
+    return "citations" not in plain and new.get("type") in (*_HELD, *_TOOLS)
+
+
+def _moved(event: StreamEvent, by: int) -> StreamEvent:
+    """An event of a block that is that much further on now."""
+    index = event.data.get("index")
+    return event.put({**event.data, "index": index + by}) if by and type(index) is int else event
+
+
+def _relay(
+    events: Sequence[StreamEvent],
+    block: _Seen,
+    key: str,
+    new: Mapping[str, Any],
+    goes: dict[int, list[StreamEvent]],
+    style: StreamEvent,
+) -> None:
+    """Cut a changed text over the deltas that held it; where there were none, put one after the
+    block's start.
+    """
+    kind, name = _LEAVES[key]
+    places = [place for place in block.places if dig(events[place].data, "delta.type") == kind]
+    parts = [text(events[place].data["delta"].get(name)) for place in places]
+    first = (
+        text(events[block.start].data["content_block"].get(key))
+        if key in ("text", "thinking")
+        else ""
+    )
+    if first:
+        places, parts = [block.start, *places], [first, *parts]
+    told = _input(new["input"], "".join(parts)) if key == "input" else text(new.get(key))
+    if not places:
+        where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
+        made = style.like(_delta(goes[block.start][0].data.get("index"), kind, name, told))
+        goes[where] = [made, *goes[where]] if where != block.start else [*goes[where], made]
+        return
+    cut: list[str | None] = [told or None] if key == "signature" else recut(parts, told)
+    for place, part in zip(places, [*cut, *[None] * (len(places) - len(cut))], strict=True):
+        _hold(goes, place, name, part)
+
+
+def _hold(goes: dict[int, list[StreamEvent]], place: int, name: str, part: str | None) -> None:
+    event = goes[place][0]
+    inner = "content_block" if event.kind == "content_block_start" else "delta"
+    if part is None and inner == "delta":
+        goes[place] = []
+        return
+    if event.data[inner].get(name) != (part or ""):
+        goes[place] = [event.put({**event.data, inner: {**event.data[inner], name: part or ""}})]
+
+
+def _input(value: Any, recorded: str) -> str:
+    """Arguments as JSON text, spelled like the recorded ones; a text is what a cut stream left of
+    them.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        spelling = spelled(recorded, json.loads(recorded))
+    except ValueError:
+        spelling = None
+    return (spelling or dialect("spaced")).encode(value)
+
+
+def _ends(
+    events: list[StreamEvent], old: Mapping[str, Any], new: Mapping[str, Any], style: StreamEvent
+) -> list[StreamEvent]:
+    """The events that tell what is not in a block, telling what the message says now."""
+    differs = {
+        key
+        for key in (*old, *new)
+        if key != "content" and not same_json(old.get(key), new.get(key))
+    }
+    differs |= {key for key in old.keys() ^ new.keys() if key != "content"}
+    if not differs:
+        return events
+    if "error" in differs and "error" not in new:
+        events = [event for event in events if event.kind != "error"]
+    out = [_told_anew(event, new, differs) for event in events]
+    told = any(event.kind == "message_delta" for event in events)
+    if differs & {"stop_reason", "stop_sequence"} and not told and new.get("stop_reason"):
+        out = [
+            event for event in out if event.kind != "message_stop"
+        ]  # the end of a stream that had none
+        out += [style.like(each) for each in _ending(new)]
+    return out
+
+
+def _told_anew(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
+    if event.kind == "message_start":
+        own = dict(mapping(event.data.get("message")))
+        own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
+        if "usage" in own and "usage" in differs:
+            own["usage"] = {**mapping(own["usage"]), **mapping(new.get("usage"))}
+        return event.put({**event.data, "message": own})
+    if event.kind == "message_delta":
+        ends: dict[str, Any] = {key: new.get(key) for key in _TAIL if key in differs}
+        delta = {**mapping(event.data.get("delta")), **ends}
+        beside: dict[str, Any] = {key: new[key] for key in _BESIDE if key in differs and key in new}
+        data: dict[str, Any] = {**event.data, "delta": delta, **beside}
+        if "usage" in differs:
+            usage = mapping(new.get("usage"))
+            data["usage"] = {
+                key: usage.get(key, told) for key, told in mapping(data.get("usage")).items()
+            }
+        return event.put(data)
+    if event.kind == "error" and "error" in differs:
+        return event.put({**event.data, "error": new.get("error")})
+    return event
+
+
+# ---------------------------------------------------------------- message to stream, from nothing
+
+
+def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[StreamEvent]:
+    return [like.like(data) if isinstance(data, dict) else data for data in _all(message, like)]
+
+
+def _all(message: Mapping[str, Any], like: StreamEvent) -> Iterator[Any]:
+    later = {*_TAIL, *_BESIDE, "error"} - {"container"}
+    shell = {key: value for key, value in message.items() if key not in later}
+    if "id" in message or "role" in message:
+        start = {**shell, "content": [], "stop_reason": None, "stop_sequence": None}
+        yield {"type": "message_start", "message": start}
+    for number, block in enumerate(maps(message.get("content"))):
+        yield from _composed(block, number, like)
+    if message.get("error") is not None:
+        yield {"type": "error", "error": message["error"]}
+    elif message.get("stop_reason") is not None:
+        yield from _ending(message)
+
+
+def _ending(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    delta = {
+        key: message.get(key)
+        for key in _TAIL
+        if key in message or key in ("stop_reason", "stop_sequence")
+    }
+    beside = {key: message[key] for key in _BESIDE if key in message}
+    yield {
+        "type": "message_delta",
+        "delta": delta,
+        "usage": dict(mapping(message.get("usage"))),
+        **beside,
+    }
+    yield {"type": "message_stop"}
+
+
+def _composed(block: Mapping[str, Any], number: int, style: StreamEvent) -> list[StreamEvent]:
+    return [style.like(data) for data in _block(block, number)]
+
+
+def _block(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    kind = text(block.get("type"))
+    shell, deltas = dict(block), list[dict[str, Any]]()
+    for key in _HELD.get(kind, ()):
+        if isinstance(block.get(key), str):
+            shell[key] = ""
+            deltas += [_delta(number, *_LEAVES[key], block[key])] if block[key] else []
+    if kind == "text" and block.get("citations"):
+        shell["citations"] = []
+        deltas += [
+            _delta(number, "citations_delta", "citation", each) for each in block["citations"]
+        ]
+    if kind in _TOOLS and block.get("input"):
+        shell["input"] = {}
+        deltas.append(_delta(number, *_LEAVES["input"], _input(block["input"], "")))
+    yield {"type": "content_block_start", "index": number, "content_block": shell}
+    yield from deltas
+    yield {"type": "content_block_stop", "index": number}
+
+
+def _delta(number: Any, kind: str, name: str, told: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": number, "delta": {"type": kind, name: told}}

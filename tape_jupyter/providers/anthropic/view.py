@@ -1,0 +1,109 @@
+"""Anthropic's Messages API, also as Vertex and Bedrock carry it. Looks at values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.providers.json_access import (
+    arguments,
+    count,
+    dig,
+    key,
+    mapping,
+    maps,
+    settings,
+    text,
+    tools,
+)
+from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult, Usage
+
+WANTED = (b"message_start", b"tool_use", b"input_json_delta", b"message_delta", b'"error"')
+"""Text and thinking deltas are passed over."""
+
+SAMPLING = {
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "top_k": ("top_k",),
+    "max_tokens": ("max_tokens", "max_tokens_to_sample"),
+    "stop": ("stop_sequences",),
+    "reasoning": ("thinking",),
+}
+
+
+def ask(body: Any) -> RequestView:
+    return RequestView(
+        model=text(dig(body, "model")),
+        sampling=settings(body, SAMPLING),
+        streamed=dig(body, "stream") is True,
+        tools=tools(maps(dig(body, "tools"))),
+        results=tuple(_results(body)),
+    )
+
+
+def _results(body: Any) -> Iterator[ToolResult]:
+    names: dict[str, str] = {}
+    for message in maps(dig(body, "messages")):
+        for block in maps(message.get("content")):
+            if block.get("type") == "tool_use":
+                names[text(block.get("id"))] = text(block.get("name"))
+            elif block.get("type") == "tool_result":
+                answered = text(block.get("tool_use_id"))
+                yield ToolResult(answered, names.get(answered, ""))
+
+
+def answer(body: Any) -> ReplyView:
+    """`server_tool_use` blocks were run by the provider: nobody here is asked to."""
+    asked = (block for block in maps(dig(body, "content")) if block.get("type") == "tool_use")
+    return ReplyView(
+        model=text(dig(body, "model")),
+        calls=tuple(
+            ToolCall(text(b.get("id")), text(b.get("name")), b.get("input")) for b in asked
+        ),
+        usage=_usage(dig(body, "usage")),
+        stop=text(dig(body, "stop_reason")),
+    )
+
+
+def _usage(told: Any) -> Usage | None:
+    """Anthropic's `input_tokens` leaves out those read from and written to the cache."""
+    if not isinstance(told, Mapping):
+        return None
+    cached, written = (
+        count(told.get("cache_read_input_tokens")),
+        count(told.get("cache_creation_input_tokens")),
+    )
+    return Usage(
+        count(told.get("input_tokens")) + cached + written,
+        count(told.get("output_tokens")),
+        cached,
+        written,
+    )
+
+
+def assemble(events: Iterable[Any]) -> dict[str, Any]:
+    """The message that a stream amounts to, without its text."""
+    message: dict[str, Any] = {}
+    blocks: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        match dig(event, "type"):
+            case "message_start":
+                message.update(mapping(event.get("message")))
+            case "content_block_start":
+                blocks[key(event.get("index"))] = {
+                    **mapping(event.get("content_block")),
+                    "json": "",
+                }
+            case "content_block_delta":
+                block = blocks.setdefault(key(event.get("index")), {"json": ""})
+                block["json"] += text(dig(event, "delta.partial_json"))
+            case "message_delta":
+                message.update(mapping(event.get("delta")))
+                message["usage"] = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
+            case "error":
+                message["error"] = event.get("error")
+    message["content"] = [
+        {**b, "input": arguments(b["json"]) if b["json"] else b.get("input")}
+        for b in blocks.values()
+    ]
+    return message

@@ -1,0 +1,173 @@
+"""Amazon Bedrock: Converse, and InvokeModel, which carries the model maker's own wire.
+
+Looks at values only.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.providers.anthropic import view
+from tape_jupyter.providers.http import loads
+from tape_jupyter.providers.json_access import (
+    arguments,
+    count,
+    dig,
+    key,
+    mapping,
+    maps,
+    settings,
+    text,
+    tools,
+)
+from tape_jupyter.providers.openai import chat
+from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult, Usage
+
+WANTED = (b"messageStart", b"toolUse", b"messageStop", b"metadata", b"xception", b"chunk")
+"""Of a ConverseStream, text deltas are passed over; an InvokeModel stream wraps every event in
+base64.
+"""
+
+SAMPLING = {
+    "temperature": (
+        "inferenceConfig.temperature",
+        "textGenerationConfig.temperature",
+        "temperature",
+    ),
+    "top_p": (
+        "inferenceConfig.topP",
+        "inferenceConfig.top_p",
+        "textGenerationConfig.topP",
+        "top_p",
+    ),
+    "top_k": (
+        "additionalModelRequestFields.top_k",
+        "additionalModelRequestFields.inferenceConfig.topK",
+        "top_k",
+    ),
+    "max_tokens": (
+        "inferenceConfig.maxTokens",
+        "inferenceConfig.max_new_tokens",
+        "max_gen_len",
+        "max_tokens",
+    ),
+    "stop": ("inferenceConfig.stopSequences",),
+    "reasoning": ("additionalModelRequestFields.thinking",),
+}
+
+
+def ask(body: Any) -> RequestView:
+    """The model and whether it streams stand in the path, not here."""
+    if dig(body, "anthropic_version"):
+        return view.ask(body)
+    return RequestView(
+        sampling=settings(body, SAMPLING),
+        tools=tools(maps(dig(body, "toolConfig.tools")), "toolSpec.name"),
+        results=tuple(_results(body)),
+    )
+
+
+def _results(body: Any) -> Iterator[ToolResult]:
+    names: dict[str, str] = {}
+    for message in maps(dig(body, "messages")):
+        for block in maps(message.get("content")):
+            if "toolUse" in block:
+                names[text(dig(block, "toolUse.toolUseId"))] = text(dig(block, "toolUse.name"))
+            elif "toolResult" in block:
+                answered = text(dig(block, "toolResult.toolUseId"))
+                yield ToolResult(answered, names.get(answered, ""))
+
+
+def answer(body: Any) -> ReplyView:
+    """Told apart by shape: Anthropic's message, a chat completion, or Converse and its likes."""
+    if text(dig(body, "type")) in {"message", "error"}:
+        return view.answer(body)
+    if dig(body, "choices") is not None:
+        return chat.answer(body)
+    return ReplyView(
+        calls=tuple(_calls(body)),
+        usage=_usage(body),
+        stop=text(dig(body, "stopReason")) or text(dig(body, "stop_reason")) or _titan_stop(body),
+    )
+
+
+def _calls(body: Any) -> Iterator[ToolCall]:
+    for block in maps(dig(body, "output.message.content")):
+        use = block.get("toolUse")
+        if use:
+            yield ToolCall(text(dig(use, "toolUseId")), text(dig(use, "name")), dig(use, "input"))
+
+
+def _usage(body: Any) -> Usage | None:
+    """Converse leaves cached tokens out of inputTokens; Llama and Titan have names of their own."""
+    told = dig(body, "usage")
+    if isinstance(told, Mapping):
+        cached = count(told.get("cacheReadInputTokens")) or count(
+            told.get("cacheReadInputTokenCount")
+        )
+        written = count(told.get("cacheWriteInputTokens")) or count(
+            told.get("cacheWriteInputTokenCount")
+        )
+        return Usage(
+            count(told.get("inputTokens")) + cached + written,
+            count(told.get("outputTokens")),
+            cached,
+            written,
+        )
+    if dig(body, "prompt_token_count") is not None:
+        return Usage(
+            count(dig(body, "prompt_token_count")), count(dig(body, "generation_token_count"))
+        )
+    if dig(body, "inputTextTokenCount") is not None:
+        output = sum(count(result.get("tokenCount")) for result in maps(dig(body, "results")))
+        return Usage(count(dig(body, "inputTextTokenCount")), output)
+    return None
+
+
+def _titan_stop(body: Any) -> str:
+    return next((text(result.get("completionReason")) for result in maps(dig(body, "results"))), "")
+
+
+def assemble(events: Iterable[Any]) -> dict[str, Any]:
+    """The reply that a stream amounts to, in the shape `answer` reads."""
+    events = [opened(event) for event in events]
+    if any(dig(event, "type") == "message_start" for event in events):
+        return {**view.assemble(events), "type": "message"}
+    if any(dig(event, "choices") is not None for event in events):
+        return chat.assemble(events)
+    return _converse(events)
+
+
+def opened(event: Any) -> Any:
+    """The event inside an InvokeModel chunk; others as they are."""
+    wrapped = dig(event, "chunk.bytes")
+    if not isinstance(wrapped, str):
+        return event
+    try:
+        return loads(base64.b64decode(wrapped))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _converse(events: list[Any]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    blocks: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        for kind, payload in mapping(event).items():
+            index = key(dig(payload, "contentBlockIndex"))
+            match kind:
+                case "contentBlockStart" if dig(payload, "start.toolUse"):
+                    blocks[index] = {**mapping(dig(payload, "start.toolUse")), "json": ""}
+                case "contentBlockDelta" if index in blocks:
+                    blocks[index]["json"] += text(dig(payload, "delta.toolUse.input"))
+                case "messageStop" | "metadata":
+                    whole.update(mapping(payload))
+                case _ if kind.endswith("xception"):
+                    whole["error"] = {"type": kind, "message": dig(payload, "message")}
+    content = [
+        {"toolUse": {**block, "input": arguments(block["json"])}} for block in blocks.values()
+    ]
+    return {**whole, "output": {"message": {"content": content}}}

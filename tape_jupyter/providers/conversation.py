@@ -1,0 +1,530 @@
+"""A call as a conversation: who said what, in the order it was said. A pure view; never raises.
+
+A part is known by its own keys and not by its wire: `tool_use`, `functionCall` and `toolUse` are
+the same thing in three spellings, so one reader serves all providers, and hosts that mix them. What
+is no conversation has no turns.
+
+A turn is {"role": system | user | assistant | tool | thinking, "parts": [...]}, a part one of
+{"type": "text" | "thinking", "text"}, {"type": "tool_use", "id", "name", "input"},
+{"type": "tool_result", "id", "text", "error"}, {"type": "image", "media", "bytes", "data"},
+{"type": "other", "name", "value"}.
+
+The message that a stream amounts to, its text included, told by the shape of its events alone.
+
+Events are of whatever wire: each kind of event is known by its own keys, so no wire needs to be
+named. The result is a list of blocks in Anthropic's form (`text`, `thinking`, `tool_use`), which
+providers/conversation.py reads like any other message. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.core.call import Headers, Reply, Request
+from tape_jupyter.providers import http
+from tape_jupyter.providers.bedrock.view import opened
+from tape_jupyter.providers.json_access import arguments, dig, key, mapping, maps, text
+
+Block = dict[str, Any]
+
+
+def whole(events: Iterable[Any]) -> list[Block]:
+    """The blocks of the message, in the order in which they began."""
+    told = AssembledMessage()
+    for event in map(opened, events):
+        if isinstance(event, dict):
+            told.add(event)
+    return told.message()
+
+
+class AssembledMessage:
+    """A message that grows event by event."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, Block] = {}
+        self._final: list[Block] | None = None
+
+    def message(self) -> list[Block]:
+        if self._final is not None:
+            return self._final
+        blocks = [block for block in self._blocks.values() if block.get("text") != ""]
+        return [_finished(block) for block in blocks]
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        kind = text(event.get("type"))
+        if kind.startswith("content_block_"):
+            self._anthropic(kind, event)
+        elif kind.startswith("response."):
+            self._responses(kind, event)
+        elif kind.startswith(("content-", "tool-")):
+            self._cohere(kind, event)
+        elif "choices" in event:
+            self._chat(event)
+        elif "candidates" in event:
+            self._gemini(event)
+        elif isinstance(event.get("message"), dict) and not kind:
+            self._ollama(mapping(event.get("message")))
+        else:
+            self._bedrock(event)
+
+    def _text(self, name: str, kind: str, more: str) -> None:
+        block = self._blocks.setdefault(name, {"type": kind, "text": ""})
+        if more:
+            block["text"] = block.get("text", "") + more
+
+    def _use(self, name: str, told: Mapping[str, Any], given: Any) -> None:
+        """A tool call: `told` has its id and name, once or piece by piece, `given` its arguments."""
+        block = self._blocks.setdefault(
+            name, {"type": "tool_use", "id": "", "name": "", "json": "", "input": None}
+        )
+        block["id"] = text(told.get("id")) or block.get("id", "")
+        block["name"] = text(told.get("name")) or block.get("name", "")
+        if isinstance(given, str):
+            block["json"] = block.get("json", "") + given
+        elif given is not None:
+            block["input"] = given
+
+    def _anthropic(self, kind: str, event: Mapping[str, Any]) -> None:
+        name, delta = f"a{key(event.get('index'))}", mapping(event.get("delta"))
+        if kind == "content_block_start":
+            block = dict(mapping(event.get("content_block")))
+            if block.get("type") == "thinking":
+                block = {"type": "thinking", "text": text(block.get("thinking"))}
+            self._blocks[name] = block
+        elif delta.get("type") == "input_json_delta":
+            self._use(name, {}, text(delta.get("partial_json")))
+        elif delta.get("type") == "text_delta":
+            self._text(name, "text", text(delta.get("text")))
+        elif delta.get("type") == "thinking_delta":
+            self._text(name, "thinking", text(delta.get("thinking")))
+
+    def _chat(self, event: Mapping[str, Any]) -> None:
+        for choice in maps(event.get("choices")):
+            delta, number = (
+                mapping(choice.get("delta") or choice.get("message")),
+                key(choice.get("index")),
+            )
+            self._text(
+                f"r{number}",
+                "thinking",
+                text(delta.get("reasoning_content")) or text(delta.get("reasoning")),
+            )
+            for part in [{"text": choice.get("text")}, *_pieces(delta.get("content"))]:
+                kind = "thinking" if part.get("type") == "thinking" else "text"
+                self._text(f"{kind[0]}{number}", kind, _flat(part))
+            self._text(f"t{number}", "text", text(delta.get("refusal")))
+            for place, call in enumerate(maps(delta.get("tool_calls"))):
+                told = {"id": call.get("id"), "name": dig(call, "function.name")}
+                self._use(f"c{number}.{_place(call, place)}", told, dig(call, "function.arguments"))
+
+    def _responses(self, kind: str, event: Mapping[str, Any]) -> None:
+        output = dig(event, "response.output")
+        if kind in ("response.completed", "response.incomplete", "response.failed") and output:
+            self._final = [dict(item) for item in maps(output)]
+        elif kind == "response.output_text.delta":
+            self._text(f"o{key(event.get('output_index'))}", "text", text(event.get("delta")))
+        elif kind == "response.output_item.added":
+            item = mapping(event.get("item"))
+            if text(item.get("type")).endswith("_call"):
+                told = {"id": item.get("call_id"), "name": item.get("name")}
+                self._use(f"o{key(event.get('output_index'))}", told, None)
+        elif kind.endswith("_arguments.delta"):
+            self._use(f"o{key(event.get('output_index'))}", {}, text(event.get("delta")))
+        elif kind.startswith("response.reasoning") and kind.endswith(".delta"):
+            self._text(f"o{key(event.get('output_index'))}", "thinking", text(event.get("delta")))
+
+    def _cohere(self, kind: str, event: Mapping[str, Any]) -> None:
+        name, told = f"c{key(event.get('index'))}", mapping(dig(event, "delta.message"))
+        call = mapping(told.get("tool_calls"))
+        if kind.startswith("tool-call"):
+            named = {"id": call.get("id"), "name": dig(call, "function.name")}
+            self._use(f"u{name}", named, dig(call, "function.arguments"))
+        elif kind == "content-delta":
+            self._text(name, "text", text(dig(told, "content.text")))
+        elif kind == "tool-plan-delta":
+            self._text("plan", "thinking", text(told.get("tool_plan")))
+
+    def _gemini(self, event: Mapping[str, Any]) -> None:
+        for candidate in maps(event.get("candidates")):
+            for part in maps(dig(candidate, "content.parts")):
+                last = next(reversed(self._blocks), "")
+                kind = "thinking" if part.get("thought") else "text"
+                if not isinstance(part.get("text"), str):
+                    self._blocks[f"g{len(self._blocks)}"] = dict(part)
+                else:
+                    same = last.startswith("g") and self._blocks[last].get("type") == kind
+                    self._text(last if same else f"g{len(self._blocks)}", kind, part["text"])
+
+    def _ollama(self, message: Mapping[str, Any]) -> None:
+        self._text("r", "thinking", text(message.get("thinking")))
+        self._text("t", "text", text(message.get("content")))
+        for call in maps(message.get("tool_calls")):
+            told = {"id": call.get("id"), "name": dig(call, "function.name")}
+            self._use(f"c{len(self._blocks)}", told, dig(call, "function.arguments"))
+
+    def _bedrock(self, event: Mapping[str, Any]) -> None:
+        for kind, payload in event.items():
+            name = f"b{key(dig(payload, 'contentBlockIndex'))}"
+            if kind == "contentBlockStart" and dig(payload, "start.toolUse"):
+                use = mapping(dig(payload, "start.toolUse"))
+                self._use(name, {"id": use.get("toolUseId"), "name": use.get("name")}, None)
+            elif kind == "contentBlockDelta" and dig(payload, "delta.toolUse"):
+                self._use(name, {}, text(dig(payload, "delta.toolUse.input")))
+            elif kind == "contentBlockDelta":
+                self._text(name, "text", text(dig(payload, "delta.text")))
+        self._text(
+            "t", "text", text(event.get("response")) or text(event.get("completion"))
+        )  # APIs before chat
+
+
+def _place(call: Mapping[str, Any], place: int) -> str:
+    """Some hosts leave a call's index out, and send each whole."""
+    index = key(call.get("index"))
+    return index or f"{text(call.get('id'))}+{place}"
+
+
+def _pieces(content: Any) -> list[Mapping[str, Any]]:
+    return [{"text": content}] if isinstance(content, str) else list(maps(content))
+
+
+def _flat(part: Mapping[str, Any]) -> str:
+    """The text of a piece; Mistral's thinking holds pieces of its own."""
+    inner = part.get("thinking")
+    return text(part.get("text")) or "".join(text(piece.get("text")) for piece in maps(inner))
+
+
+def _finished(block: Block) -> Block:
+    if block.get("type") != "tool_use" and "json" not in block:
+        return block
+    given = block.pop("json", "")
+    return {**block, "input": arguments(given) if given else block.get("input")}
+
+
+Part = dict[str, Any]
+Turn = dict[str, Any]
+
+_ROLES = {
+    "assistant": "assistant", "model": "assistant", "chatbot": "assistant", "ai": "assistant",
+    "system": "system", "developer": "system", "tool": "tool", "function": "tool",
+}  # fmt: skip
+_TEXTS = ("text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text")
+_DEEP = 6
+_IMAGE_CAP = 1_400_000  # characters of base64: a picture of a megabyte is shown, a larger one named
+
+
+def conversation(request: Request, reply: Reply | None) -> list[Turn]:
+    """What was asked and what was answered; [] for a call that is no conversation."""
+    turns = asked(http.loads(http.plain(request.headers, request.body) or b""))
+    data = http.plain(reply.headers, reply.readable) if reply is not None and reply.chunks else None
+    return turns + said(reply.headers, data) if turns and reply is not None and data else turns
+
+
+def asked(body: Any) -> list[Turn]:
+    """The turns of a request's JSON body."""
+    if not isinstance(body, dict):
+        return []
+    system = [
+        body.get(name)
+        for name in ("system", "systemInstruction", "system_instruction", "instructions")
+    ]
+    turns = [_turn("system", list(_parts(each))) for each in system if each]
+    for name in ("messages", "contents", "input", "chat_history"):
+        turns += _messages(body.get(name))
+    if isinstance(body.get("prompt"), str):
+        turns.append(_turn("user", [_text(body["prompt"])]))
+    if isinstance(body.get("message"), str):  # Cohere v1
+        turns.append(_turn("user", [_text(body["message"])]))
+    return [turn for turn in turns if turn["parts"]]
+
+
+def said(headers: Headers, data: bytes) -> list[Turn]:
+    """The turns of a reply's body, its content-encoding off."""
+    return answered(
+        http.loads(data) if (events := http.events(headers, data, ())) is None else whole(events)
+    )
+
+
+def answered(body: Any) -> list[Turn]:
+    """The turns of a reply's JSON: a message in any wire's form, or the blocks of one."""
+    if isinstance(body, list) and any("candidates" in each for each in maps(body)):
+        body = whole(body)
+    return [turn for turn in _answered(body) if turn["parts"]]
+
+
+def _answered(body: Any) -> list[Turn]:
+    if isinstance(body, list):
+        return _items(body)
+    if not isinstance(body, dict):
+        return []
+    for name in ("choices", "candidates"):
+        if isinstance(body.get(name), list):
+            return [_turn("assistant", list(_of_choice(each))) for each in maps(body[name])]
+    output = body.get("output")
+    if isinstance(output, list):
+        return _items(output)
+    message = mapping(dig(output, "message")) or mapping(body.get("message")) or body
+    if plain := text(body.get("response")) or text(body.get("completion")):  # APIs before chat
+        message = {"content": plain}
+    told = {name: message[name] for name in ("content", *_BESIDE) if name in message}
+    return [_turn("assistant", list(_of_message(told)))] if told else []
+
+
+def gist(turns: list[Turn], size: int = 120) -> str:
+    """What an answer comes to, in one line: `→ lookup_order`, `"negative"`; "" where nothing was
+    said.
+    """
+    parts = [part for turn in turns for part in turn["parts"]]
+    uses = [part["name"] or "?" for part in parts if part["type"] == "tool_use"]
+    if uses:
+        return f"→ {', '.join(uses)}"[:size]
+    spoken = next(
+        (part["text"] for part in parts if part["type"] == "text" and part["text"].strip()), ""
+    )
+    line = " ".join(spoken[: size * 4].split())
+    if line:
+        return f'"{line}"' if len(line) <= size else f'"{line[: size - 1]}…"'
+    return next(
+        (f"({part['name'] if part['type'] == 'other' else part['type']})" for part in parts), ""
+    )
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _messages(told: Any) -> list[Turn]:
+    if isinstance(told, str):
+        return [_turn("user", [_text(told)])]
+    return _items(told) if isinstance(told, list) else []
+
+
+def _items(told: list[Any]) -> list[Turn]:
+    """Messages, or OpenAI Responses' items; loose blocks are one turn of the assistant's."""
+    turns: list[Turn] = []
+    for item in told:
+        if isinstance(item, dict) and _is_message(item):
+            parts = list(_of_message(item))
+            turns.append(_turn(_role(item, parts), parts))
+        elif isinstance(item, dict):
+            parts = list(_part(item, 0))
+            role = _role({"role": "assistant"}, parts)
+            if turns and turns[-1]["role"] == role == "assistant":
+                turns[-1]["parts"] += parts
+            else:
+                turns.append(_turn(role, parts))
+    return turns
+
+
+def _is_message(item: Mapping[str, Any]) -> bool:
+    """Gemini's may have no role."""
+    return (
+        "role" in item
+        or item.get("type") == "message"
+        or ("type" not in item and bool(_HOLDS & item.keys()))
+    )
+
+
+_HOLDS = {"parts", "content"}
+
+
+def _role(item: Mapping[str, Any], parts: list[Part]) -> str:
+    if parts and all(part["type"] == "tool_result" for part in parts):
+        return "tool"
+    if parts and all(part["type"] == "thinking" for part in parts):
+        return "thinking"
+    return _ROLES.get(
+        text(item.get("role")).lower(), "assistant" if item.get("type") == "message" else "user"
+    )
+
+
+_BESIDE = (
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "tool_plan",
+    "parts",
+    "refusal",
+    "tool_calls",
+    "function_call",
+)
+
+
+def _of_message(message: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts of a message: its content, and what stands beside it."""
+    for name in ("reasoning_content", "reasoning", "thinking", "tool_plan"):
+        if isinstance(message.get(name), str) and message[name]:
+            yield {"type": "thinking", "text": message[name]}
+    if text(message.get("role")) in ("tool", "function"):
+        own = (
+            text(message.get("tool_call_id"))
+            or text(message.get("name"))
+            or text(message.get("tool_name"))
+        )
+        yield _result(own, message.get("content"), error=False)
+        return
+    yield from _parts(message.get("content"))
+    yield from _parts(message.get("parts"))
+    if text(message.get("refusal")):
+        yield _text(message["refusal"])
+    for call in [
+        *maps(message.get("tool_calls")),
+        *filter(None, [mapping(message.get("function_call"))]),
+    ]:
+        yield _use_of(call)
+
+
+def _of_choice(choice: Mapping[str, Any]) -> Iterator[Part]:
+    if isinstance(choice.get("text"), str):
+        yield _text(choice["text"])
+    yield from _of_message(mapping(choice.get("message")) or mapping(choice.get("content")))
+
+
+def _parts(content: Any, deep: int = 0) -> Iterator[Part]:
+    """The parts of whatever stands where content stands: a text, a block, or a list of them."""
+    if isinstance(content, str):
+        if content:
+            yield _text(content)
+    elif isinstance(content, dict):
+        yield from _part(content, deep)
+    elif isinstance(content, list):
+        for block in content:
+            yield from _parts(block, deep + 1) if deep < _DEEP else ()
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
+    kind = text(block.get("type"))
+    if kind in _TEXTS or (not kind and isinstance(block.get("text"), str)):
+        spoken = text(block.get("text")) or text(block.get("refusal"))
+        yield {"type": "thinking", "text": spoken} if block.get("thought") else _text(spoken)
+    elif kind in ("thinking", "reasoning", "redacted_thinking") or "reasoningContent" in block:
+        yield {"type": "thinking", "text": _thought(block)}
+    elif (use := _use_in(block, kind)) is not None:
+        yield _use_of(use)
+    elif (given := _result_in(block, kind)) is not None:
+        yield given
+    elif (image := _image(block)) is not None:
+        yield image
+    elif not kind and isinstance(block.get("parts"), list):
+        yield from _parts(block["parts"], deep + 1)
+    elif (
+        block
+    ):  # what the provider itself ran is no call of anybody here: it goes by the tool's name
+        name = text(block.get("name")) if kind == "server_tool_use" else ""
+        yield {"type": "other", "name": name or kind or next(iter(block), ""), "value": dict(block)}
+
+
+def _turn(role: str, parts: list[Part]) -> Turn:
+    return {"role": role, "parts": parts}
+
+
+def _text(spoken: str) -> Part:
+    return {"type": "text", "text": spoken}
+
+
+def _thought(block: Mapping[str, Any]) -> str:
+    told = (
+        block.get("thinking")
+        or block.get("text")
+        or dig(block, "reasoningContent.reasoningText.text")
+    )
+    if isinstance(told, str) and told:
+        return told
+    pieces = [*maps(told), *maps(block.get("summary")), *maps(block.get("content"))]
+    return "\n".join(text(piece.get("text")) for piece in pieces)
+
+
+def _use_in(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    if kind in ("tool_use", "function_call", "custom_tool_call", "function"):
+        return block
+    found = block.get("functionCall") or block.get("function_call") or block.get("toolUse")
+    return found if isinstance(found, dict) else None
+
+
+def _use_of(call: Mapping[str, Any]) -> Part:
+    """A tool call in any spelling."""
+    told = mapping(call.get("function")) or mapping(call.get("custom")) or call
+    own = next((call[name] for name in ("call_id", "toolUseId", "id") if text(call.get(name))), "")
+    given: Any = next(
+        (
+            told[name]
+            for name in ("input", "arguments", "args", "parameters")
+            if told.get(name) is not None
+        ),
+        {},
+    )
+    return {
+        "type": "tool_use",
+        "id": own,
+        "name": text(told.get("name")),
+        "input": arguments(given),
+    }
+
+
+def _result_in(block: Mapping[str, Any], kind: str) -> Part | None:
+    if kind == "tool_result":
+        return _result(
+            text(block.get("tool_use_id")),
+            block.get("content"),
+            error=block.get("is_error") is True,
+        )
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return _result(text(block.get("call_id")), block.get("output"), error=False)
+    given = mapping(block.get("functionResponse") or block.get("function_response"))
+    if given:
+        return _result(
+            text(given.get("id")) or text(given.get("name")), given.get("response"), error=False
+        )
+    told = mapping(block.get("toolResult"))
+    own, failed = text(told.get("toolUseId")), told.get("status") == "error"
+    return _result(own, told.get("content"), error=failed) if told else None
+
+
+def _result(own: str, content: Any, *, error: bool) -> Part:
+    return {"type": "tool_result", "id": own, "text": _plain(content), "error": error}
+
+
+def _plain(content: Any) -> str:
+    """A tool's result as text: its text blocks, else its JSON."""
+    if isinstance(content, str):
+        return content
+    blocks = list(maps(content))
+    texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+    if blocks and len(texts) == len(blocks):
+        return "\n".join(texts)
+    try:
+        return "" if content is None else json.dumps(content, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _image(block: Mapping[str, Any]) -> Part | None:
+    """A picture: Anthropic's source, OpenAI's data: URL, Gemini's inlineData. One that is elsewhere
+    has no data.
+    """
+    source = (
+        mapping(block.get("source"))
+        or mapping(block.get("inlineData"))
+        or mapping(block.get("inline_data"))
+    )
+    media = next(
+        (
+            text(source.get(name))
+            for name in ("media_type", "mimeType", "mime_type")
+            if source.get(name)
+        ),
+        "",
+    )
+    data = text(source.get("data"))
+    url = block.get("image_url")
+    link = text(url) or text(dig(url, "url"))
+    if link.startswith("data:"):
+        head, _, data = link.partition(",")
+        media = head.removeprefix("data:").partition(";")[0]
+    if not (data or link) or not (media.startswith("image/") or link):
+        return None
+    small = data if 0 < len(data) <= _IMAGE_CAP else None
+    return {"type": "image", "media": media, "bytes": len(data) * 3 // 4, "data": small}

@@ -1,0 +1,98 @@
+"""Google's generateContent, on the Gemini API and on Vertex. Looks at values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tape_jupyter.providers.json_access import dig, maps, settings, text, tools, usage
+from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult
+
+WANTED: tuple[bytes, ...] = ()
+"""Chunks are few and large, and usage stands in every one."""
+
+_CONFIG = ("generationConfig", "generation_config")
+
+
+def _places(*names: str) -> tuple[str, ...]:
+    return tuple(f"{config}.{name}" for config in _CONFIG for name in names)
+
+
+SAMPLING = {
+    "temperature": _places("temperature"),
+    "top_p": _places("topP", "top_p"),
+    "top_k": _places("topK", "top_k"),
+    "seed": _places("seed"),
+    "max_tokens": _places("maxOutputTokens", "max_output_tokens"),
+    "stop": _places("stopSequences", "stop_sequences"),
+    "presence_penalty": _places("presencePenalty"),
+    "frequency_penalty": _places("frequencyPenalty"),
+    "reasoning": _places("thinkingConfig"),
+}
+USAGE = {
+    "input": ("promptTokenCount", "toolUsePromptTokenCount"),
+    "output": ("candidatesTokenCount", "thoughtsTokenCount"),
+    "cached": ("cachedContentTokenCount",),
+}
+
+
+def ask(body: Any) -> RequestView:
+    """The model and whether it streams stand in the path, not here."""
+    declared = (
+        declaration
+        for kit in maps(dig(body, "tools"))
+        for declaration in maps(kit.get("functionDeclarations") or kit.get("function_declarations"))
+    )
+    return RequestView(
+        model=text(dig(body, "model")).rpartition("/")[2],
+        sampling=settings(body, SAMPLING),
+        tools=tools(declared),
+        results=tuple(_results(body)),
+    )
+
+
+def _results(body: Any) -> Iterator[ToolResult]:
+    for content in maps(dig(body, "contents")):
+        for part in maps(content.get("parts")):
+            given = part.get("functionResponse") or part.get("function_response")
+            if given:
+                yield ToolResult(text(dig(given, "id")), text(dig(given, "name")))
+
+
+def answer(body: Any) -> ReplyView:
+    candidates = list(maps(dig(body, "candidates")))
+    blocked = text(dig(body, "promptFeedback.blockReason"))
+    return ReplyView(
+        model=text(dig(body, "modelVersion")),
+        calls=tuple(call for candidate in candidates for call in _calls(candidate)),
+        usage=usage(body, "usageMetadata", USAGE),
+        stop=next((text(candidate.get("finishReason")) for candidate in candidates), blocked),
+    )
+
+
+def _calls(candidate: Any) -> Iterator[ToolCall]:
+    for part in maps(dig(candidate, "content.parts")):
+        call = part.get("functionCall")
+        if call:
+            yield ToolCall(text(dig(call, "id")), text(dig(call, "name")), dig(call, "args"))
+
+
+def assemble(events: Iterable[Any]) -> dict[str, Any]:
+    """The response that a stream amounts to: the last word on usage, model and reason, all the
+    parts.
+    """
+    whole: dict[str, Any] = {}
+    parts: list[Any] = []
+    reason = ""
+    for event in events:
+        whole.update(
+            {
+                key: event[key]
+                for key in ("modelVersion", "usageMetadata", "error", "promptFeedback")
+                if dig(event, key)
+            }
+        )
+        for candidate in maps(dig(event, "candidates")):
+            parts += maps(dig(candidate, "content.parts"))
+            reason = text(candidate.get("finishReason")) or reason
+    return {**whole, "candidates": [{"content": {"parts": parts}, "finishReason": reason}]}

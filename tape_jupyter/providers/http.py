@@ -1,0 +1,117 @@
+"""From the bytes of a reply to JSON values or stream events. Never raises on what it is given.
+
+Streams are read from their raw bytes, not with an SDK's accumulator (one of them yields
+"assistantassistant" for hosts that repeat the role). An event that holds none of the `wanted` words
+is passed over unparsed: a reply of 2,000 text deltas has a handful of events that say anything
+about model, tools or usage.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from tape_jupyter.core.call import Headers, header
+from tape_jupyter.encoding.http.content_encoding import opened
+
+FIRST = 3
+"""Events always parsed: the model is told in the first; Azure's first is empty, so is a
+keep-alive's.
+"""
+
+Wanted = tuple[bytes, ...]
+
+
+def plain(headers: Headers, body: bytes) -> bytes | None:
+    """The body with its content-encoding off (of a cut body, what came); None when it cannot be
+    taken off.
+    """
+    coding = header(headers, "content-encoding")
+    try:
+        return opened(body, coding) if coding else body
+    except ValueError:
+        return None
+
+
+def loads(data: bytes | str) -> Any:
+    """A JSON value, or None: for bytes that are not JSON, and for JSON that is too deep."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def events(headers: Headers, data: bytes, wanted: Wanted) -> Iterator[Any] | None:
+    """The events of a stream as JSON values, or None when the body is no stream."""
+    kind = header(headers, "content-type").lower()
+    if "amazon.eventstream" in kind or (data[:1] == b"\0" and b":event-type" in data[:256]):
+        return frames(data, wanted)
+    if "ndjson" in kind:
+        return ndjson(data, wanted)
+    # Gemini sends its errors as JSON under this type; recorders drop the type.
+    if data.lstrip()[:1] not in (b"{", b"[") and ("event-stream" in kind or _SSE.match(data)):
+        return sse(data, wanted)
+    return None
+
+
+_SSE = re.compile(rb"(?:data|event|id|retry)?:")
+
+
+def sse(data: bytes, wanted: Wanted) -> Iterator[Any]:
+    """The JSON of each server-sent event; `[DONE]` and comments have none."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    blocks = _wanted((block for block in data.split(b"\n\n") if b"data:" in block), wanted)
+    for block in blocks:
+        lines = [line[5:] for line in block.split(b"\n") if line.startswith(b"data:")]
+        value = loads(b"\n".join(lines))
+        if value is not None:
+            yield value
+
+
+def ndjson(data: bytes, wanted: Wanted) -> Iterator[Any]:
+    """The JSON of each line."""
+    values = (
+        loads(line)
+        for line in _wanted((line for line in data.split(b"\n") if line.strip()), wanted)
+    )
+    return (value for value in values if value is not None)
+
+
+def frames(data: bytes, wanted: Wanted) -> Iterator[Any]:
+    """AWS event stream: each frame as `{event type: payload}`; checksums are the transport's
+    business.
+
+    A frame is u32 length, u32 length of headers, u32 crc, headers, payload, u32 crc, all big-endian
+    (Amazon's event stream encoding).
+    """
+    for frame in _wanted(_cut(data), wanted):
+        (named,) = struct.unpack_from(">I", frame, 4)
+        kind = _TYPE.search(frame, 12, 12 + named)
+        value = loads(frame[12 + named : -4])
+        if kind and value is not None:
+            yield {kind.group(2)[: kind.group(1)[-1]].decode("ascii", "replace"): value}
+
+
+# A string header: length-prefixed name, type 7, u16 length (under 256 for every event type), value.
+_TYPE = re.compile(rb":(?:event|exception)-type\x07(\x00[\x00-\xff])([ -~]*)", re.DOTALL)
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    """Whole frames; what follows a torn one is not readable."""
+    start = 0
+    while start + 16 <= len(data):
+        total, named = struct.unpack_from(">II", data, start)
+        if not 16 + named <= total <= len(data) - start:
+            return
+        yield data[start : start + total]
+        start += total
+
+
+def _wanted(parts: Iterator[bytes], wanted: Wanted) -> Iterator[bytes]:
+    for index, part in enumerate(parts):
+        if index < FIRST or not wanted or any(word in part for word in wanted):
+            yield part

@@ -1,0 +1,127 @@
+"""Looking into other people's JSON, where anything may stand anywhere. Nothing here raises.
+
+`dig`, `text`, `count`, `mapping` and `maps` give the thing looked for or an empty one; the others
+read what wires have in common: sampling settings, tool declarations, token counts, errors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.providers.types import ABSENT, PINNABLE, Facts, Tool, Usage
+
+
+def dig(value: Any, path: str) -> Any:
+    """What lies at a dotted path of mappings, or None: other people's JSON may hold anything
+    anywhere.
+    """
+    if "." not in path:
+        return value.get(path) if isinstance(value, dict) else None
+    for key in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def key(value: Any) -> str:
+    """Something to tell the parts of a stream apart by: their index, which is a number or nothing
+    sensible.
+    """
+    return str(value) if isinstance(value, int | str) else ""
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def maps(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The mappings in a list, whatever else is in it; nothing when it is no list."""
+    return (
+        (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    )
+
+
+def settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Sampling settings by their common name; of the places in `paths` the first that is set
+    counts.
+    """
+    found: dict[str, Any] = dict.fromkeys(PINNABLE, ABSENT)
+    for name, places in paths.items():
+        for place in places:
+            if (value := dig(body, place)) is not None:
+                found[name] = value
+                break
+    return found
+
+
+def tool(declaration: Mapping[str, Any], name: Any) -> Tool:
+    """The digest does not depend on the order of keys: SDKs build schemas from sets and dicts."""
+    canonical = json.dumps(declaration, sort_keys=True, separators=(",", ":"))
+    return Tool(
+        text(name), hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    )
+
+
+def tools(declarations: Iterable[Mapping[str, Any]], name: str = "name") -> tuple[Tool, ...]:
+    """The named ones; `name` is the path of the name in a declaration."""
+    return tuple(tool(each, dig(each, name)) for each in declarations if text(dig(each, name)))
+
+
+def arguments(value: Any) -> Any:
+    """Tool arguments travel as JSON text on most wires; what does not parse stays text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value else {}
+    except (ValueError, RecursionError):
+        return value
+
+
+def usage(body: Any, where: str, paths: Mapping[str, tuple[str, ...]]) -> Usage | None:
+    """Token counts below the path `where`; several places for one count are added up. None when
+    nothing is told.
+    """
+    told = dig(body, where)
+    if not isinstance(told, Mapping):
+        return None
+    return Usage(
+        **{name: sum(count(dig(told, place)) for place in places) for name, places in paths.items()}
+    )
+
+
+def error_of(body: Any, *, failed: bool) -> str:
+    """What the error says. `failed`, a status of 400 or more, lets `{"message"}` and `{"detail"}`
+    count as one.
+    """
+    error = dig(body, "error")
+    if isinstance(error, Mapping):
+        kind = text(error.get("type")) or text(error.get("status")) or text(error.get("code"))
+        return ": ".join(part for part in (kind, text(error.get("message"))) if part)
+    return (
+        text(error) or (failed and (text(dig(body, "message")) or text(dig(body, "detail")))) or ""
+    )
+
+
+def recalled(record: Mapping[str, Any]) -> Facts:
+    """The part of Facts that a call record keeps. Records are data: what has the wrong type is left
+    out.
+    """
+    usage, model = mapping(record.get("usage")), text(record.get("model"))
+    return Facts(
+        provider=text(record.get("provider")),
+        model=model,
+        answered=text(record.get("answered")) or model,
+        usage=Usage(*(count(usage.get(name)) for name in Usage._fields)) if usage else None,
+    )

@@ -1,0 +1,125 @@
+"""What else one recorded call tells, beyond Facts: who was served, which tier, build and host
+answered.
+
+Pure, never raises, sends nothing. Read when a report is made, not while a call is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.providers import http
+from tape_jupyter.providers.json_access import dig, mapping, text
+
+_WANTED = (b"message_delta", b'"response.completed"', b'"error"')
+_EVENTS = 20  # of a stream, at most: the first ones and the last tell all of this
+_USERS = ("user", "safety_identifier", "metadata.user_id", "labels.user_id")
+_TIERS = (
+    "service_tier",
+    "usage.service_tier",
+    "message.usage.service_tier",
+    "response.service_tier",
+    "serviceTier",
+)
+_REGIONS = (
+    "x-ms-region",
+    "x-groq-region",
+    "x-amz-bedrock-region",
+    "openai-region",
+    "x-goog-region",
+)
+_GATEWAYS = frozenset({"openrouter", "portkey", "huggingface", "vercel", "helicone"})
+
+
+@dataclass(frozen=True, slots=True)
+class Particulars:
+    """What was not told is "".
+
+    `region` is what the reply's headers say (the address may say it too: hosts.region), `edge` the
+    data centre of the CDN in front. `tier` is the tier that answered, else the one asked for.
+    `upstream` is whom a gateway asked, `routed` whether the request fixed that. `attempt` counts
+    from 1.
+    """
+
+    tier: str = ""
+    fingerprint: str = ""
+    upstream: str = ""
+    routed: bool = False
+    region: str = ""
+    edge: str = ""
+    attempt: int = 1
+    retry_after: str = ""
+
+
+def is_gateway(provider: str) -> bool:
+    """Whether this provider hands requests on to others."""
+    return provider in _GATEWAYS
+
+
+def user_of(body: Any) -> str:
+    """Whom a request says it serves: OpenAI `user` or `safety_identifier`, Anthropic
+    `metadata.user_id`.
+    """
+    return _first(body, _USERS)
+
+
+def particulars(request: Request, reply: Reply | None, *, parsed: Any = None) -> Particulars:
+    """`parsed` is the request's JSON, where the caller has it already."""
+    body = (
+        parsed
+        if parsed is not None
+        else http.loads(http.plain(request.headers, request.body) or b"")
+    )
+    asked = Particulars(
+        tier=_first(body, ("service_tier",)),
+        routed=bool(dig(body, "provider.order") or dig(body, "provider.only")),
+        attempt=_attempt(request),
+    )
+    if reply is None:
+        return asked
+    said = list(_said(reply))
+    headers = {name.lower(): value for name, value in reply.headers}
+    return Particulars(
+        tier=_any(said, _TIERS) or asked.tier,
+        fingerprint=_any(said, ("system_fingerprint",)),
+        upstream=_any(said, ("provider",)) or headers.get("x-inference-provider", ""),
+        routed=asked.routed,
+        region=next((headers[name] for name in _REGIONS if name in headers), "")
+        or _any(said, _GEO),
+        edge=headers.get("cf-ray", "").rpartition("-")[2]
+        if "-" in headers.get("cf-ray", "")
+        else "",
+        attempt=asked.attempt,
+        retry_after=headers.get("retry-after", ""),
+    )
+
+
+_GEO = ("usage.inference_geo", "message.usage.inference_geo")
+
+
+def _attempt(request: Request) -> int:
+    """SDKs built by Stainless (OpenAI, Anthropic) count retries in a header."""
+    told = request.header("x-stainless-retry-count")
+    return int(told) + 1 if told.isascii() and told.isdigit() and len(told) < 4 else 1
+
+
+def _said(reply: Reply) -> Iterable[Mapping[str, Any]]:
+    """The reply's JSON, or the events of a stream that may tell something."""
+    data = http.plain(reply.headers, reply.readable) or b""
+    events = http.events(reply.headers, data, _WANTED) if data else None
+    return (
+        mapping(value)
+        for value in ([http.loads(data)] if events is None else islice(events, _EVENTS))
+    )
+
+
+def _any(said: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> str:
+    return next((found for part in said if (found := _first(part, paths))), "")
+
+
+def _first(body: Any, paths: tuple[str, ...]) -> str:
+    return next((found for path in paths if (found := text(dig(body, path)))), "")

@@ -1,0 +1,1 @@
+"""Mistral's API, which is OpenAI's Chat Completions with little differences."""

@@ -1,0 +1,148 @@
+"""OpenAI's Chat Completions, as a hundred hosts speak it; embeddings and completions too.
+
+Looks at values only. Hosts differ (a repeated role, no finish_reason, usage elsewhere): nothing
+here is required.
+
+Mistral's chat, which is OpenAI's with lists as content and 9-character tool ids.
+
+Looks at values only. `random_seed` for `seed` is known to openai_chat: gateways hand it through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tape_jupyter.providers.json_access import (
+    arguments,
+    dig,
+    key,
+    mapping,
+    maps,
+    settings,
+    text,
+    tools,
+    usage,
+)
+from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult
+
+WANTED = (
+    b'"tool_calls"',
+    b'"function_call"',
+    b'"usage"',
+    b'"error"',
+    b'"finish_reason":"',
+    b'"finish_reason": "',
+)
+"""Content deltas are passed over (their finish_reason is null)."""
+
+SAMPLING = {
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "top_k": ("top_k",),
+    "seed": ("seed", "random_seed"),
+    "max_tokens": ("max_completion_tokens", "max_tokens"),
+    "stop": ("stop",),
+    "presence_penalty": ("presence_penalty",),
+    "frequency_penalty": ("frequency_penalty",),
+    "reasoning": ("reasoning_effort", "reasoning"),
+}
+USAGE = {
+    "input": ("prompt_tokens",),
+    "output": ("completion_tokens",),
+    "cached": ("prompt_tokens_details.cached_tokens",),
+}
+
+
+def ask(body: Any) -> RequestView:
+    return RequestView(
+        model=text(dig(body, "model")),
+        sampling=settings(body, SAMPLING),
+        streamed=dig(body, "stream") is True,
+        tools=tools(maps(dig(body, "tools")), "function.name")
+        + tools(maps(dig(body, "functions"))),
+        results=tuple(_results(body)),
+    )
+
+
+def _results(body: Any) -> Iterator[ToolResult]:
+    names: dict[str, str] = {}
+    for message in maps(dig(body, "messages")):
+        for call in maps(message.get("tool_calls")):
+            names[text(call.get("id"))] = text(dig(call, "function.name"))
+        if message.get("role") == "tool":
+            answered = text(message.get("tool_call_id"))
+            yield ToolResult(answered, names.get(answered) or text(message.get("name")))
+        elif message.get("role") == "function":
+            yield ToolResult("", text(message.get("name")))
+
+
+def answer(body: Any) -> ReplyView:
+    choices = list(maps(dig(body, "choices")))
+    return ReplyView(
+        model=text(dig(body, "model")),
+        calls=tuple(call for choice in choices for call in _calls(mapping(choice.get("message")))),
+        usage=usage(body, "usage", USAGE) or usage(body, "x_groq.usage", USAGE),
+        stop=next((text(choice.get("finish_reason")) for choice in choices), ""),
+    )
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
+    for call in maps(message.get("tool_calls")):
+        if "custom" in call:  # free text for a tool of type "custom"
+            yield ToolCall(
+                text(call.get("id")), text(dig(call, "custom.name")), dig(call, "custom.input")
+            )
+        else:
+            given = arguments(dig(call, "function.arguments"))
+            yield ToolCall(text(call.get("id")), text(dig(call, "function.name")), given)
+    if message.get("function_call"):  # the form before tools
+        yield ToolCall(
+            "",
+            text(dig(message, "function_call.name")),
+            arguments(dig(message, "function_call.arguments")),
+        )
+
+
+def assemble(events: Iterable[Any]) -> dict[str, Any]:
+    """The completion that a stream amounts to, without its text."""
+    whole: dict[str, Any] = {}
+    choices: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        _keep(whole, event)
+        for chunk in maps(dig(event, "choices")):
+            choice = choices.setdefault(
+                key(chunk.get("index")), {"finish_reason": None, "calls": {}}
+            )
+            choice["finish_reason"] = chunk.get("finish_reason") or choice["finish_reason"]
+            for delta in maps(dig(chunk, "delta.tool_calls")):
+                _add(choice["calls"], delta)
+    for choice in choices.values():
+        choice["message"] = {"tool_calls": list(choice.pop("calls").values())}
+    return {**whole, "choices": list(choices.values())}
+
+
+def _keep(whole: dict[str, Any], event: Any) -> None:
+    """Usage may come in every chunk, in the last, or null; the model may be "" at first."""
+    whole.update(
+        {name: event[name] for name in ("model", "usage", "x_groq", "error") if dig(event, name)}
+    )
+
+
+def _add(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) -> None:
+    """Some hosts leave the index out, and send each call whole."""
+    index = delta.get("index")
+    call = calls.setdefault(
+        f"+{len(calls)}" if index is None else key(index),
+        {"id": "", "function": {"name": "", "arguments": ""}},
+    )
+    call["id"] = text(delta.get("id")) or call["id"]
+    call["function"]["name"] = text(dig(delta, "function.name")) or call["function"]["name"]
+    given = dig(delta, "function.arguments")
+    if isinstance(given, str):
+        call["function"]["arguments"] += given
+    elif given is not None:
+        call["function"]["arguments"] = given
+
+
+__all__ = ["WANTED", "answer", "ask", "assemble"]

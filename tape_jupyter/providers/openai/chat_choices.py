@@ -1,0 +1,189 @@
+"""What a stream of Chat Completions amounts to: its choices, and where in it each text stands.
+
+Chunks are added up by what they say and not by a schema: hosts have keys of their own, and lists of
+parts for texts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tape_jupyter.providers.json_access import mapping, text
+from tape_jupyter.providers.streams.events import StreamEvent, whole
+
+TEXTS: Final = ("content", "refusal", "reasoning", "reasoning_content")
+"""Keys of a delta whose texts follow each other; any other text is told once."""
+CHUNK: Final = ("choices", "usage", "error", "obfuscation")
+_OBJECT: Final = {"chat.completion.chunk": "chat.completion"}
+
+Path = tuple[Any, ...]
+
+
+@dataclass
+class Leaf:
+    """A long text of the message: where in the stream its parts stand (event, path in its data),
+    and what they are.
+    """
+
+    at: list[tuple[int, Path]] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+
+    def add(self, place: int, path: Path, part: str) -> None:
+        self.at.append((place, path))
+        self.parts.append(part)
+
+
+@dataclass
+class StreamedChoice:
+    """A choice so far. `tools` are the calls by their index, `where` in which entries of which
+    events each is told.
+    """
+
+    index: Any
+    value: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] = field(default_factory=dict)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    where: dict[str, list[tuple[int, Path]]] = field(default_factory=dict)
+    arguments: dict[str, Leaf] = field(default_factory=dict)
+
+    def whole(self) -> dict[str, Any]:
+        message = copy.deepcopy(self.message)
+        for key, leaf in self.leaves.items():
+            if leaf.parts:
+                message[key] = whole("".join(leaf.parts))
+        for key, leaf in self.arguments.items():
+            if leaf.parts:
+                call = self.tools[key]
+                call[inner_of(call)][told_in(call)] = whole("".join(leaf.parts))
+        if self.tools:
+            message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
+        return {"index": self.index, **self.value, "message": message}
+
+
+def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for event in events:
+        for key, value in mapping(event.data).items():
+            if key not in CHUNK and (value or key not in message):
+                message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
+            elif key in ("usage", "error") and value is not None:
+                message[key] = value
+    choices = [choice.whole() for choice in choices_of(events)]
+    return {**message, "choices": choices} if choices or "error" not in message else message
+
+
+def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:
+    found: dict[str, StreamedChoice] = {}
+    for place, event in enumerate(events):
+        choices = mapping(event.data).get("choices")
+        for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
+            if isinstance(chunk, dict):
+                index = chunk.get("index", 0)
+                _add(
+                    found.setdefault(str(index), StreamedChoice(index)),
+                    place,
+                    ("choices", number),
+                    chunk,
+                )
+    return list(found.values())
+
+
+def _add(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
+    for key, value in chunk.items():
+        if (
+            key == "logprobs"
+            and isinstance(value, dict)
+            and isinstance(choice.value.get(key), dict)
+        ):
+            choice.value[key] = _joined(choice.value[key], value)
+        elif key not in ("index", "delta") and (value is not None or key not in choice.value):
+            choice.value[key] = value
+    for key, value in mapping(chunk.get("delta")).items():
+        _tell(choice, place, (*path, "delta", key), value)
+
+
+def _tell(choice: StreamedChoice, place: int, path: Path, value: Any) -> None:
+    key = path[-1]
+    if key == "tool_calls" and isinstance(value, list):
+        for number, each in enumerate(value):
+            _tool(choice, place, (*path, number), mapping(each))
+    elif key in TEXTS and isinstance(value, str):
+        choice.leaves.setdefault(key, Leaf()).add(place, path, value)
+        choice.message.setdefault(key, None)
+    elif isinstance(value, list) and isinstance(choice.message.get(key), list):
+        choice.message[key] = _extended(choice.message[key], value)
+    elif key == "function_call" and isinstance(value, dict):
+        before = mapping(choice.message.get(key))
+        choice.message[key] = {
+            k: text(before.get(k)) + text(value.get(k)) for k in {**before, **value}
+        }
+    elif value is not None or key not in choice.message:
+        choice.message[key] = copy.deepcopy(value)
+
+
+def _tool(choice: StreamedChoice, place: int, path: Path, told: Mapping[str, Any]) -> None:
+    """Some hosts leave the index out, and send each call whole."""
+    index = told.get("index")
+    name = f"+{len(choice.tools)}" if index is None else str(index)
+    call = choice.tools.setdefault(name, {})
+    choice.where.setdefault(name, []).append((place, path))
+    for key, value in told.items():
+        if key in ("function", "custom") and isinstance(value, dict):
+            inner = call[key] = dict(mapping(call.get(key)))
+            for each, part in value.items():
+                if each in ("arguments", "input") and isinstance(part, str):
+                    choice.arguments.setdefault(name, Leaf()).add(place, (*path, key, each), part)
+                    inner.setdefault(each, "")
+                elif part or each not in inner:
+                    inner[each] = part
+        elif key != "index" and (value or key not in call):
+            call[key] = value
+
+
+def inner_of(call: Mapping[str, Any]) -> str:
+    return "custom" if "custom" in call else "function"
+
+
+def told_in(call: Mapping[str, Any]) -> str:
+    return "input" if "custom" in call else "arguments"
+
+
+def _joined(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: [*before[key], *more[key]] if isinstance(before.get(key), list) and isinstance(more.get(key), list)
+        else more.get(key) if more.get(key) is not None else before.get(key)
+        for key in {**before, **more}
+    }  # fmt: skip
+
+
+def _extended(before: list[Any], more: list[Any]) -> list[Any]:
+    """Lists of parts go on: a text part joins the one before it of its kind and index (Mistral,
+    OpenRouter).
+    """
+    out = copy.deepcopy(before)
+    for part in more:
+        last = out[-1] if out else None
+        if isinstance(part, dict) and isinstance(last, dict) and _go_together(last, part):
+            for key, value in part.items():
+                if key in ("text", "summary", "data") and isinstance(value, str):
+                    last[key] = text(last.get(key)) + value
+                elif isinstance(value, list) and isinstance(last.get(key), list):
+                    last[key] = _extended(last[key], value)
+                elif value is not None:
+                    last[key] = value
+        else:
+            out.append(copy.deepcopy(part))
+    return out
+
+
+def _go_together(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    alike = one.get("type") == two.get("type") and one.get("index") == two.get("index")
+    return (
+        alike
+        and isinstance(one.get("type"), str)
+        and ("text" in two or "thinking" in two or "summary" in two)
+    )

@@ -1,0 +1,425 @@
+"""The stream of OpenAI's Responses API, taken apart and put together again.
+
+    created, in_progress ; per item output_item.added, {content_part.added, X.delta*, X.done,
+    content_part.done}, output_item.done ; completed | incomplete | failed, with the whole response
+
+Every text stands in it up to five times: in deltas, in its `done`, its part's, its item's and in
+the response at the end. All of them change together. `sequence_number`s count on where events were
+taken out or put in.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tape_jupyter.providers.json_access import mapping, maps, text
+from tape_jupyter.providers.streams.diff import pairs, recut
+from tape_jupyter.providers.streams.events import STYLE, StreamEvent, same_json, style_of, whole
+
+_LAST: Final = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+)
+_FIRST: Final = ("response.created", "response.queued", "response.in_progress")
+
+# X of `response.X.delta` and `response.X.done`: the list of the item it is in ("" the item itself),
+# the key in that list's entry, which is also the key of `done`, and the key of the entry's number.
+_LEAVES: Final = {
+    "output_text": ("content", "text", "content_index"),
+    "refusal": ("content", "refusal", "content_index"),
+    "reasoning_text": ("content", "text", "content_index"),
+    "reasoning_summary_text": ("summary", "text", "summary_index"),
+    "function_call_arguments": ("", "arguments", ""),
+    "mcp_call_arguments": ("", "arguments", ""),
+    "custom_tool_call_input": ("", "input", ""),
+    "code_interpreter_call_code": ("", "code", ""),
+}
+_PARTS: Final = {
+    "response.content_part": ("content", "content_index"),
+    "response.reasoning_summary_part": ("summary", "summary_index"),
+}
+
+
+# ---------------------------------------------------------------- stream to message
+
+
+def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
+    """The response in the last event that carries a whole one; of a cut stream, what its items had
+    come to.
+    """
+    message: dict[str, Any] = {}
+    ended = False
+    for event in events:
+        message.update(mapping(mapping(event.data).get("response")))
+        ended = ended or event.kind in _LAST
+        if event.kind == "error":
+            told = event.data.get("error")
+            message["error"] = told or {
+                key: event.data.get(key) for key in ("code", "message", "param")
+            }
+    if not ended or not message.get("output"):
+        items = _items(events)
+        message["output"] = [items[index] for index in sorted(items)] or message.get("output") or []
+    return copy.deepcopy(message)
+
+
+def _items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for event in events:
+        index = mapping(event.data).get("output_index")
+        if not isinstance(index, int):
+            continue
+        if event.kind in ("response.output_item.added", "response.output_item.done"):
+            found[index] = copy.deepcopy(dict(mapping(event.data.get("item"))))
+        elif index in found:
+            _grow(found[index], event)
+    return found
+
+
+def _grow(item: dict[str, Any], event: StreamEvent) -> None:
+    """What an event adds to an item that is not done."""
+    about, _, verb = event.kind.rpartition(".")
+    if about in _PARTS and verb == "added":
+        name, number = _PARTS[about]
+        place, listed = event.data.get(number, 0), item.setdefault(name, [])
+        if isinstance(place, int) and isinstance(listed, list) and place == len(listed):
+            listed.append(copy.deepcopy(event.data.get("part")))
+    elif (leaf := _leaf(event)) and verb == "delta":
+        where, key = _entry(item, leaf, event.data), _LEAVES[leaf][1]
+        if where is not None:
+            where[key] = whole(text(where.get(key)) + text(event.data.get("delta")))
+
+
+def _leaf(event: StreamEvent) -> str:
+    name = event.kind.removeprefix("response.").rpartition(".")[0]
+    return name if name in _LEAVES else ""
+
+
+def _entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The part of an item that an event speaks of."""
+    name, _, number = _LEAVES[leaf]
+    if not name:
+        return item if isinstance(item, dict) else None
+    listed, place = mapping(item).get(name), data.get(number, 0)
+    if not isinstance(listed, list) or not isinstance(place, int) or not 0 <= place < len(listed):
+        return None
+    return listed[place] if isinstance(listed[place], dict) else None
+
+
+# ---------------------------------------------------------------- message to stream, from what was recorded
+
+
+def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
+    old, style = read(events), style_of(events)
+    before, after = list(maps(old.get("output"))), list(maps(message.get("output")))
+    held = pairs(before, after)
+    goes: dict[int, list[StreamEvent]] = {}
+    owned = _owned(events, len(before))
+    for places in owned:
+        goes |= {place: [] for place in places}
+    where = _first_of_end(events, owned)
+    for number, (item, was) in reversed(list(enumerate(zip(after, held, strict=True)))):
+        if was is None:
+            made = [style.like(data) for data in _item(item, number)]
+            goes[where] = [*made, *goes.get(where, events[where : where + 1])]
+        elif owned[was]:
+            goes |= _changed(events, owned[was], before[was], item, (was, number), style)
+            where = owned[was][0]
+    if "error" in old and "error" not in message:
+        goes |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
+    out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
+    out = [_told_anew(event, old, message) for event in (*out, *goes.get(len(events), []))]
+    return _counted(out, events)
+
+
+def _owned(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
+    """Of each item the places of its events: by its index, else by its id."""
+    owned: list[list[int]] = [[] for _ in range(count)]
+    for place, event in enumerate(events):
+        index = mapping(event.data).get("output_index")
+        if isinstance(index, int) and 0 <= index < count:
+            owned[index].append(place)
+    return owned
+
+
+def _first_of_end(events: Sequence[StreamEvent], owned: Sequence[Sequence[int]]) -> int:
+    last = max((places[-1] for places in owned if places), default=-1)
+    ends = (*_LAST, "error")
+    return next(
+        (place for place, event in enumerate(events) if place > last and event.kind in ends),
+        len(events),
+    )
+
+
+def _changed(
+    events: Sequence[StreamEvent],
+    places: Sequence[int],
+    old: Any,
+    new: Mapping[str, Any],
+    numbers: tuple[int, int],
+    style: StreamEvent,
+) -> dict[int, list[StreamEvent]]:
+    """What stands for each event of an item that is `new` now. `numbers`: which one it was, and is."""
+    was, number = numbers
+    if same_json(old, new):
+        return {place: [_moved(events[place], number - was)] for place in places}
+    if not _fits(old, new):
+        return {**{place: [] for place in places},
+                places[0]: [style.like(data) for data in _item(new, number)]}  # fmt: skip
+    goes = {place: [_copied(_moved(events[place], number - was), old, new)] for place in places}
+    for leaf, entry in _leaves_of(events, places):
+        _relay(events, goes, old, new, (leaf, entry))
+    return goes
+
+
+def _fits(old: Any, new: Mapping[str, Any]) -> bool:
+    """Whether the item has the same parts as before, and nothing but texts of them changed."""
+    if mapping(old).get("type") != new.get("type"):
+        return False
+    for name in ("content", "summary"):
+        one, two = mapping(old).get(name), new.get(name)
+        if not isinstance(one, list) or not isinstance(two, list):
+            if not same_json(one, two):
+                return False
+        elif len(one) != len(two) or not all(map(_part_fits, one, two)):
+            return False
+    return True
+
+
+def _part_fits(one: Any, two: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        return same_json(one, two)
+    rest = [
+        {k: v for k, v in part.items() if k not in ("text", "refusal", "logprobs")}
+        for part in (one, two)
+    ]
+    return same_json(*rest) and one.keys() == two.keys()
+
+
+def _moved(event: StreamEvent, by: int) -> StreamEvent:
+    """An event of an item that is that much further on now."""
+    return (
+        event.put({**event.data, "output_index": event.data["output_index"] + by}) if by else event
+    )
+
+
+def _copied(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:
+    """An event that holds a whole copy of something, with what that is now; ids follow."""
+    data = dict(event.data)
+    about, _, verb = event.kind.rpartition(".")
+    if data.get("item_id") == old.get("id") and "item_id" in data and "id" in new:
+        data["item_id"] = new["id"]
+    if event.kind == "response.output_item.done":
+        data["item"] = _over(data.get("item"), old, new)
+    elif event.kind == "response.output_item.added":
+        item = mapping(data.get("item"))
+        data["item"] = {key: new[key] if key in new and same_json(told, old.get(key)) and told else told
+                        for key, told in item.items()}  # fmt: skip
+    elif about in _PARTS and verb == "done":
+        name, number = _PARTS[about]
+        one, two = (_entry_at(item, name, data.get(number, 0)) for item in (old, new))
+        data["part"] = _over(data.get("part"), one, two)
+    elif (leaf := _leaf(event)) and verb == "done":
+        where, key = _entry(new, leaf, data), _LEAVES[leaf][1]
+        if where is not None and key in data:
+            data |= {key: where.get(key)}
+            if isinstance(data.get("logprobs"), list) and "logprobs" in where:
+                data["logprobs"] = where["logprobs"]
+        if "name" in data and "name" in new:
+            data["name"] = new["name"]
+    return event.put(data)
+
+
+def _entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
+    listed = item.get(name)
+    there = isinstance(listed, list) and isinstance(place, int) and 0 <= place < len(listed)
+    return mapping(listed[place]) if there and isinstance(listed, list) else {}
+
+
+def _over(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
+    """A copy with what changed changed in it: hosts leave this and that out of their copies."""
+    if not isinstance(copied, dict) or same_json(copied, old):
+        return dict(new)
+    changed = {
+        key: told
+        for key, told in new.items()
+        if not same_json(told, old.get(key)) or key not in old
+    }
+    return {
+        **{key: told for key, told in copied.items() if key in new or key not in old},
+        **changed,
+    }
+
+
+def _leaves_of(
+    events: Sequence[StreamEvent], places: Sequence[int]
+) -> Iterator[tuple[str, list[int]]]:
+    """The texts of an item: each with the places of its deltas."""
+    found: dict[tuple[str, Any], list[int]] = {}
+    for place in places:
+        leaf = _leaf(events[place])
+        if (
+            leaf
+            and events[place].kind.endswith(".delta")
+            and isinstance(events[place].data.get("delta"), str)
+        ):
+            number = _LEAVES[leaf][2]
+            found.setdefault((leaf, events[place].data.get(number) if number else None), []).append(
+                place
+            )
+    yield from ((leaf, at) for (leaf, _), at in found.items())
+
+
+def _relay(
+    events: Sequence[StreamEvent],
+    goes: dict[int, list[StreamEvent]],
+    old: Any,
+    new: Any,
+    text_of: tuple[str, list[int]],
+) -> None:
+    """Cut a changed text over the deltas that held it."""
+    leaf, places = text_of
+    data, key = events[places[0]].data, _LEAVES[leaf][1]
+    one, two = _entry(old, leaf, data), _entry(new, leaf, data)
+    if one is None or two is None or same_json(one.get(key), two.get(key)):
+        return
+    parts = [text(events[place].data["delta"]) for place in places]
+    for place, part, now in zip(places, parts, recut(parts, text(two.get(key))), strict=True):
+        if now is None and part:
+            goes[place] = []
+        elif now is not None and now != part:
+            kept = goes[place][0]
+            stale: dict[str, Any] = {"logprobs": []} if kept.data.get("logprobs") else {}
+            goes[place] = [kept.put({**kept.data, "delta": now, **stale})]
+
+
+def _told_anew(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:
+    """Events that carry a response: the last the whole, the first ones what was known then."""
+    response = mapping(event.data).get("response")
+    if isinstance(response, dict) and event.kind in _LAST:
+        return event.put({**event.data, "response": _over(response, old, new)})
+    if isinstance(response, dict) and event.kind in _FIRST:
+        kept = {key: new[key] if key in new and told and same_json(told, old.get(key)) else told
+                for key, told in response.items()}  # fmt: skip
+        return event.put({**event.data, "response": kept})
+    if (
+        event.kind == "error"
+        and "error" in new
+        and not same_json(old.get("error"), new.get("error"))
+    ):
+        inner = isinstance(event.data.get("error"), dict)
+        return event.put(
+            {**event.data, **({"error": new["error"]} if inner else mapping(new["error"]))}
+        )
+    return event
+
+
+def _counted(events: Sequence[StreamEvent], recorded: Sequence[StreamEvent]) -> list[StreamEvent]:
+    """With sequence numbers that go on where events were taken out or put in."""
+    shift, last, reached = 0, -1, 0
+    out: list[StreamEvent] = []
+    for event in events:
+        if event.place is not None:
+            shift -= sum(_number(gone) is not None for gone in recorded[reached : event.place])
+            reached = event.place + 1
+        told = _number(event)
+        if told is not None:
+            last = last + 1 if event.place is None else told + shift
+            shift += event.place is None
+            event = event if told == last else event.put({**event.data, "sequence_number": last})  # noqa: PLW2901
+        out.append(event)
+    return out
+
+
+def _number(event: StreamEvent) -> int | None:
+    told = mapping(event.data).get("sequence_number")
+    return told if type(told) is int else None
+
+
+# ---------------------------------------------------------------- message to stream, from nothing
+
+
+def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[StreamEvent]:
+    numbered = ({**data, "sequence_number": number} for number, data in enumerate(_all(message)))
+    return [like.like(data) for data in numbered]
+
+
+def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    shell = {**message, "status": "in_progress", "output": [], "usage": None, "error": None}
+    yield from (
+        {"type": kind, "response": shell} for kind in ("response.created", "response.in_progress")
+    )
+    for number, item in enumerate(maps(message.get("output"))):
+        yield from ({key: told for key, told in data.items() if key != "sequence_number"}
+                    for data in _item(item, number))  # fmt: skip
+    status = message.get("status")
+    last = f"response.{status}" if f"response.{status}" in _LAST else ""
+    if last:
+        yield {"type": last, "response": dict(message)}
+    elif message.get("error"):
+        yield {"type": "error", **mapping(message["error"])}
+
+
+def _item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    """The events of one item. Their sequence numbers are counted afterwards."""
+    common = {"output_index": number, "sequence_number": 0}
+    named = {"item_id": item["id"], **common} if "id" in item else common
+    lists: dict[str, Any] = {
+        name: [] for name in ("content", "summary") if isinstance(item.get(name), list)
+    }
+    key = next(
+        (
+            leaf[1]
+            for leaf in _LEAVES.values()
+            if not leaf[0] and isinstance(item.get(leaf[1]), str)
+        ),
+        "",
+    )
+    shell = {
+        **item,
+        **lists,
+        **({key: ""} if key else {}),
+        **({"status": "in_progress"} if "status" in item else {}),
+    }
+    yield {"type": "response.output_item.added", "item": shell, **common}
+    for name in lists:
+        for place, part in enumerate(maps(item[name])):
+            yield from _part(name, part, {**named, f"{name}_index": place})
+    leaf = _own_leaf(item, key)
+    if leaf:
+        yield {"type": f"response.{leaf}.delta", "delta": item[key], **named}
+        yield {"type": f"response.{leaf}.done", key: item[key], **named}
+    yield {"type": "response.output_item.done", "item": dict(item), **common}
+
+
+def _own_leaf(item: Mapping[str, Any], key: str) -> str:
+    kind = text(item.get("type"))
+    return next((leaf for leaf, (inside, name, _) in _LEAVES.items()
+                 if not inside and name == key and leaf.startswith(kind)), "") if key else ""  # fmt: skip
+
+
+def _part(
+    name: str, part: Mapping[str, Any], common: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    kind = text(part.get("type"))
+    about = "response.content_part" if name == "content" else "response.reasoning_summary_part"
+    leaf = "reasoning_summary_text" if kind == "summary_text" else kind
+    _, key, _ = _LEAVES.get(leaf, ("", "text", ""))
+    shell = {
+        **part,
+        **({key: ""} if leaf in _LEAVES else {}),
+        **({"annotations": []} if "annotations" in part else {}),
+    }
+    yield {"type": f"{about}.added", "part": shell, **common}
+    if leaf in _LEAVES:
+        more: dict[str, Any] = {"logprobs": []} if leaf == "output_text" else {}
+        yield {"type": f"response.{leaf}.delta", "delta": part.get(key), **more, **common}
+        for place, note in enumerate(part.get("annotations") or ()):
+            told = {"annotation_index": place, "annotation": note}
+            yield {"type": "response.output_text.annotation.added", **told, **common}
+        yield {"type": f"response.{leaf}.done", key: part.get(key), **more, **common}
+    yield {"type": f"{about}.done", "part": dict(part), **common}

@@ -1,0 +1,279 @@
+"""Pure views over calls. Look at values and text only; never raise, never patch, never send.
+
+`identify(request)` tells the wire from the address alone (microseconds, for every request);
+`facts(request, reply)` reads the bodies once, after the reply is complete. An unknown wire gives
+Facts with just what can be told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.providers import http as wire
+from tape_jupyter.providers import realtime
+from tape_jupyter.providers.anthropic import provider as anthropic
+from tape_jupyter.providers.bedrock import provider as bedrock
+from tape_jupyter.providers.cohere import provider as cohere
+from tape_jupyter.providers.gemini import provider as gemini
+from tape_jupyter.providers.json_access import dig, error_of, recalled, text
+from tape_jupyter.providers.metadata import user_of
+from tape_jupyter.providers.mistral import provider as mistral
+from tape_jupyter.providers.ollama import provider as ollama
+from tape_jupyter.providers.openai import provider as openai
+from tape_jupyter.providers.pricing import cost
+from tape_jupyter.providers.protocol import Provider, View
+from tape_jupyter.providers.types import Facts, Tool, ToolCall, ToolResult, Usage
+
+__all__ = [
+    "Facts",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+    "Wire",
+    "cost",
+    "facts",
+    "identify",
+    "recalled",
+]
+
+
+class Wire(NamedTuple):
+    """What an address tells. `host_known`: the provider is told by the host and not guessed from
+    the path.
+    """
+
+    provider: str = ""
+    wire: str = ""
+    api: str = ""
+    model: str = ""
+    streamed: bool = False
+    host_known: bool = False
+
+
+BUILT_IN: tuple[Provider, ...] = (
+    bedrock.PROVIDER,
+    anthropic.PROVIDER,
+    gemini.PROVIDER,
+    openai.RESPONSES,
+    cohere.PROVIDER,
+    ollama.PROVIDER,
+    mistral.PROVIDER,
+    openai.CHAT,
+)
+"""The first whose path fits has the call: narrow paths stand before wide ones."""
+GROUP = "tape_jupyter.providers"
+"""Entry points by which other packages add a `Provider`; theirs are asked first."""
+
+_OLLAMA_PORT = 11434
+
+
+@lru_cache(maxsize=1)
+def providers() -> Mapping[str, Provider]:
+    """All that are installed, by wire, in the order in which they are asked."""
+    added = [point.load() for point in entry_points(group=GROUP)]
+    for provider in added:
+        if not isinstance(provider, Provider):
+            raise TapeUsageError(
+                f"an entry point of {GROUP} gives {provider!r}, which is no Provider"
+            )
+    return {provider.wire: provider for provider in (*added, *BUILT_IN)}
+
+
+@lru_cache(maxsize=1)
+def _paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
+    return [
+        (re.compile(pattern), provider, api)
+        for provider in providers().values()
+        for pattern, api in provider.paths
+    ]
+
+
+@lru_cache(maxsize=1)
+def _hosts() -> Mapping[str, str]:
+    """Ends of host names, and who serves there."""
+    found: dict[str, str] = {}
+    for provider in reversed([*providers().values()]):
+        found.update(provider.hosts)
+    return found
+
+
+REQUEST_IDS = (
+    "request-id",
+    "x-request-id",
+    "x-amzn-requestid",
+    "apim-request-id",
+    "mistral-correlation-id",
+    "x-debug-trace-id",
+    "x-groq-request-id",
+    "x-goog-request-id",
+)
+LIMITS = ("anthropic-ratelimit-", "x-ratelimit", "ratelimit", "retry-after")
+
+
+def identify(request: Request) -> Wire:
+    """What the address tells; an empty `wire` when it is no model's address that we know."""
+    return _at(request.url, request.method)
+
+
+@lru_cache(maxsize=256)
+def _at(address: str, method: str) -> Wire:
+    try:
+        url = urlsplit(address)
+        provider = "ollama" if url.port == _OLLAMA_PORT else _provider(url.hostname or "")
+    except ValueError:  # no such port, an unclosed [
+        return Wire()
+    for pattern, known, api in _paths() if method == "POST" else ():
+        found = pattern.search(url.path)
+        if found and _counts(known, provider):
+            return _wire(provider, known.wire, found.groupdict(), api)
+    return Wire(provider, host_known=bool(provider))
+
+
+def _counts(known: Provider, provider: str) -> bool:
+    """Whether a provider's paths count on a host of `provider` ("": nobody's that is known)."""
+    if known.counts_on == "any host" or provider in known.hosts.values():
+        return True
+    return known.counts_on == "own and unknown hosts" and not provider
+
+
+def _wire(provider: str, name: str, groups: Mapping[str, str | None], api: str) -> Wire:
+    name = "mistral" if provider == "mistral" else name
+    api = groups.get("api") or api
+    return Wire(
+        provider or _owner(name),
+        name,
+        api,
+        unquote(groups.get("model") or ""),
+        "stream" in api.lower(),
+        bool(provider),
+    )
+
+
+def _owner(wire: str) -> str:
+    return providers()[wire].owner or wire
+
+
+def _provider(host: str) -> str:
+    labels = host.lower().rstrip(".").split(".")
+    ends = (".".join(labels[start:]) for start in range(len(labels)))
+    hosts = _hosts()
+    named = next((hosts[end] for end in ends if end in hosts), "")
+    # Vertex has a host a region: us-central1-aiplatform.googleapis.com. Amazon has hosts for
+    # everything.
+    if not named and host.endswith("-aiplatform.googleapis.com"):
+        return "vertex"
+    return "" if named == "bedrock" and "bedrock" not in labels[0] else named
+
+
+def said_json(reply: Reply) -> Any:
+    """The JSON of a reply that is one JSON text; None for a stream, and for what is none."""
+    kind = reply.header("content-type").lower()
+    if not reply.chunks or "json" not in kind or "ndjson" in kind or "stream" in kind:
+        return None
+    return wire.loads(wire.plain(reply.headers, reply.readable) or b"")
+
+
+def facts(
+    request: Request, reply: Reply | None = None, *, parsed: Any = None, said: Any = None
+) -> Facts:
+    """What can be told of one call. Never raises. `parsed` is the request's JSON and `said` the
+    reply's (`said_json`), where the caller has them already.
+    """
+    known = identify(request)
+    if reply is not None and reply.status == 101:
+        return replace(realtime.facts(request, reply, known.provider), **_heads(reply))
+    if not known.wire and not _may_be_model(request):
+        return Facts(provider=known.provider, **_heads(reply))
+    body = (
+        parsed
+        if parsed is not None
+        else wire.loads(wire.plain(request.headers, request.body) or b"")
+    )
+    data = None
+    if type(said) is not dict and reply is not None and reply.chunks:
+        data = wire.plain(reply.headers, reply.readable)
+    if not known.wire:
+        known = _by_shape(known, request, body)
+    served = providers().get(known.wire)
+    if served is None:
+        return Facts(provider=known.provider, **_heads(reply))
+    view = served.view
+    ask = view.ask(body)
+    model = ask.model or known.model
+    if not model and not known.host_known:  # somebody's own /api/chat or /responses
+        return Facts(**_heads(reply))
+    said, streamed = (said, False) if type(said) is dict else _said(view, reply, data)
+    answer = view.answer(said)
+    return Facts(
+        provider=known.provider,
+        wire=known.wire,
+        api=known.api,
+        model=model,
+        answered=answer.model,
+        sampling=ask.sampling,
+        tools=ask.tools,
+        results=ask.results,
+        calls=answer.calls,
+        usage=answer.usage,
+        stop=answer.stop,
+        user=user_of(body),
+        error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
+        streamed=streamed or ask.streamed or known.streamed,
+        **_heads(reply),
+    )
+
+
+def _said(view: View, reply: Reply | None, data: bytes | None) -> tuple[Any, bool]:
+    """The reply's JSON, a stream put together; and whether it came as a stream."""
+    if reply is None or not data:
+        return None, False
+    events = wire.events(reply.headers, data, view.WANTED)
+    if events is None:
+        body = wire.loads(data)
+        if not isinstance(body, list):
+            return body, False
+        events = iter(body)  # Gemini streams a JSON array when not asked for SSE
+    return view.assemble(events), True
+
+
+def _heads(reply: Reply | None) -> dict[str, Any]:
+    """What the reply's headers tell: the request's id, rate limits."""
+    if reply is None:
+        return {}
+    told = {key.lower(): value for key, value in reply.headers}
+    limits = {name: value for name, value in told.items() if name.startswith(LIMITS)}
+    return {
+        "request_id": next((told[name] for name in REQUEST_IDS if name in told), ""),
+        "limits": limits,
+    }
+
+
+def _may_be_model(request: Request) -> bool:
+    """Gateways have paths of their own; what they carry still looks like a model's request."""
+    body = request.body[:65536]
+    return (
+        request.method == "POST"
+        and body[:1] == b"{"
+        and (b'"messages"' in body or b'"contents"' in body)
+    )
+
+
+def _by_shape(known: Wire, request: Request, body: Any) -> Wire:
+    if request.header("anthropic-version") or dig(body, "anthropic_version"):
+        name = "anthropic"
+    elif isinstance(dig(body, "contents"), list):
+        name = "gemini"
+    elif isinstance(dig(body, "messages"), list) and text(dig(body, "model")):
+        name = "openai_chat"
+    else:
+        return known
+    return known._replace(provider=known.provider or _owner(name), wire=name)

@@ -1,0 +1,121 @@
+"""Which part of a changed message was which before, and how a changed text is cut like the old one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+IDS = ("id", "call_id", "tool_use_id")
+
+
+def pairs(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
+    """For each new part the old one that it was, in rising order; None for one that was added.
+
+    Equal parts are the same; of those between them parts of one id are, then parts of one type, in
+    their order.
+    """
+    matcher = SequenceMatcher(
+        None, [_canonical(part) for part in old], [_canonical(part) for part in new], False
+    )
+    found: list[int | None] = []
+    for what, a, b, c, d in matcher.get_opcodes():
+        if what == "equal":
+            found += range(a, b)
+        else:
+            found += _between(old, range(a, b), new[c:d])
+    return found
+
+
+def _between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
+    left = list(places)
+    for number, part in enumerate(new):
+        later = {_id(each) for each in new[number + 1 :]} - {""}
+        fitting = (place for place in left if _alike(old[place], part, later))
+        same = next((place for place in left if _id(part) and _id(old[place]) == _id(part)), None)
+        chosen = same if same is not None else next(fitting, None)
+        if chosen is not None:
+            left = [place for place in left if place > chosen]
+        yield chosen
+
+
+def _alike(old: Any, new: Any, later: set[str]) -> bool:
+    """Whether a part may have been that one, changed: of its type, and not one that stands further
+    on.
+    """
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return type(old) is type(new)
+    ids = (_id(old), _id(new))
+    return old.get("type") == new.get("type") and old.get("index") == new.get("index") and not (
+        (all(ids) and ids[0] != ids[1]) or ids[0] in later
+    )  # fmt: skip
+
+
+def _id(part: Any) -> str:
+    told = next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
+    return told if isinstance(told, str) else ""
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def recut(parts: Sequence[str], text: str) -> list[str | None]:
+    """The new text over the parts that the old one had, as many at most; None for a part that is no
+    longer needed.
+
+    Parts of what both texts begin and end with stay as they were; what lies between is cut in
+    proportion.
+    """
+    first, last = _common(parts, text)
+    if (
+        first == last and parts
+    ):  # something was put in between two parts: one that says something carries it
+        near = [*range(first - 1, -1, -1), *range(first, len(parts))]
+        first = next((place for place in near if parts[place]), 0)
+        last = first + 1
+    inner = text[sum(map(len, parts[:first])) : len(text) - sum(map(len, parts[last:]))]
+    sizes = [max(len(part), 1) for part in parts[first:last]]
+    middle = _cut(inner, sizes) if inner or len(sizes) == len(parts) else [None] * len(sizes)
+    return [*parts[:first], *middle, *parts[last:]]
+
+
+def _common(parts: Sequence[str], text: str) -> tuple[int, int]:
+    """How many parts at the start are as they were, and where those at the end begin."""
+    first, at = 0, 0
+    while first < len(parts) and text.startswith(parts[first], at):
+        at += len(parts[first])
+        first += 1
+    last, end = len(parts), len(text)
+    while (
+        last > first and end - len(parts[last - 1]) >= at and text.endswith(parts[last - 1], 0, end)
+    ):
+        last -= 1
+        end -= len(parts[last])
+    return first, last
+
+
+def _cut(text: str, sizes: Sequence[int]) -> list[str | None]:
+    """In proportion to the old parts, between words where one ends nearby, as models give them."""
+    if not sizes:
+        return []
+    ends = [_word_end(text, end * len(text) // sum(sizes)) for end in accumulate(sizes)]
+    parts = [text[start:end] or None for start, end in pairwise([0, *ends])]
+    return parts if text else ["", *parts[1:]]
+
+
+def _word_end(text: str, at: int) -> int:
+    """The next place behind `at` where a word ends; `at` itself where none is near."""
+    if at == 0:
+        return 0
+    end = next(
+        (place for place in range(at, min(at + _NEAR, len(text))) if text[place].isspace()),
+        at + _NEAR,
+    )
+    return min(end, len(text)) if end < at + _NEAR or at + _NEAR > len(text) else at
+
+
+_NEAR: Final = 16
+"""Characters of a long word that are not parted."""

@@ -1,0 +1,288 @@
+"""An edited message field by field, and what is wrong with it, said before it is kept.
+
+`fields` and `problems` are in the shapes of the view's protocol (js/src/view/protocol.ts: Field,
+Problem). An error keeps a message from being written, a warning does not: empty texts, unknown
+tools and broken schemas are what people try things with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.providers import http
+from tape_jupyter.providers.editing import format_of, get, put, require_format
+from tape_jupyter.providers.json_access import dig, mapping, maps, text
+from tape_jupyter.providers.protocol import MessageFormat, Path
+
+LIMIT: Final = 4 * 2**20
+"""Bytes that an edit may have."""
+
+_SHOWN: Final = 5
+
+Field = dict[str, Any]
+Problem = dict[str, str]
+
+
+# ---------------------------------------------------------------- fields
+
+
+def fields(name: str, message: Mapping[str, Any], tools: Iterable[str] = ()) -> list[Field]:
+    """What a person changes most: texts, thinking, tool calls with name and arguments, how the
+    reply ends.
+    """
+    offered = list(dict.fromkeys(tools))
+    form = require_format(name)
+    found = [_field(path, "text", "text", get(message, path)) for path in form.texts(message)]
+    found += [
+        _field(path, "thinking", "text", text(get(message, path)))
+        for path in form.thinking(message)
+    ]
+    for number, (_, path, arguments) in enumerate(form.tool_calls(message), 1):
+        called = text(get(message, path))
+        found.append(
+            {**_field(path, f"tool call {number}", "name", called), "choices": offered or [called]}
+        )
+        found.append(
+            _field(
+                arguments, f"arguments of {called or 'the tool'}", "json", get(message, arguments)
+            )
+        )
+    for path in form.stops(message):
+        told = text(get(message, path))
+        choices = [each for each in dict.fromkeys((*form.stop_reasons, told)) if each]
+        found.append({**_field(path, "how it ends", "choice", told), "choices": choices})
+    return found
+
+
+def _field(path: Path, label: str, kind: str, value: Any) -> Field:
+    if kind == "json":
+        value = _pretty(value)
+    return {
+        "path": spelled_path(path),
+        "label": label,
+        "kind": kind,
+        "value": value if isinstance(value, str) else "",
+    }
+
+
+def _pretty(value: Any) -> str:
+    """Arguments travel as JSON or as JSON in a text; both are shown as JSON that people can read."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return text(value)
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def spelled_path(path: Path) -> str:
+    """`content[0].text`."""
+    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return told.removeprefix(".")
+
+
+def with_fields(
+    name: str, message: Mapping[str, Any], changes: Iterable[Mapping[str, str]]
+) -> dict[str, Any]:
+    """The message with fields as a person left them. Raises TapeUsageError for a field that it does
+    not have.
+    """
+    known = {field["path"]: field for field in fields(name, message)}
+    places = {spelled_path(path): path for path in _all_places(name, message)}
+    changed: Any = message
+    for change in changes:
+        path, value = change["path"], change["value"]
+        field = known.get(path)
+        if field is None:
+            raise TapeUsageError(
+                f"the message has no field {path[:80]!r}; it has {', '.join(known) or 'none'}"
+            )
+        if field["value"] != value:
+            changed = put(changed, places[path], _given(field, get(message, places[path]), value))
+    return dict(changed)
+
+
+def _all_places(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
+    form = require_format(name)
+    yield from form.texts(message)
+    yield from form.thinking(message)
+    for call in form.tool_calls(message):
+        yield from (call.name, call.arguments)
+    yield from form.stops(message)
+
+
+def _given(field: Field, recorded: Any, value: str) -> Any:
+    """A field's text as what stands in the message: arguments that are JSON in a text stay JSON in
+    a text.
+    """
+    if field["kind"] != "json":
+        return value
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        if isinstance(recorded, str):
+            return value
+        raise TapeUsageError(f"{field['label']}: this is no JSON ({error})") from None
+    return json.dumps(parsed, ensure_ascii=False) if isinstance(recorded, str) else parsed
+
+
+# ---------------------------------------------------------------- problems
+
+
+def problem(level: str, path: str, said: str) -> Problem:
+    return {"level": level, "path": path, "text": said}
+
+
+def too_long(given: str) -> list[Problem]:
+    size = len(given.encode("utf-8", "surrogatepass"))
+    if size <= LIMIT:
+        return []
+    return [
+        problem("error", "", f"this has {size / 2**20:.1f} MiB; an edit may have {LIMIT // 2**20}")
+    ]
+
+
+def problems(
+    name: str,
+    recorded: Mapping[str, Any],
+    message: Any,
+    declared: Mapping[str, Any],
+    answered: Iterable[str] = (),
+) -> list[Problem]:
+    """What is wrong with a message. `declared`: the request's tools by name, each with its JSON
+    schema (or None); `answered`: ids of tool calls whose results later requests of the recording
+    hand back.
+    """
+    form = format_of(name)
+    if not isinstance(message, dict) or form is None:
+        return [problem("error", "", "a message is a JSON object")]
+    return [
+        *_shape(form, message),
+        *_tools(form, message, declared),
+        *_dangling(form, recorded, message, frozenset(answered)),
+    ]
+
+
+def _shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Problem]:
+    parts = message.get(form.parts)
+    if not isinstance(parts, list):
+        yield problem("error", form.parts, f"a message of this API has a list {form.parts!r}")
+        return
+    for at, part in enumerate(parts):
+        where = f"{form.parts}[{at}]"
+        if not isinstance(part, dict):
+            yield problem("error", where, "this is no JSON object")
+            continue
+        missing, said = form.part_problem(part)
+        if said:
+            yield problem("error", f"{where}.{missing}", said)
+        elif "text" in part and not isinstance(part["text"], str):
+            yield problem("error", f"{where}.text", "a text is a JSON string")
+
+
+def _tools(
+    form: MessageFormat, message: Mapping[str, Any], declared: Mapping[str, Any]
+) -> Iterator[Problem]:
+    for _, at_name, at_arguments in form.tool_calls(message):
+        called, arguments = get(message, at_name), get(message, at_arguments)
+        if not isinstance(called, str) or not called:
+            yield problem("error", spelled_path(at_name), "a tool call names its tool")
+            continue
+        if called not in declared:
+            have = ", ".join(list(declared)[:_SHOWN]) or "none"
+            yield problem(
+                "warning",
+                spelled_path(at_name),
+                f"the request offers no tool {called!r}; it offers {have}",
+            )
+        yield from _arguments(
+            spelled_path(at_arguments), arguments, declared.get(called), plain=at_arguments[-1]
+        )
+
+
+def _arguments(path: str, arguments: Any, schema: Any, plain: Any) -> Iterator[Problem]:
+    if plain == "input" and isinstance(arguments, str):
+        return  # free text for a custom tool
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            yield problem("warning", path, f"the arguments are no JSON: {error}")
+            return
+    if not isinstance(arguments, dict):
+        yield problem("warning", path, "the arguments of a tool are a JSON object")
+    elif isinstance(schema, dict):
+        yield from (
+            problem("warning", f"{path}{at}", said) for at, said in breaches(arguments, schema)
+        )
+
+
+def breaches(value: Any, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Where and how a value breaks a JSON schema, a few of all; none where the schema itself is no
+    good.
+    """
+    try:  # they come with nbformat; without them nothing is said
+        jsonschema, registry = import_module("jsonschema"), import_module("referencing").Registry()
+    except ImportError:
+        return []
+    try:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        checker = kind(schema, registry=registry)  # an empty one: a `$ref` to a URL is not fetched
+        found = sorted(
+            checker.iter_errors(value), key=lambda error: list(map(str, error.absolute_path))
+        )[:_SHOWN]
+    except (
+        Exception
+    ):  # a schema may hold anything: a broken pattern, a reference to what is not there
+        return []
+    return [("".join(_step(step) for step in error.absolute_path), f"breaks the tool's schema: {error.message[:200]}")
+            for error in found]  # fmt: skip
+
+
+def _step(step: Any) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{step}"
+
+
+def _dangling(
+    form: MessageFormat,
+    recorded: Mapping[str, Any],
+    message: Mapping[str, Any],
+    answered: frozenset[str],
+) -> Iterator[Problem]:
+    """Tool calls that are gone, and whose results the program handed back later: those requests
+    will differ.
+    """
+    gone = _call_ids(form, recorded) - _call_ids(form, message)
+    for call in sorted(gone & answered):
+        said = f"a later request of the recording hands back the result of {call}; without the call it will be another"
+        yield problem("warning", form.parts, said)
+
+
+def call_ids(name: str, message: Mapping[str, Any]) -> set[str]:
+    """The ids by which results of a message's tool calls are handed back."""
+    return _call_ids(require_format(name), message)
+
+
+def _call_ids(form: MessageFormat, message: Mapping[str, Any]) -> set[str]:
+    calls = [mapping(get(message, each.call)) for each in form.tool_calls(message)]
+    return {text(call.get("call_id")) or text(call.get("id")) for call in calls} - {""}
+
+
+def schemas(body: Any) -> dict[str, Any]:
+    """The tools that a request declares by name: each with the JSON schema of its arguments, None
+    without one.
+    """
+    if isinstance(body, bytes):
+        body = http.loads(body)
+    found: dict[str, Any] = {}
+    for tool in (*maps(dig(body, "tools")), *maps(dig(body, "functions"))):
+        inner = tool.get("function") or tool.get("custom") or tool
+        name = text(dig(inner, "name"))
+        if name:
+            keys = (dig(inner, key) for key in ("input_schema", "parameters"))
+            found[name] = next((schema for schema in keys if isinstance(schema, dict)), None)
+    return found

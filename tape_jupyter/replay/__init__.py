@@ -1,0 +1,1 @@
+"""Which recorded call answers a live one. Pure decisions."""

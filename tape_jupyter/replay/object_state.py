@@ -1,0 +1,574 @@
+"""The state of an object that cannot be written, by value: a digest, and those fields that are
+short.
+
+Equal states give equal digests in every process: no address, no order of a set or dict, no hash
+seed is in them. An object's own code never runs (no property, `__getattr__`, `__eq__`, `__repr__`):
+its slots and its `__dict__` are read.
+
+What holds no value counts by its type: handles (a connection, a client, a socket, a generator), and
+objects of libraries that hold one. What is too large is looked at in samples. Both are named in
+`less`: two such may well differ.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import enum
+import functools
+import hashlib
+import io
+import itertools
+import logging
+import queue
+import re
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tape_jupyter.cassette.match_key import canonical
+from tape_jupyter.core.user_code import is_users, root_module
+from tape_jupyter.dataflow.fingerprint import arrays
+from tape_jupyter.encoding.values import stdlib
+from tape_jupyter.encoding.values.placeholders import StandIn
+from tape_jupyter.encoding.values.registry import freeze
+from tape_jupyter.encoding.values.user_classes import own_dict
+from tape_jupyter.secrets.masked_values import MaskedValues
+
+NODES, LIBRARY_NODES, DEPTH = 5_000, 1_000, 50
+"""How many objects are looked at in one value, how many of them in one object of a library, and how
+deep.
+"""
+BYTES, TEXT = 4 << 20, 1 << 20
+"""Bytes of buffers and of texts that are read whole in one value; of what is beyond them, samples."""
+SAMPLES, SAMPLE = 64, 4_096
+STATE, FIELDS, LESS = "state", "fields", "less"
+"""Keys of a record beside `<opaque>`."""
+SHOWN, MOST_SHOWN = 400, 50
+"""Characters of a field that is shown, and items of a container in it; of a longer one its digest
+is.
+"""
+_LOCKS = (
+    type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Event, threading.Semaphore,
+    threading.Barrier, threading.local,
+)  # fmt: skip
+_WEAK: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
+_BUILT_ON: tuple[Any, ...] = (str, int, float, bytes)
+_NAMED = (type, types.FunctionType, types.MethodType)
+_ATOMS = frozenset({type(None), bool, int, float, str})
+_BOXES = (list, tuple, dict, set, frozenset, collections.deque)
+_HELD_BACK = re.compile(
+    r"(?:.*_)?(?:password|passwd|passphrase|secret|token|api_?key|credentials?)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectState:
+    """`digest` is of all that counts, `fields` are for people and for comparing, `less` names what
+    counts by type or in part, with a number for each of those objects that is good in this process
+    (never written).
+    """
+
+    digest: str
+    fields: dict[str, Any]
+    less: dict[str, tuple[int, ...]]
+
+    def record(self) -> dict[str, Any]:
+        """What a cassette says of it, beside its type."""
+        told = {FIELDS: self.fields, LESS: list(self.less)}
+        return {STATE: self.digest, **{name: each for name, each in told.items() if each}}
+
+
+def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
+    """The state of an argument of that name. Never raises: what cannot be looked at counts by its
+    type.
+    """
+    walk = _Walk(masked)
+    try:
+        part = walk.look(value, name, 0)
+        fields = walk.fields(value, name)
+    except (Exception, RecursionError):  # another thread changes it meanwhile
+        part = walk.handle(value, name)
+        fields = {}
+    return ObjectState(_hash(type_name(value), part.digest)[:16], fields, walk.less)
+
+
+def type_name(value: Any) -> str:
+    """`module.Class` of an object, whatever it says of itself."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+class _Part(NamedTuple):
+    """A value that was looked at: its digest, and what there is to show of it."""
+
+    digest: str
+    shown: Any
+
+
+class _Handle(Exception):
+    """An object of a library reaches something that holds no value."""
+
+
+class _Walk:
+    """Goes through one value. `open` are the containers around the present one, by address: their
+    depth.
+    """
+
+    def __init__(self, masked: MaskedValues) -> None:
+        self.masked = masked
+        self.less: dict[str, tuple[int, ...]] = {}
+        self._open: dict[int, int] = {}
+        self._done: dict[
+            int, tuple[Any, _Part]
+        ] = {}  # keeps the value: a freed address may be given out again
+        self._nodes, self._bytes, self._texts = NODES, BYTES, TEXT
+        self._quiet = 0
+        """How many containers are open of which nothing is shown."""
+        self._library = 0
+        """How many objects may still be looked at in the object of a library that is open; 0: none
+        is.
+        """
+
+    def fields(self, value: Any, name: str) -> dict[str, Any]:
+        """The attributes of an object, or the items of a container, each as it is shown."""
+        kind = type(value)  # `isinstance` would ask the object for its `__class__`
+        if not issubclass(kind, _BOXES) and (_is_library(kind) or issubclass(kind, _NAMED)):
+            return {}
+        shown = self.look(value, name, 0).shown
+        if isinstance(shown, dict) and "<object>" in shown:
+            return dict(shown.get("fields", {}))
+        if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
+            return shown
+        return {} if isinstance(shown, dict) else {"value": shown}
+
+    def look(self, value: Any, at: str, depth: int) -> _Part:
+        kind = type(value)
+        if kind in _ATOMS:
+            return self._atom(value, at)
+        if (known := self._done.get(id(value))) is not None:
+            return known[1]
+        if (above := self._open.get(id(value))) is not None:
+            return _part("cycle", depth - above)
+        self._step(depth)
+        if self._nodes < 0 or depth > DEPTH:
+            return self._cut(value, at)
+        self._open[id(value)] = depth
+        try:
+            part = self._object(value, kind, at, depth)
+        finally:
+            del self._open[id(value)]
+        self._done[id(value)] = (value, part)
+        return part
+
+    def _step(self, depth: int) -> None:
+        self._nodes -= 1
+        if self._library:
+            self._library -= 1
+            if self._library <= 0 or depth > DEPTH:
+                raise _Handle
+
+    def handle(self, value: Any, at: str) -> _Part:
+        """What holds no value: it counts by its type."""
+        if self._library:
+            raise _Handle
+        self._note(f"{at} ({type_name(value)})", value)
+        return _part("handle", type_name(value))
+
+    def _note(self, name: str, value: Any) -> None:
+        self.less[name] = (*self.less.get(name, ()), _which(value))
+
+    def _cut(self, value: Any, at: str) -> _Part:
+        self._note(f"{at} (too large to be looked at whole)", value)
+        return _part("cut", type_name(value))
+
+    def _atom(self, value: Any, at: str) -> _Part:
+        if type(value) is not str:
+            return _Part(canonical([type(value).__name__, value]), value)
+        if len(value) > SHOWN:
+            return self._long_text(value, at)
+        text, shown = self._held_back(value, at)
+        return _Part(canonical(["str", text]), shown)
+
+    def _long_text(self, value: str, at: str) -> _Part:
+        text, _ = self._held_back(value, at) if len(value) <= self._texts else (value, "")
+        self._texts -= len(text)
+        if self._texts < 0:
+            return self._sampled(memoryview(value.encode("utf-8", "surrogatepass")), value, at)
+        return _digested("str", len(value), text)
+
+    def _held_back(self, text: str, at: str) -> tuple[str, str]:
+        """A text as it counts and as it is shown, without the secrets in it."""
+        name, secrets = at.rpartition(".")[2], self.masked.secrets
+        if text and _HELD_BACK.fullmatch(name) and not text.startswith("<secret:"):
+            mark = f"<secret:{name}>"
+            return f"{mark} {self.masked.add(at, text)}", mark
+        if not secrets.suspicious(text):
+            return text, text
+        shown = secrets.scrub(text)[0]
+        before = len(self.masked.parts)
+        self.masked.compare(text, shown, at)
+        return " ".join([shown, *self.masked.parts[before:]]), shown
+
+    # ------------------------------------------------------------ by kind
+
+    # one kind a line
+    def _object(self, value: Any, kind: type, at: str, depth: int) -> _Part:  # noqa: C901, PLR0911
+        if issubclass(kind, enum.Enum):
+            return _part("enum", f"{type_name(value)}.{own_dict(value).get('_name_')}")
+        if issubclass(kind, _BOXES):
+            return self._box(value, kind, at, depth)
+        if (way := _LOOKS.get(kind)) is not None:
+            return way(self, value, at, depth)
+        if kind in stdlib.BY_TYPE and kind is not types.SimpleNamespace:
+            structure = freeze(value)
+            return _Part(canonical(["frozen", structure]), structure)
+        if (module := root_module(kind)) and (table := arrays.look(module, value)) is not None:
+            return self._table(value, table, at, depth)
+        if issubclass(kind, type):
+            return _part("class", f"{value.__module__}.{value.__qualname__}")
+        if issubclass(kind, _LOCKS):
+            return self._lock(value)
+        if issubclass(kind, logging.Logger):
+            return _part("logger", str(own_dict(value).get("name")))
+        if issubclass(kind, io.StringIO):
+            return self.look(io.StringIO.getvalue(value), at, depth)
+        if issubclass(kind, io.BytesIO):
+            return self.look(io.BytesIO.getvalue(value), at, depth)
+        if issubclass(kind, io.IOBase):
+            return self._file(value, at)
+        if StandIn in kind.__mro__:
+            return self.handle(value, at)
+        return self._instance(value, kind, at, depth)
+
+    def _box(self, value: Any, kind: type, at: str, depth: int) -> _Part:
+        base: Any = next(each for each in _BOXES if issubclass(kind, each))
+        if issubclass(kind, dict):
+            content = self.items(dict.items(value), at, depth)
+        elif issubclass(kind, set | frozenset):
+            members = self._each([(each, f"{at}[]") for each in base.__iter__(value)], depth)
+            content = self._joined("set", sorted(members, key=lambda part: part.digest))
+        else:
+            content = self._sequence(list(base.__iter__(value)), at, depth)
+        held = {} if kind in _BOXES else _held(value)
+        if kind in _BOXES:
+            return _Part(_hash(base.__name__, content.digest), content.shown)
+        fields = self._named(held, at, depth) if held else _part("no fields", "")
+        return _Part(_hash(type_name(value), content.digest, fields.digest), content.shown)
+
+    def _sequence(self, items: list[Any], at: str, depth: int) -> _Part:
+        if len(items) > 8 and set(map(type, items)) <= _ATOMS - {str}:
+            return _digested("list", len(items), canonical(items))
+        return self._joined(
+            "list", self._each([(each, f"{at}[{n}]") for n, each in enumerate(items)], depth)
+        )
+
+    def _each(self, items: list[tuple[Any, str]], depth: int) -> list[_Part]:
+        """Each of several values; of many none is shown."""
+        many = len(items) > MOST_SHOWN
+        self._quiet += many
+        parts = [self.look(each, at, depth + 1) for each, at in items]
+        self._quiet -= many
+        return parts
+
+    def items(self, items: Iterable[tuple[Any, Any]], at: str, depth: int) -> _Part:
+        pairs = list(items)
+        if all(type(key) is str for key, _ in pairs):
+            return self._named(dict(pairs), at, depth)
+        keys = self._each([(key, f"{at} key") for key, _ in pairs], depth)
+        values = self._each([(each, f"{at}[{n}]") for n, (_, each) in enumerate(pairs)], depth)
+        looked = sorted(zip(keys, values, strict=True), key=lambda pair: pair[0].digest)
+        return self._joined("items", [self._joined("", pair) for pair in looked])
+
+    def _named(self, fields: dict[str, Any], at: str, depth: int) -> _Part:
+        """Named values, in the order of their names."""
+        names = sorted(fields)
+        looked = dict(
+            zip(
+                names,
+                self._each([(fields[name], f"{at}.{name}") for name in names], depth),
+                strict=True,
+            )
+        )
+        digest = _hash(
+            "dict", *(each for name, part in looked.items() for each in (name, part.digest))
+        )
+        shown = {_spelled(name): part.shown for name, part in looked.items()}
+        if depth:
+            return _Part(digest, self._short(shown, digest, "dict", len(shown)))
+        few = list(looked.items())[:MOST_SHOWN]
+        return _Part(
+            digest,
+            {_spelled(name): self._short(part.shown, part.digest, "field") for name, part in few},
+        )
+
+    def _joined(self, what: str, parts: Sequence[_Part]) -> _Part:
+        digest = _hash(what, *(part.digest for part in parts))
+        shown = [part.shown for part in parts[:MOST_SHOWN]]
+        return _Part(digest, self._short(shown, digest, f"{what}, {len(parts)}", len(parts)))
+
+    def _short(self, shown: Any, digest: str, what: str, size: int = 0) -> Any:
+        """What is shown of a container, if that is short."""
+        if not self._quiet and size <= MOST_SHOWN and len(canonical(shown)) <= SHOWN:
+            return shown
+        return {"<digest>": _hash(digest)[:16], "of": what}
+
+    def _instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
+        held = _held(value)
+        if issubclass(kind, BaseException):
+            held["args"] = BaseException.__dict__["args"].__get__(value)
+        elif (
+            base := next((each for each in _BUILT_ON if issubclass(kind, each)), None)
+        ) is not None:
+            held["<value>"] = (
+                base(memoryview(value)) if base is bytes else base.__getnewargs__(value)[0]
+            )
+        elif _is_library(kind):
+            return self._of_library(value, held, at, depth)
+        looked = self._named(held, at, depth)
+        name = type_name(value)
+        return _Part(
+            _hash("object", name, looked.digest), {"<object>": name, "fields": looked.shown}
+        )
+
+    def _of_library(self, value: Any, held: dict[str, Any], at: str, depth: int) -> _Part:
+        """One digest for an object of a library, if all that it holds has a value."""
+        if not held:
+            return self.handle(value, at)
+        if self._library:
+            return _Part(_hash("object", type_name(value), self._named(held, at, depth).digest), "")
+        masked, self.masked = self.masked, MaskedValues(self.masked.place, self.masked.secrets)
+        done, self._done, self._library = self._done, {}, LIBRARY_NODES
+        try:
+            digest = _hash("object", type_name(value), self._named(held, at, depth).digest)
+        except _Handle:
+            digest = ""
+        finally:
+            inner, self.masked = self.masked, masked
+            self._done, self._library = done, 0
+        if not digest:
+            return self.handle(value, at)
+        masked.include(inner)
+        return _Part(digest, {"<library>": type_name(value), "digest": digest[:16]})
+
+    def _lock(self, value: Any) -> _Part:
+        """A lock has no value of its own; in an object of a library it tells that others work with
+        that.
+        """
+        if self._library:
+            raise _Handle
+        return _part("lock", type_name(value))
+
+    def _file(self, value: Any, at: str) -> _Part:
+        if self._library:
+            raise _Handle
+        told = []
+        for field in ("name", "mode") if type(value).__module__ in ("_io", "tempfile") else ():
+            found = getattr(value, field, "")
+            told.append(found if isinstance(found, str) else "")
+        self.handle(value, at)
+        return _part("file", " ".join(told))
+
+    def _table(self, value: Any, table: arrays.ArrayTable, at: str, depth: int) -> _Part:
+        digests = [table.head, *(self._buffer(buffer, value, at) for buffer in table.buffers)]
+        for each in table.values:
+            if isinstance(each, arrays.ArrayTable):
+                digests.append(self._table(value, each, at, depth).digest)
+            elif isinstance(each, arrays.Objects):
+                digests += [
+                    self.look(item, at, depth + 1).digest for item in self._values(each, value, at)
+                ]
+            else:
+                digests.append(self.look(each, at, depth + 1).digest)
+        return _digested("table", table.head[:80], _hash(*digests))
+
+    def _values(self, objects: arrays.Objects, value: Any, at: str) -> Iterator[Any]:
+        for piece in objects.pieces(SAMPLE):
+            if self._nodes < 0:
+                self._cut(value, at)
+                return
+            yield piece
+
+    def _buffer(self, buffer: Any, value: Any, at: str) -> str:
+        size = arrays.size_of(buffer)
+        self._bytes -= size
+        fresh = hashlib.blake2b(str(size).encode(), digest_size=16)
+        if self._bytes >= 0:
+            for piece in arrays.pieces(buffer, 1 << 20):
+                fresh.update(piece)
+            return fresh.hexdigest()
+        self._cut(value, at)
+        with suppress(Exception):
+            flat = memoryview(buffer).cast("B")
+            for start in range(0, max(1, len(flat) - SAMPLE), max(1, len(flat) // SAMPLES)):
+                fresh.update(flat[start : start + SAMPLE])
+        return fresh.hexdigest()
+
+    def _sampled(self, data: memoryview, value: Any, at: str) -> _Part:
+        return _digested("text", len(data), self._buffer(data, value, at))
+
+    def bytes_like(self, value: Any, at: str, _depth: int) -> _Part:
+        return _digested(type(value).__name__, len(value), self._buffer(value, value, at))
+
+    def function(self, value: types.FunctionType, at: str, depth: int) -> _Part:
+        name = f"{value.__module__}.{value.__qualname__}"
+        held = []
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):
+                held.append(cell.cell_contents)
+        inner = [
+            self.look(each, at, depth + 1).digest
+            for each in (value.__defaults__, value.__kwdefaults__, held)
+        ]
+        digest = _hash("function", name, _code(value.__code__), *inner)
+        return _Part(digest, {"<code>": name, "digest": digest[:16]})
+
+    def method(self, value: Any, at: str, depth: int) -> _Part:
+        """A bound method, Python's or C's."""
+        owner = value.__self__
+        name = f"{getattr(value, '__module__', None)}.{value.__name__}"
+        if owner is None or isinstance(owner, types.ModuleType):
+            return _part("builtin", name)
+        inner = self.look(owner, at, depth + 1)
+        body = (
+            _code(value.__func__.__code__)
+            if hasattr(value, "__func__") and hasattr(value.__func__, "__code__")
+            else ""
+        )
+        digest = _hash("method", name, body, inner.digest)
+        return _Part(digest, {"<code>": name, "of": inner.shown})
+
+    def partial(self, value: functools.partial[Any], at: str, depth: int) -> _Part:
+        parts = [
+            self.look(each, at, depth + 1) for each in (value.func, value.args, value.keywords)
+        ]
+        return _Part(
+            _hash("partial", *(part.digest for part in parts)), self._joined("partial", parts).shown
+        )
+
+    def waiting(self, value: Any, at: str, depth: int) -> _Part:
+        return (
+            self.look(list(value.queue), at, depth)
+            if hasattr(value, "queue")
+            else self.handle(value, at)
+        )
+
+    def fields_of(self, value: Any, at: str, depth: int) -> _Part:
+        return self.items(vars(value).items(), at, depth)
+
+
+_Way = Callable[[_Walk, Any, str, int], _Part]
+_LOOKS: dict[type, _Way] = {
+    types.FunctionType: _Walk.function,
+    types.MethodType: _Walk.method,
+    types.BuiltinFunctionType: _Walk.method,
+    functools.partial: _Walk.partial,
+    types.ModuleType: lambda _walk, value, _at, _depth: _part("module", str(value.__name__)),
+    types.MappingProxyType: lambda walk, value, at, depth: walk.items(
+        dict(value).items(), at, depth
+    ),
+    types.SimpleNamespace: _Walk.fields_of,
+    re.Pattern: lambda _walk, value, _at, _depth: _part(
+        "pattern", [repr(value.pattern), int(value.flags)]
+    ),
+    bytes: _Walk.bytes_like,
+    bytearray: _Walk.bytes_like,
+    array.array: _Walk.bytes_like,
+    queue.Queue: _Walk.waiting,
+    queue.LifoQueue: _Walk.waiting,
+    queue.PriorityQueue: _Walk.waiting,
+    **dict.fromkeys(_WEAK, lambda _walk, _value, _at, _depth: _part("weak", "")),
+}
+
+
+def _is_library(kind: type) -> bool:
+    """Whether a class is part of Python or of a package that is installed."""
+    module = kind.__module__
+    return isinstance(module, str) and not is_users(module) and module in sys.modules
+
+
+def _held(value: Any) -> dict[str, Any]:
+    """The attributes that an object holds in its slots and its dict; members that C code made are
+    none.
+    """
+    held: dict[str, Any] = {}
+    for kind in reversed(type(value).__mro__):
+        own = vars(kind)
+        if isinstance(own.get("__slots__"), Iterable):
+            for name, slot in own.items():
+                if type(slot) is types.MemberDescriptorType and name != "__pydantic_fields_set__":
+                    with suppress(AttributeError):  # a slot that was never set
+                        held[name] = slot.__get__(value)
+    return held | own_dict(value)
+
+
+_numbers = itertools.count(1)
+_living: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""By address: objects that were met, and their numbers."""
+
+
+def _which(value: Any) -> int:
+    """A number of an object, the same as long as it lives. What is read once only is another thing
+    each time.
+    """
+    kind, address = type(value), id(value)
+    if hasattr(kind, "__next__") or hasattr(kind, "__anext__"):
+        return next(_numbers)
+    known = _living.get(address)
+    if known is not None and known[0]() is value:
+        return known[1]
+    try:
+        living = weakref.ref(value, lambda _: _living.pop(address, None))
+    except TypeError:
+        return -address  # what cannot be watched is known by its address
+    _living[address] = (living, next(_numbers))
+    return _living[address][1]
+
+
+def _spelled(name: str) -> str:
+    """A name as it is shown: none is taken for a mark."""
+    return f"\\{name}" if name[:1] in ("<", "\\") else name
+
+
+def _hash(*texts: str) -> str:
+    fresh = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        fresh.update(b"%d:" % len(data))
+        fresh.update(data)
+    return fresh.hexdigest()
+
+
+def _part(what: str, told: Any) -> _Part:
+    """What is known by a few words."""
+    return _Part(canonical([what, told]), {f"<{what}>": told})
+
+
+def _digested(what: str, size: Any, text: str) -> _Part:
+    digest = _hash(what, str(size), text)
+    return _Part(digest, {"<digest>": digest[:16], "of": f"{what}, {size}"})
+
+
+def _code(code: types.CodeType) -> str:
+    """A digest of what a function does, under this version of Python."""
+    consts = [
+        _code(each) if isinstance(each, types.CodeType) else _constant(each)
+        for each in code.co_consts
+    ]
+    names = (*code.co_names, "", *code.co_varnames, "", *code.co_freevars)
+    return _hash(code.co_name, code.co_code.hex(), *names, *consts)
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, frozenset):
+        return " ".join(sorted(map(_constant, value)))
+    return (
+        f"({' '.join(map(_constant, value))})"
+        if isinstance(value, tuple)
+        else f"{type(value).__name__} {value!r}"
+    )

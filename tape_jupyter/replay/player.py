@@ -1,0 +1,428 @@
+"""The decision: given a call, play a recorded one, go live, or refuse. Pure: no I/O, nothing
+patched.
+
+A near match is never served here (session/near_matches.py says which recorded call one is that
+matches by less than all, by `apart`). Identical calls are told apart by cell, then by lineage of
+task or thread, then by order; each recorded call is served at most once in one execution of a cell.
+A selection (--live, --freeze, --stub) excepts boundaries from the cell's mode.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tape_jupyter.cassette.runs import CellIdentity, Current, RecordedRun, run_of
+from tape_jupyter.replay.selection import CallOrigin, Known, Selection
+
+Mode = Literal["record", "replay", "once", "new_episodes", "live"]
+MODES: tuple[Mode, ...] = ("record", "replay", "once", "new_episodes", "live")
+Policy = Literal["stop", "live", "stale"]
+POLICIES: tuple[Policy, ...] = ("stop", "live", "stale")
+"""What becomes of a replayed call that is not recorded, a divergence: refused, sent, or answered as
+a like call was.
+"""
+
+
+class Recorded(Known, Protocol):
+    """A recorded call as the player sees it."""
+
+    @property
+    def lineage(self) -> str: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def apart(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GoLive:
+    """Send it. `recorded` is the call whose place the live answer takes in a take; None: it is a
+    new call.
+    """
+
+    recorded: Recorded | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Do not send it: `times` is how often the same call is recorded (0: never), `ended` that its
+    cell is over.
+
+    `frozen`: it was to be answered from an earlier recording, in a cell that else goes live. `why`
+    names what tells it apart from every recorded call of its match key.
+    """
+
+    times: int = 0
+    ended: bool = False
+    frozen: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """While recording: play it from an earlier recording, and write it as a call of this one."""
+
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """Answer with this frozen value instead, and write it; `recorded` as in GoLive."""
+
+    value: Any
+    recorded: Recorded | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """Answer with the recorded reply of the call in whose place it stands; `times` is Refuse's,
+    where there is none.
+    """
+
+    times: int = 0
+
+
+Decision = Recorded | GoLive | Refuse | Frozen | Stub | Diverged
+
+
+Matching = Callable[[str], Sequence[Recorded]]
+"""Gives the recorded calls of a match key, in file order."""
+
+
+@dataclass
+class Execution:
+    """One execution of one taped cell, as the player tracks it. Opaque to everybody else."""
+
+    cell: CellIdentity
+    mode: Mode
+    nth: int
+    matching: Matching
+    served: set[tuple[str, str]] = field(default_factory=set)
+    shelves: dict[str, list[_Shelf]] = field(default_factory=dict)
+    own: tuple[int, dict[str, int]] = (-1, {})
+    groups: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
+    """Of match keys that say less than all: the recorded calls by what tells them apart."""
+    selection: Selection = field(default_factory=Selection)
+    places: dict[str, int] | None = None
+    """While recording with frozen boundaries: the runs to answer from, as they were before this one
+    replaced any.
+    """
+    on_divergence: Policy = "stop"
+    repeats: str = ""
+    """The recording to repeat, where somebody said which."""
+    decided: Mapping[str, Policy] = field(default_factory=dict)
+    """What a person decided of single divergences, by match key."""
+
+
+class _Shelf:
+    """Recorded calls with one match key that are equally near to one execution: by lineage, else in
+    order.
+    """
+
+    __slots__ = ("lanes", "left")
+
+    def __init__(self, calls: list[Recorded]) -> None:
+        self.left = calls[::-1]  # the next one last
+        self.lanes: dict[str, list[Recorded]] = {}
+        for call in self.left:
+            self.lanes.setdefault(call.lineage, []).append(call)
+
+    def take(self, lineage: str, served: set[tuple[str, str]]) -> Recorded | None:
+        for lane in (self.lanes.get(lineage), self.left):
+            while lane:
+                call = lane.pop()
+                if (call.run, call.id) not in served:
+                    return call
+        return None
+
+
+_TAKEN: list[_Shelf] = []
+"""Of a key whose only call was taken: one for all keys, of which there are as many as calls. Never
+changed.
+"""
+
+
+class Player:
+    """Decides over one cassette. `matching(key)` gives the recorded calls of a match key; `runs()`
+    the run records.
+    """
+
+    def __init__(
+        self,
+        matching: Matching,
+        runs: Callable[[], Sequence[Mapping[str, Any]]],
+        executions: Counter[tuple[str, str]] | None = None,
+    ) -> None:
+        """`executions`: how often each cell was executed, which players of a cassette and of its
+        takes share.
+        """
+        self._matching, self._runs = matching, runs
+        self._lock = threading.RLock()
+        self._executions = Counter[tuple[str, str]]() if executions is None else executions
+        self._served: Counter[tuple[str, str]] = Counter()
+        self._read: Sequence[Mapping[str, Any]] = ()
+        self._seen, self._version = 0, 0
+        self._state = Current()
+        self._current: list[RecordedRun] = []
+        self._place: dict[str, int] = {}
+
+    def current(self) -> list[RecordedRun]:
+        """The runs that count now (see cassette/runs.py)."""
+        with self._lock:
+            records = self._runs()
+            if records is not self._read or len(records) < self._seen:
+                self._read, self._seen, self._state = records, 0, Current()
+            elif len(records) == self._seen:
+                return self._current
+            for record in records[self._seen :]:
+                self._state.add(run_of(record))
+            self._seen, self._version = len(records), self._version + 1
+            self._current = list(self._state.kept.values())
+            self._place = {run.id: index for index, run in enumerate(self._current)}
+            return self._current
+
+    def knows(self, cell: CellIdentity) -> bool:
+        """Whether the cassette holds a recording of this cell."""
+        return any(run.cell.same_cell(cell) for run in self.current())
+
+    def forget(self) -> None:
+        """The cassette was read anew (edited by hand)."""
+        self._read = ()
+
+    def start(
+        self,
+        cell: CellIdentity,
+        mode: Mode,
+        matching: Matching | None = None,
+        selection: Selection | None = None,
+        repeats: str = "",
+    ) -> Execution:
+        """A new execution of a cell: everything recorded may be served again. `matching`: other
+        keys (`--ignore`).
+
+        `repeats`: the run whose calls come first, though a newer recording of the cell replaced it;
+        else the n-th execution of a cell repeats its n-th recording.
+        """
+        with self._lock:
+            name = (cell.cell_id, cell.source)
+            self._executions[name] += 1
+            execution = Execution(cell, mode, self._executions[name], matching or self._matching)
+            if selection:
+                execution.selection = selection
+                if mode in ("record", "once"):
+                    self._keep_places(execution)
+            if repeats and any(run.get("run") == repeats for run in self._runs()):
+                execution.repeats = repeats
+                if all(run.id != repeats for run in self.current()):
+                    self._keep_places(execution)
+                    execution.own[1][repeats] = 0
+            return execution
+
+    def _keep_places(self, execution: Execution) -> None:
+        """The runs that count now come first, then those that newer ones replaced, the newest
+        first.
+        """
+        current = [run.id for run in self.current()]
+        near = _nearness(execution, self._current)
+        old = [
+            str(run.get("run"))
+            for run in reversed(self._runs())
+            if str(run.get("run")) not in self._place
+        ]
+        execution.places = {run: place for place, run in enumerate((*current, *old))}
+        execution.own = (-1, near | {run: 3 + place for place, run in enumerate(old)})
+
+    def repeats(self, execution: Execution) -> str:
+        """Id of the recording that this execution repeats; "" where there is none of its cell."""
+        with self._lock:
+            near = {run for run, distance in self._own_runs(execution).items() if not distance}
+            return next((run.id for run in self._current if run.id in near and not run.parent), "")
+
+    def recording_of(self, execution: Execution) -> tuple[int, int]:
+        """Which recording of its cell this execution repeats, and of how many; (1, 1) where it was
+        said which.
+        """
+        first = [
+            run for run in self.current() if run.cell.same_cell(execution.cell) and not run.parent
+        ]
+        if execution.repeats or not first:
+            return 1, 1
+        return min(execution.nth, len(first)), len(first)
+
+    def decide(
+        self,
+        execution: Execution,
+        key: str,
+        lineage: str = "",
+        *,
+        ended: bool = False,
+        site: CallOrigin | None = None,
+        apart: str | None = None,
+    ) -> Decision:
+        """`ended` says that the cell's execution is over: in replay nothing is served to it any
+        more.
+
+        `site` is asked for where the execution has a selection. `apart`: only calls with that are
+        the same call.
+        """
+        if execution.mode == "live" or (execution.mode == "record" and not execution.selection):
+            return GoLive()
+        with self._lock:
+            if execution.mode == "once":
+                known = self.times(execution, key, apart) or self.knows(execution.cell)
+                execution.mode = "replay" if known else "record"
+                # as if it had been asked for: what is recorded is played, what is not is refused
+                if known:
+                    execution.selection, execution.places = (
+                        execution.selection.without_stubs(),
+                        None,
+                    )
+            if ended and execution.mode == "replay":
+                return Refuse(ended=True)
+            if execution.selection and site is not None:
+                return self._selected(execution, key, lineage, site, apart)
+            found = (
+                self._take(execution, key, lineage, apart) if execution.mode != "record" else None
+            )
+            if found is not None:
+                return found
+            return self._diverged(execution, key, apart) if execution.mode == "replay" else GoLive()
+
+    def _diverged(self, execution: Execution, key: str, apart: str | None) -> Decision:
+        """What becomes of a call that no recorded one answers, in a replay."""
+        how = execution.decided.get(key, execution.on_divergence)
+        if how == "live":
+            return GoLive()
+        times = self.times(execution, key, apart)
+        return Diverged(times) if how == "stale" else Refuse(times)
+
+    def _selected(
+        self, execution: Execution, key: str, lineage: str, site: CallOrigin, apart: str | None
+    ) -> Decision:
+        """The decision where a selection excepts some boundaries from the mode."""
+        mode, found = execution.mode, self._take(execution, key, lineage, apart)
+        how = execution.selection.how(site, found)
+        if how == "live":
+            return GoLive(found if mode == "replay" else None)
+        if how == "stub" and (mode in ("record", "replay") or found is None):
+            return Stub(execution.selection.stub(site), found if mode == "replay" else None)
+        if found is not None and (how == "freeze" or mode != "record"):
+            return Frozen(found) if mode == "record" else found
+        if how == "freeze":
+            return Refuse(self.times(execution, key, apart), frozen=mode != "replay")
+        return self._diverged(execution, key, apart) if mode == "replay" else GoLive()
+
+    def repeated(self, execution: Execution) -> frozenset[str]:
+        """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
+        that.
+        """
+        with self._lock:
+            return frozenset(
+                run for run, distance in self._own_runs(execution).items() if not distance
+            )
+
+    def claim(self, execution: Execution, recorded: Recorded) -> bool:
+        """Serve this very call; False where it has been served in this execution."""
+        with self._lock:
+            name = (recorded.run, recorded.id)
+            if name in execution.served:
+                return False
+            execution.served.add(name)
+            self._served[name] += 1
+            return True
+
+    def times(self, execution: Execution, key: str, apart: str | None = None) -> int:
+        """How often the cassette's current runs hold this call."""
+        if apart is not None:
+            return len(self.groups(execution, key).get(apart, ()))
+        return len(self._current_of(execution, execution.matching(key)))
+
+    def groups(self, execution: Execution, key: str) -> Mapping[str, Sequence[Recorded]]:
+        """The recorded calls of a match key, by what tells them apart; "" are those of which
+        nothing more is known.
+        """
+        with self._lock:
+            if key not in execution.groups:
+                groups = execution.groups[key] = {}
+                for call in self._current_of(execution, execution.matching(key)):
+                    groups.setdefault(call.apart, []).append(call)
+            return execution.groups[key]
+
+    def _current_of(self, execution: Execution, calls: Sequence[Recorded]) -> list[Recorded]:
+        runs: Container[str] = (
+            {run.id for run in self.current()} if execution.places is None else execution.places
+        )
+        return [call for call in calls if call.run in runs]
+
+    def _take(
+        self, execution: Execution, key: str, lineage: str, apart: str | None = None
+    ) -> Recorded | None:
+        shelf_name = key if apart is None else f"{key} {apart}"
+        shelves = execution.shelves.get(shelf_name)
+        if shelves is None:
+            found = (
+                execution.matching(key)
+                if apart is None
+                else self.groups(execution, key).get(apart, ())
+            )
+            if len(found) == 1:  # nearly always: then there is nothing to tell apart
+                execution.shelves[shelf_name] = _TAKEN
+                return (
+                    found[0]
+                    if self._counts(execution, found[0]) and self.claim(execution, found[0])
+                    else None
+                )
+            shelves = execution.shelves[shelf_name] = self._shelves(execution, found)
+        for shelf in shelves:
+            call = shelf.take(lineage, execution.served)
+            if call is not None:
+                self.claim(execution, call)
+                return call
+        return None
+
+    def _counts(self, execution: Execution, call: Recorded) -> bool:
+        """Whether the call is of a run that this execution may be served from."""
+        self.current()
+        return call.run in (self._place if execution.places is None else execution.places)
+
+    def _shelves(self, execution: Execution, found: Sequence[Recorded]) -> list[_Shelf]:
+        """Recorded calls with one key, nearest runs first; of those further off, the least served
+        first.
+        """
+        if not found:
+            return []
+        own = self._own_runs(execution)
+        place = self._place if execution.places is None else execution.places
+        tiers: dict[tuple[int, int], list[Recorded]] = {}
+        for call in sorted(
+            (c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)
+        ):
+            near = own.get(call.run, 2)
+            tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(
+                call
+            )
+        return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
+
+    def _own_runs(self, execution: Execution) -> dict[str, int]:
+        """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
+        runs = self.current()
+        if execution.own[0] != self._version and execution.places is None:
+            execution.own = (self._version, _nearness(execution, runs))
+        return execution.own[1]
+
+
+def _nearness(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
+    same = [run for run in runs if run.cell.same_cell(execution.cell)]
+    if execution.repeats in {run.id for run in runs}:
+        return {run.id: 0 if execution.repeats in (run.id, run.parent) else 1 for run in same} | {
+            execution.repeats: 0
+        }
+    first = [run for run in same if not run.parent]
+    if not first:
+        return {run.id: 1 for run in same}
+    chosen = first[min(execution.nth, len(first)) - 1].id
+    return {run.id: 0 if chosen in (run.id, run.parent) else 1 for run in same}

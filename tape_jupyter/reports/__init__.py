@@ -1,0 +1,1 @@
+"""What people read: summaries, pages, differences, lists."""

@@ -1,0 +1,278 @@
+"""The short static summary below a taped cell, as text and as HTML. No script, nothing from
+elsewhere, colours of the page around it; every recorded word is escaped, and none is read as TeX
+(prices begin with a dollar). A saved notebook shows it without a kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.reports import waterfall
+from tape_jupyter.session import saved_output
+from tape_jupyter.spans.headers import RETRIEVAL, TOOL
+
+if TYPE_CHECKING:
+    from tape_jupyter.session.cell import CellReport, ReportRow
+    from tape_jupyter.spans.rows import Spans
+
+NONE = "–"  # noqa: RUF001 - as in a printed table
+MAX_ROWS = 100
+"""Rows in the table: an output is saved with its notebook, so it stays below some 64 KB."""
+
+MARK = {"tape": {"summary": True}}
+"""Metadata of the output, so that tools that compare outputs can leave it out."""
+
+_BARS = 200
+_MISS, _WARNING, _NOTE = "✗", "!", "·"
+_STYLE = {
+    _MISS: "color:var(--jp-error-color1,#d33)",
+    _WARNING: "color:var(--jp-warn-color0,#a60)",
+    _NOTE: "color:inherit;opacity:.8",
+}
+_LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
+_CODE = "font-family:var(--jp-code-font-family,monospace)"  # <code> has a grey ground in JupyterLab
+_NUMBERS = ("in", "out", "cost", "time")
+
+
+def show(
+    report: CellReport, shown: BaseException | None = None, notebook: Path | None = None
+) -> None:
+    """Display it. `shown` is the error that stands above already: it is named, not told again."""
+    from IPython.display import publish_display_data
+
+    spans = _spans(report)
+    falls = waterfall.lines(_bars(spans)) if spans is not None else []
+    data: dict[str, Any] = {
+        "text/plain": text(report, shown, falls),
+        "text/html": html(report, shown, falls),
+    }
+    made = (
+        saved_output.bundle(spans, report.calls, report.mode, notebook)
+        if spans is not None
+        else None
+    )
+    if made is not None:
+        data[saved_output.MIME] = made
+    told = {"unheld": list(report.unheld), "lost": list(report.lost)}
+    mark = {"tape": {**MARK["tape"], **{kind: said for kind, said in told.items() if said}}}
+    publish_display_data(data, metadata=mark)  # type: ignore[no-untyped-call]
+
+
+def _spans(report: CellReport) -> Spans | None:
+    """What is on the tape of a cell; None where that cannot be read now: the cell has its summary
+    all the same.
+    """
+    try:
+        return report.spans()
+    except (CassetteError, OSError):
+        return None
+
+
+def _bars(spans: Spans) -> list[waterfall.Bar]:
+    calls = [node for node in spans.nodes if node.told is not None]
+    rows = [(spans.row(node), node.told) for node in calls[:_BARS]]
+    return [
+        waterfall.Bar(
+            told.asked if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end
+        )
+        for row, told in rows
+    ]
+
+
+def worth_showing(report: CellReport) -> bool:
+    """Whether a cell that did not ask for the tape itself has anything to say."""
+    return bool(report.calls or report.misses or report.warnings or report.notes)
+
+
+def text(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
+    """The line, the waterfall's below it, and what is to be said."""
+    return "\n".join(
+        [headline(report), *falls, *(f"  {mark} {said}" for mark, said in _remarks(report, shown))]
+    )
+
+
+def html(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
+    """One line, and the calls behind it in a table that unfolds."""
+    drawn = escape("\n".join([headline(report), *falls]))
+    head = f'<span style="{_CODE};white-space:pre-wrap">{drawn}</span>'
+    remarks = "".join(
+        f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>'
+        for mark, said in _remarks(report, shown)
+    )
+    if report.calls:
+        head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
+    style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
+    return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{style}">{head}{remarks}</div>'
+
+
+def headline(report: CellReport) -> str:
+    """What became of it, calls, models, tokens, cost, time: one line of plain text."""
+    parts = [*_count(report.calls), *_money(report), seconds(report.seconds)]
+    if report.misses:
+        parts.insert(1, f"{len(report.misses)} refused")
+    if report.incomplete:
+        parts.append("incomplete")
+    if report.take:
+        parts.append(f"take: {report.take}")
+    if report.path is not None:
+        root = files.cassette_of(report.path)
+        parts.append(f"{root.parent.name}/{files.stem(root)}")
+    return f"{_became(report)}  {' · '.join(parts)}"
+
+
+def _became(report: CellReport) -> str:
+    """`● recorded`, `● replayed`, `≠ diverged at call 3`, `✗ missed`."""
+    if report.divergences and report.mode == "replay":
+        return f"≠ diverged at call {len(report.calls) + 1}"
+    return f"{_MISS} missed" if report.misses else f"● {_WORDS.get(report.mode, report.mode)}"
+
+
+_WORDS = {
+    "record": "recorded", "replay": "replayed", "once": "recorded", "new_episodes": "played, new calls recorded",
+    "live": "observed",
+}  # fmt: skip
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return NONE
+    if value >= 1:
+        return f"{value:.0f} s" if value >= 10 else f"{value:.2f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.001 else "<1 ms"
+
+
+def money(value: Decimal | None) -> str:
+    """US dollars: cents from a dollar on, else two figures that count."""
+    if value is None:
+        return NONE
+    return f"${value:.2f}" if value >= 1 or not value else f"${value:.{1 - value.adjusted()}f}"
+
+
+def tokens(value: int | None) -> str:
+    return NONE if value is None else f"{value:,}"
+
+
+def rows(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
+    """The calls as rows of text: id, kind, name, tokens in, tokens out, cost, time, error."""
+    return [
+        (
+            row.id, row.kind, row.name or NONE, tokens(row.tokens_in), tokens(row.tokens_out),
+            money(row.cost), seconds(row.seconds), row.error or "",
+        )
+        for row in calls
+    ]  # fmt: skip
+
+
+COLUMNS = ("call", "kind", "model or name", "in", "out", "cost", "time", "error")
+
+
+def plain_table(calls: Iterable[ReportRow]) -> str:
+    """The calls as columns of text, numbers to the right."""
+    lines = _told_columns(calls)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = [str.rjust if name in _NUMBERS else str.ljust for name in lines[0]]
+    return "\n".join(
+        "  ".join(
+            align(cell, width) for align, cell, width in zip(aligned, line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _told_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
+    """Heading and rows, without the columns that tell nothing of any call."""
+    lines = rows(calls)
+    told = [
+        index
+        for index in range(len(COLUMNS))
+        if any(line[index] not in ("", NONE) for line in lines)
+    ]
+    return [tuple(line[index] for index in told) for line in (COLUMNS, *lines)]
+
+
+def _table(calls: Sequence[ReportRow]) -> str:
+    names, *lines = _told_columns(calls[:MAX_ROWS])
+    head = "".join(
+        f'<th scope="col" style="{_aligned(name)};{_LINE}">{escape(name)}</th>' for name in names
+    )
+    body = "".join(f"<tr>{_cells(names, line)}</tr>" for line in lines)
+    more = (
+        f"<div>and {len(calls) - MAX_ROWS:,} more: %tape calls</div>"
+        if len(calls) > MAX_ROWS
+        else ""
+    )
+    style = "margin:4px 0;border-collapse:collapse;white-space:nowrap"
+    return (
+        f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+    )
+
+
+def _cells(names: Sequence[str], row: Sequence[str]) -> str:
+    return "".join(
+        f'<td style="{_aligned(name)}">{escape(cell)}</td>'
+        for name, cell in zip(names, row, strict=True)
+    )
+
+
+def _aligned(name: str) -> str:
+    """Jupyter aligns the cells of every table to the right."""
+    return (
+        "text-align:right;font-variant-numeric:tabular-nums"
+        if name in _NUMBERS
+        else "text-align:left"
+    )
+
+
+def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
+    return [
+        *((_MISS, _told(miss, whole=miss is not shown)) for miss in report.misses),
+        *((_WARNING, warning) for warning in report.warnings),
+        *((_NOTE, note) for note in report.notes),
+    ]
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 call`, `2,000 calls`"""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _told(miss: BaseException, *, whole: bool) -> str:
+    said = f"{type(miss).__name__}: {miss}"
+    return said if whole else said.partition("\n")[0]
+
+
+def _count(calls: Sequence[ReportRow]) -> list[str]:
+    """`3 calls`, `claude-sonnet-5 x2, lookup`, `1 failed`"""
+    if not calls:
+        return ["no calls"]
+    names = Counter(row.name or row.kind for row in calls).most_common()
+    # as in a bill
+    listed = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in names[:4])  # noqa: RUF001
+    more = f", {len(names) - 4} more names" if len(names) > 4 else ""
+    failed = sum(1 for row in calls if row.error)
+    return [
+        counted(len(calls), "call"),
+        f"{listed}{more}",
+        *([f"{failed} failed"] if failed else []),
+    ]
+
+
+def _money(report: CellReport) -> list[str]:
+    """Tokens and cost, when any call has a usage."""
+    used = [row for row in report.calls if row.tokens_in is not None or row.tokens_out is not None]
+    if not used:
+        return []
+    total = sum((row.tokens_in or 0) + (row.tokens_out or 0) for row in used)
+    known = [row.cost for row in used if row.cost is not None]
+    told = f"{tokens(total)} tok"
+    if not known:
+        return [told]
+    price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")
+    return [told, f"saved {price}" if report.mode == "replay" else price]

@@ -1,0 +1,170 @@
+"""How two cassettes, or a cassette and a take, differ: call by call, in the words of their records.
+
+`tape.diff(a, b)`. Reads, never writes. Compared are the calls that a replay would use.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter.audit.drift import Drift, of_pairs, of_runs
+from tape_jupyter.audit.run_view import CallSeen, call_seen, seen
+from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
+from tape_jupyter.cassette.records import response_section
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.core.call import Reply, Value
+from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.secrets.registry import Secrets
+
+LINES = 40
+"""Of one call's diff that are shown; the others are counted."""
+
+_PLUMBING = ("sha256", "plain", "wire", "reads", "waits", "cuts")
+_NEWS = ("headers", "version", "reason", "scrubbed")
+
+
+@dataclass(frozen=True, slots=True)
+class CallDifference:
+    """One call that is not the same in both: its id in either ("" where it is in one only), and a
+    diff in lines.
+    """
+
+    what: Literal["changed", "only in A", "only in B"]
+    a: str
+    b: str
+    title: str
+    lines: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        return {**asdict(self), "lines": list(self.lines)}
+
+
+def diff(
+    a: Cassette | str | Path, b: Cassette | str | Path, tell: Tell = nobody
+) -> list[CallDifference]:
+    """The calls that differ, in the order of A, then those that only B has. Raises CassetteError.
+
+    Calls are paired by run and id (a take keeps those of its base), else by what was asked, in
+    order.
+    """
+    ours, theirs = (
+        _counting(each if isinstance(each, Cassette) else Cassette.open(each)) for each in (a, b)
+    )
+    found: list[CallDifference] = []
+    for entry, other in counted(list(paired(ours, theirs)), "comparing calls", tell):
+        if entry is None or other is None:
+            found.append(_alone(entry, other))
+        elif entry is not other and (lines := changed(entry, other)):
+            found.append(
+                CallDifference("changed", entry.name, other.name, entry.title, tuple(lines))
+            )
+    return found
+
+
+def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
+    """What changed around the calls that both hold: what answered, code, libraries, moment. Raises
+    CassetteError.
+    """
+    met: list[tuple[CallSeen, CallSeen]] = []
+    runs: dict[tuple[str, str], None] = {}
+    for entry, other in counted(
+        list(paired(_counting(a), _counting(b))), "looking for drift around calls", tell
+    ):
+        if entry is None or other is None or entry is other:
+            continue
+        met.append((call_seen(entry), call_seen(other)))
+        runs[entry.run, other.by if isinstance(other, Overridden) and other.by else other.run] = (
+            None
+        )
+    around = [
+        each
+        for one, other in runs
+        for each in of_runs(seen(a, one, limit=0), seen(b, other, limit=0))
+    ]
+    return list(dict.fromkeys([*of_pairs(met), *around]))
+
+
+def _counting(cassette: Cassette) -> list[Entry]:
+    used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+    return [entry for entry in cassette.calls if entry.run in used]
+
+
+def paired(
+    ours: Sequence[Entry], theirs: Sequence[Entry]
+) -> Iterator[tuple[Entry | None, Entry | None]]:
+    by_name = {(entry.run, entry.id): entry for entry in theirs}
+    same = {
+        id(entry): by_name.pop((entry.run, entry.id))
+        for entry in ours
+        if (entry.run, entry.id) in by_name
+    }
+    asked: dict[str, list[Entry]] = {}
+    for entry in reversed(list(by_name.values())):
+        asked.setdefault(entry.match, []).append(entry)
+    for entry in ours:
+        left = asked.get(entry.match)
+        yield entry, same.get(id(entry)) or (left.pop() if left else None)
+    rest = {id(entry) for left in asked.values() for entry in left}
+    yield from ((None, entry) for entry in theirs if id(entry) in rest)
+
+
+def _alone(entry: Entry | None, other: Entry | None) -> CallDifference:
+    if entry is not None:
+        return CallDifference("only in A", entry.name, "", entry.title)
+    assert other is not None
+    return CallDifference("only in B", "", other.name, other.title)
+
+
+def changed(entry: Entry, other: Entry) -> list[str]:
+    """The diff of two replies: what was answered; of one and the same call also how (its headers)."""
+    one, two = entry.reply(), other.reply()
+    before, after = _told(one), _told(two)
+    if before == after and entry.run == other.run and _with_headers(one) != _with_headers(two):
+        before, after = _with_headers(one), _with_headers(two)
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[
+        2:
+    ]
+    more = [f"... {len(lines) - LINES} more lines"] if len(lines) > LINES else []
+    return [*lines[:LINES], *more]
+
+
+def _told(reply: Reply | Value) -> str:
+    """A reply as its record says it, without digests, timing and headers."""
+    section = {
+        key: told for key, told in response_section(reply, Secrets()).items() if key not in _NEWS
+    }
+    return _emitted(section)
+
+
+def _with_headers(reply: Reply | Value) -> str:
+    return _emitted(response_section(reply, Secrets()))
+
+
+def _emitted(section: Any) -> str:
+    return emitter.emit(_without_plumbing(section)).removeprefix("---\n").removesuffix("...\n")
+
+
+def _without_plumbing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_plumbing(told) for key, told in value.items() if key not in _PLUMBING}
+    return [_without_plumbing(item) for item in value] if isinstance(value, list) else value
+
+
+def text(differences: Sequence[CallDifference], a: str, b: str) -> str:
+    """For people."""
+    if not differences:
+        return f"{a} and {b} answer every call alike"
+    blocks = [f"--- {a}\n+++ {b}"]
+    for each in differences:
+        call = (each.a or each.b).partition("/")[2]
+        blocks.append(
+            "\n".join(
+                [f"{each.what}: {call} ({each.title})", *(f"  {line}" for line in each.lines)]
+            )
+        )
+    return "\n".join(blocks)

@@ -1,0 +1,273 @@
+"""What cassettes hold and what they could not hold, as plain structure and as text. Reads, never
+writes.
+
+One report over a notebook's cassettes or a whole folder: of every run that a replay uses the nine
+budget items, the fields of the kit, and whether it is a cold case; of every call its part in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.audit import environment_fields
+from tape_jupyter.audit import nondeterminism as budget
+from tape_jupyter.audit import unreplayable as cold
+from tape_jupyter.audit.nondeterminism import STATUSES, AuditFinding, folded
+from tape_jupyter.audit.run_view import CallSeen, RunSeen, all_seen
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.reports.listing import cassettes_of
+
+BY_RUN = (5, 6, 8, 9)
+"""Items that are told of a whole run; the others are the sum of its calls'."""
+
+NO_GAPS = "no gaps: nothing is missing for a replay"
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run: its findings, and the calls they were drawn from."""
+
+    run: str
+    cassette: Path
+    count: int | None
+    at: str
+    outcome: str
+    budget: list[AuditFinding]
+    kit: list[AuditFinding]
+    calls: list[tuple[CallSeen, list[AuditFinding], list[AuditFinding]]]
+    case: cold.RunCase
+
+    @property
+    def missing(self) -> list[AuditFinding]:
+        """What the run lacks, each once; what its calls lack is in the budget already."""
+        own = [each for each in (*self.budget, *self.kit) if each.status == "missing"]
+        lost = [each for _, _, fields in self.calls for each in fields if each.status == "missing"]
+        names = {each.name for each in own}
+        by_name: dict[str, list[AuditFinding]] = {}
+        for each in lost:
+            if each.name not in names:
+                by_name.setdefault(each.name, []).append(each)
+        return [*own, *(folded(name, 0, found, "") for name, found in by_name.items())]
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "run": self.run, "cassette": str(self.cassette), "cell": self.count, "at": self.at,
+            "outcome": self.outcome, "cold": list(self.case.reasons),
+            "budget": [each.record() for each in self.budget],
+            "kit": [each.record() for each in self.kit],
+            "calls": [
+                {
+                    "call": call.id, "kind": call.kind, "name": call.name,
+                    "budget": [each.record() for each in items],
+                    "kit": [each.record() for each in fields],
+                }
+                for call, items, fields in self.calls
+            ],
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Report:
+    """What was asked for; `broken` are the cassettes that cannot be read, with what is wrong."""
+
+    runs: list[RunReport] = field(default_factory=list)
+    cassettes: list[Path] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def cold(self) -> list[cold.RunCase]:
+        return [run.case for run in self.runs if run.case.reasons]
+
+    @property
+    def patterns(self) -> dict[str, list[dict[str, Any]]]:
+        return cold.patterns([run.case for run in self.runs])
+
+    @property
+    def budget(self) -> list[AuditFinding]:
+        """Each item over all runs: the worst of it. Empty where there is no run."""
+        return [self._over_all(number) for number in budget.NAMES] if self.runs else []
+
+    def _over_all(self, number: int) -> AuditFinding:
+        own = [run.budget[number - 1] for run in self.runs]
+        if number in BY_RUN:
+            return own[0] if len(own) == 1 else folded(own[0].name, number, own, "", "runs")
+        of_calls = [
+            each
+            for run in self.runs
+            for _, items, _ in run.calls
+            for each in items
+            if each.number == number
+        ]
+        return folded(own[0].name, number, of_calls, own[0].what)
+
+    @property
+    def missing(self) -> list[tuple[AuditFinding, list[str]]]:
+        """What is missing, each with the one line that keeps it, and the runs that miss it."""
+        found: dict[tuple[str, str], list[tuple[AuditFinding, str]]] = {}
+        for run in self.runs:
+            for each in run.missing:
+                found.setdefault((each.name, each.capture), []).append((each, run.run))
+        one = [
+            (_as_one([each for each, _ in met]), [run for _, run in met]) for met in found.values()
+        ]
+        return sorted(one, key=lambda pair: (not pair[0].number, pair[0].number))
+
+    def record(self) -> dict[str, Any]:
+        """For --json."""
+        statuses = Counter(each.status for run in self.runs for each in (*run.budget, *run.kit))
+        return {
+            "cassettes": [str(path) for path in self.cassettes],
+            "broken": self.broken,
+            "summary": {
+                "runs": len(self.runs),
+                "calls": sum(len(run.calls) for run in self.runs),
+                "cold": len(self.cold),
+                **{status: statuses[status] for status in STATUSES},
+            },
+            "budget": [each.record() for each in self.budget],
+            "missing": [{**each.record(), "runs": runs} for each, runs in self.missing],
+            "cold": [case.record() for case in self.cold],
+            "patterns": self.patterns,
+            "runs": [run.record() for run in self.runs],
+        }
+
+
+def _as_one(found: Sequence[AuditFinding]) -> AuditFinding:
+    return (
+        found[0] if len(found) == 1 else folded(found[0].name, found[0].number, found, "", "runs")
+    )
+
+
+def report(cassettes: Iterable[Cassette]) -> Report:
+    """The runs that a replay uses of each of these."""
+    made = Report()
+    for cassette in cassettes:
+        _add(made, cassette)
+    return made
+
+
+def report_of(found: Sequence[Path], tell: Tell = nobody) -> Report:
+    """The same of files. One that cannot be read is named and does not hide the others."""
+    made = Report()
+    for number, path in enumerate(found, 1):
+        of_all = f", cassette {number} of {len(found)}" if len(found) > 1 else ""
+        tell(f"reading {path.name}{of_all}", 0, 0)
+        try:
+            _add(
+                made,
+                Cassette.open(path, check="marks"),
+                lambda what, *far, more=of_all: tell(f"{what}{more}", *far),
+            )
+        except (CassetteError, OSError) as error:
+            made.broken[str(path)] = str(error)
+    return made
+
+
+def below(where: Path, name: str | None = None) -> list[Path]:
+    """The cassettes of a notebook, a `.tapes` folder or a file; of any other folder all those below
+    it.
+
+    Takes are not among them: they stand on their cassettes. Raises TapeUsageError where there is
+    none.
+    """
+    if not where.is_dir() or where.suffix == ".tapes":
+        return cassettes_of(where, name)
+    found = sorted(where.rglob(f"*{takes_files.SUFFIX}"))
+    beside = [each for each in found if takes_files.FOLDER not in each.relative_to(where).parts]
+    own = [each for each in beside if name in (None, takes_files.stem(each))]
+    if not own:
+        raise TapeUsageError(
+            f"{where}: no cassette {name or 'below it'}; record one with: tape record NB"
+        )
+    return own
+
+
+def _add(made: Report, cassette: Cassette, tell: Tell = nobody) -> None:
+    current = [run.id for run in current_runs(map(run_of, cassette.runs))]
+    runs = all_seen(cassette, current, notebook=_notebook(cassette.root), tell=tell)
+    taped = budget.tool_names(runs)
+    made.cassettes.append(cassette.path)
+    made.runs += [_run(run, cassette.path, taped) for run in runs]
+
+
+def _notebook(path: Path) -> str:
+    """The notebook whose folder this cassette lies in."""
+    folder = path.parent
+    return f"{folder.stem}.ipynb" if folder.suffix == ".tapes" else ""
+
+
+def _run(run: RunSeen, path: Path, taped: frozenset[str]) -> RunReport:
+    items = budget.budget(run, taped)
+    count = run.record.get("count")
+    return RunReport(
+        run.id,
+        path,
+        count if isinstance(count, int) else None,
+        str(run.record.get("at", "")),
+        str((run.end or {}).get("outcome", "incomplete")),
+        items,
+        environment_fields.of_run(run),
+        [(call, budget.of_call(call), environment_fields.of_call(call)) for call in run.calls],
+        cold.case(run, str(path), items),
+    )
+
+
+# ---- text
+
+
+def text(made: Report) -> str:
+    """For a page without colours: the nine items, what is missing, the cold cases."""
+    return "\n".join(lines(made)) or NO_GAPS
+
+
+def lines(made: Report) -> Iterator[str]:
+    yield from (f"! {problem}" for problem in made.broken.values())
+    if not made.runs:
+        return
+    yield headline(made)
+    for each in made.budget:
+        yield f"  {each.number} {each.name:21} {each.status:10}  {each.what}"
+    missing = made.missing
+    yield f"missing ({len(missing)}):" if missing else NO_GAPS
+    for each, runs in missing:
+        yield f"  {each}  ({named(runs)})"
+    yield from cold_lines(made)
+
+
+def cold_lines(made: Report) -> Iterator[str]:
+    if not made.cold:
+        return
+    yield f"cold cases ({len(made.cold)} of {len(made.runs)} runs cannot be replayed fully):"
+    for case in made.cold:
+        yield f"  {case.run}  {case.cassette}"
+        yield from (f"      {reason}" for reason in case.reasons)
+    for name, rows in made.patterns.items():
+        if rows:
+            yield f"  by {name}: {coldest(rows)}"
+
+
+def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The first of a pattern's rows (cold.patterns)."""
+    return ", ".join(f"{row['value']} {row['cold']} of {row['runs']}" for row in rows[:5])
+
+
+def headline(made: Report) -> str:
+    calls = sum(len(run.calls) for run in made.runs)
+    files = f" in {len(made.cassettes)} cassettes" if len(made.cassettes) > 1 else ""
+    return f"{_count(len(made.runs), 'run')}, {_count(calls, 'call')}{files}: {_count(len(made.cold), 'cold case')}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def named(runs: Sequence[str]) -> str:
+    return ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

@@ -1,0 +1,213 @@
+"""The report of gaps as a terminal and a notebook show it. No script, nothing from elsewhere, the
+colours of the page around it; every recorded word is escaped. What it says is decided in
+reports/gaps.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from tape_jupyter.audit.nondeterminism import AuditFinding
+from tape_jupyter.reports import gaps
+from tape_jupyter.reports.gaps import NO_GAPS, Report, RunReport, headline, named
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+COLOURS = {"pinned": "green", "recorded": "cyan", "unpinnable": "yellow", "missing": "red"}
+_MARKS = {
+    "pinned": "color:var(--jp-success-color1,#2a8a3e)",
+    "recorded": "color:inherit",
+    "unpinnable": "color:var(--jp-warn-color0,#a60)",
+    "missing": "color:var(--jp-error-color1,#d33);font-weight:600",
+}
+_LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
+_CODE = "font-family:var(--jp-code-font-family,monospace)"
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:normal"
+MAX_RUNS = 50
+"""Runs that are told field by field in a notebook: an output is saved with it."""
+
+
+# ---- the notebook
+
+
+def show(made: Report) -> None:
+    """Display it below the cell that asked."""
+    from IPython.display import publish_display_data
+
+    publish_display_data({"text/plain": gaps.text(made), "text/html": html(made)})  # type: ignore[no-untyped-call]
+
+
+def html(made: Report) -> str:
+    """The nine items, what is missing with the line that keeps it, the cold cases; behind it each
+    run's fields.
+    """
+    if not made.runs:
+        return f"<div>{escape(gaps.text(made))}</div>"
+    parts = [
+        f'<div style="{_CODE}">{escape(headline(made))}</div>',
+        _table(
+            ("", "source of chance", "status", "what the recording says"), map(_item, made.budget)
+        ),
+        _missing(made),
+        _cold(made),
+        *map(_details, made.runs[:MAX_RUNS]),
+    ]
+    if len(made.runs) > MAX_RUNS:
+        parts.append(f"<div>and {len(made.runs) - MAX_RUNS:,} more runs: tape gaps --all</div>")
+    style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
+    return f'<div class="tape-gaps" style="{style}">{"".join(parts)}</div>'
+
+
+def _item(each: AuditFinding) -> tuple[str, ...]:
+    return (str(each.number), escape(each.name), _status(each), _what(each))
+
+
+def _field(each: AuditFinding) -> tuple[str, ...]:
+    return (escape(each.name), _status(each), _what(each))
+
+
+def _status(each: AuditFinding) -> str:
+    return f'<span style="{_MARKS[each.status]}">{each.status}</span>'
+
+
+def _what(each: AuditFinding) -> str:
+    line = f'<div style="{_CODE};opacity:.85">{escape(each.capture)}</div>' if each.capture else ""
+    return f"{escape(each.said)}{line}"
+
+
+def _missing(made: Report) -> str:
+    missing = made.missing
+    if not missing:
+        return f"<div>{NO_GAPS}</div>"
+    rows = (
+        (
+            escape(each.name),
+            escape(each.what),
+            f'<span style="{_CODE}">{escape(each.capture)}</span>',
+            _names(runs),
+        )
+        for each, runs in missing
+    )
+    return _table(("missing", "what", "the line that keeps it next time", "runs"), rows)
+
+
+def _names(runs: Sequence[str]) -> str:
+    """A run's id is not broken over lines."""
+    lines = named(runs).replace(", ", ",\n")
+    return f'<span style="white-space:pre">{escape(lines)}</span>'
+
+
+def _cold(made: Report) -> str:
+    if not made.cold:
+        return ""
+    rows = ((escape(case.run), "<br>".join(map(escape, case.reasons))) for case in made.cold)
+    head = f"<div>{len(made.cold)} of {len(made.runs)} runs cannot be replayed fully</div>"
+    return head + _table(("cold case", "why"), rows) + _patterns(made.patterns)
+
+
+def _patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
+    rows = ((name, escape(gaps.coldest(found))) for name, found in patterns.items() if found)
+    return _table(("by", "cold of all runs"), rows)
+
+
+def _details(run: RunReport) -> str:
+    cell = f" [{run.count}]" if run.count is not None else ""
+    title = f"{run.run}{cell} {run.at} {run.outcome}, {len(run.calls)} calls"
+    fields = _table(("field", "status", "what"), map(_field, (*run.budget, *run.kit)))
+    calls = "".join(
+        f'<details style="margin-left:12px"><summary style="cursor:pointer">{escape(call.id)} {escape(call.name)}'
+        f"</summary>{_table(('field', 'status', 'what'), map(_field, (*items, *fields_)))}</details>"
+        for call, items, fields_ in run.calls[:MAX_RUNS]
+    )
+    return f'<details><summary style="cursor:pointer">{escape(title)}</summary>{fields}{calls}</details>'
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows hold markup already."""
+    head = "".join(f'<th scope="col" style="{_CELL};{_LINE}">{name}</th>' for name in names)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    style = "margin:4px 0;border-collapse:collapse"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cells(row: Iterable[str]) -> str:
+    return "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row)
+
+
+# ---- the terminal
+
+
+def print_it(made: Report, *, whole: bool = False) -> None:
+    """On stdout, in colours where that is a terminal. `whole`: every field of every run and call."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, soft_wrap=False)
+    for problem in made.broken.values():
+        console.print(f"! {problem}", style="red", soft_wrap=True)
+    if not made.runs:
+        console.print(NO_GAPS if not made.broken else "nothing to report")
+        return
+    console.print(headline(made), soft_wrap=True)
+    console.print(_items(made.budget))
+    _print_missing(console, made)
+    for line in gaps.cold_lines(made):
+        console.print(line, soft_wrap=True)
+    if whole:
+        _print_runs(console, made.runs)
+
+
+def _items(found: Iterable[AuditFinding]) -> Table:
+    table = _columns("", "source of chance", "status", "what the recording says")
+    for each in found:
+        table.add_row(str(each.number), each.name, _coloured(each), each.what)
+    return table
+
+
+def _print_missing(console: Console, made: Report) -> None:
+    missing = made.missing
+    if not missing:
+        console.print(NO_GAPS)
+        return
+    console.print(f"missing ({len(missing)}), and the line that keeps it next time:")
+    for each, runs in missing:
+        console.print(f"  {each.name}: {each.what}  ({named(runs)})", soft_wrap=True)
+        console.print(f"      {each.capture}", style="bold", soft_wrap=True)
+
+
+def _print_runs(console: Console, runs: Iterable[RunReport]) -> None:
+    for run in runs:
+        console.print(
+            f"{run.run} {run.at} {run.outcome} ({run.cassette})", style="bold", soft_wrap=True
+        )
+        console.print(_fields((*run.budget, *run.kit)))
+        for call, items, fields in run.calls:
+            console.print(f"  {call.id} {call.kind} {call.name}", style="bold", soft_wrap=True)
+            console.print(_fields((*items, *fields)))
+
+
+def _fields(found: Iterable[AuditFinding]) -> Table:
+    table = _columns("field", "status", "what", "next time")
+    for each in found:
+        table.add_row(each.name, _coloured(each), each.said, each.capture)
+    return table
+
+
+def _columns(*names: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _coloured(each: AuditFinding) -> Text:
+    from rich.text import Text
+
+    return Text(each.status, COLOURS[each.status])

@@ -1,0 +1,221 @@
+"""What a cassette holds, as plain structure for --json and as text for people. Reads, never writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, rows
+from tape_jupyter.session.summary_rows import row_of_entry
+
+SHOWN_TEXT = 20_000
+"""Characters of one body that `tape show CALL` prints; --json gives all of it."""
+
+
+def cassettes_of(path: Path, name: str | None = None) -> list[Path]:
+    """The cassettes a path speaks of: itself, those of a .tapes folder, or those of a notebook;
+    main first.
+
+    Raises TapeUsageError when there is none, naming those that are there.
+    """
+    if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
+        folder = paths.folder(path) if path.suffix == ".ipynb" else path
+        found = sorted(folder.glob(f"*{files.SUFFIX}"), key=paths.main_first)
+        chosen = [each for each in found if name in (None, files.stem(each))]
+        if chosen:
+            return chosen
+        have = (
+            f"there are: {', '.join(map(files.stem, found))}"
+            if found
+            else "record one with: tape record NB"
+        )
+        raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
+    if not path.exists():
+        raise TapeUsageError(f"{path}: there is no such cassette or notebook")
+    return [path]
+
+
+def runs(cassette: Cassette) -> list[dict[str, Any]]:
+    """Each run: id, when, mode, source hash of its cell, number of calls, outcome, and whether
+    replay uses it.
+    """
+    counts: dict[str, int] = {}
+    for entry in cassette.calls:
+        counts[entry.run] = counts.get(entry.run, 0) + 1
+    used = {run.id for run in current_runs([run_of(run) for run in cassette.runs])}
+    listed = []
+    for run in cassette.runs:
+        name = str(run["run"])
+        end = cassette.ended.get(name, {})
+        listed.append(
+            {
+                "run": name,
+                "at": run.get("at", ""),
+                "mode": run.get("mode", ""),
+                "cell": run.get("count"),
+                "source": run.get("source", ""),
+                "calls": counts.get(name, 0),
+                "outcome": end.get("outcome", "incomplete"),
+                "replayed": name in used,
+                **({"error": end["error"]} if "error" in end else {}),
+                **({"cold": end["cold"]} if "cold" in end else {}),
+            }
+        )
+    return listed
+
+
+def runs_text(cassette: Cassette) -> Iterator[str]:
+    size = cassette.path.stat().st_size if cassette.path.exists() else 0
+    yield f"{cassette.path}: {len(cassette.runs)} runs, {len(cassette.calls)} calls, {size:,} bytes"
+    for run in runs(cassette):
+        cell = f"[{run['cell']}]" if run["cell"] is not None else ""
+        state = run["outcome"] + ("" if run["replayed"] else ", superseded")
+        yield f"  {run['run']}  {run['at']:24}  {cell:>5}  {run['calls']:>4} calls  {run['mode']}, {state}"
+        for cold in (*run.get("cold", ()), *([run["error"]] if "error" in run else ())):
+            yield f"      {cold}"
+    yield from (f"  ! {note}" for note in cassette.notes)
+
+
+def calls(cassette: Cassette) -> list[dict[str, Any]]:
+    """Each call as a flat record; the reply is read only to tell whether it was edited."""
+    listed = []
+    for entry in cassette.calls:
+        row = row_of_entry(entry)
+        listed.append(
+            {
+                "call": entry.id,
+                "run": entry.run,
+                "line": entry.line,
+                "kind": row.kind,
+                "name": row.name,
+                "provider": row.provider,
+                "tokens_in": row.tokens_in,
+                "tokens_out": row.tokens_out,
+                "cost": str(row.cost) if row.cost is not None else None,
+                "seconds": row.seconds,
+                "error": row.error,
+                "edited": entry.edited(),
+                "tags": dict(row.tags),
+            }
+        )
+    return listed
+
+
+def calls_text(cassette: Cassette) -> str:
+    return (
+        plain_table(row_of_entry(entry) for entry in cassette.calls)
+        if cassette.calls
+        else "no calls yet"
+    )
+
+
+def find(cassettes: list[Cassette], call: str) -> Entry:
+    """The call of that id ("78a670b1", or "RUN/78a670b1"); the newest where several runs have it."""
+    run, _, name = call.rpartition("/")
+    found = [e for tape in cassettes for e in tape.calls if e.id == name and run in ("", e.run)]
+    if not found:
+        near = sorted(
+            {e.id for tape in cassettes for e in tape.calls if e.id.startswith(name[:3])}
+        )[:5]
+        raise TapeUsageError(
+            f"no call {call!r} in it{'; near: ' + ', '.join(near) if near else ''}. See: tape calls"
+        )
+    return found[-1]
+
+
+def call(entry: Entry) -> dict[str, Any]:
+    """One call in full: head, request and reply, bodies as JSON or text where they are that."""
+    asked, said = entry.request(), entry.reply()
+    return {
+        **entry.head(),
+        "where": f"{entry.book.path}:{entry.line}",
+        "edited": entry.edited(),
+        "request": _asked(asked),
+        "reply": _said(said),
+    }
+
+
+def _asked(asked: Request | FunctionCall) -> dict[str, Any]:
+    if isinstance(asked, FunctionCall):
+        return {asked.kind: asked.name, "arguments": dict(asked.arguments)}
+    headers = asked.headers
+    return {
+        "method": asked.method,
+        "url": asked.url,
+        "headers": _headers(headers),
+        "body": _body(asked),
+    }
+
+
+def _said(said: Reply | Value) -> dict[str, Any]:
+    if isinstance(said, Value):
+        return {"error": dict(said.error)} if said.error is not None else {"value": said.value}
+    told: dict[str, Any] = {
+        "status": said.status,
+        "headers": _headers(said.headers),
+        "end": said.end,
+    }
+    if said.error is not None:
+        told["error"] = dict(said.error)
+    return {**told, "reads": len(said.chunks), "body": _body(said)}
+
+
+def _headers(headers: Headers) -> list[str]:
+    return [f"{key}: {value}" for key, value in headers]
+
+
+def _body(of: Request | Reply) -> Any:
+    data = of.body if isinstance(of, Request) else of.readable
+    size = of.size if isinstance(of, Reply) else of.large.size if of.large is not None else 0
+    return f"({size:,} bytes beside the cassette)" if size and not data else body(data, of.headers)
+
+
+def body(data: bytes, headers: Headers) -> Any:
+    """A body as JSON where it is that, else as text, else in words."""
+    coding = next((value for key, value in headers if key.lower() == "content-encoding"), "")
+    try:
+        text = opened(data, coding).decode("utf-8")
+    except ValueError:
+        return f"({len(data):,} bytes that are no text)"
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def call_text(entry: Entry) -> Iterator[str]:
+    told = call(entry)
+    request, reply = told.pop("request"), told.pop("reply")
+    yield from _block(told)
+    for name, part in (("request", request), ("reply", reply)):
+        yield f"-- {name}"
+        body = part.pop("body", None)
+        yield from _block(part)
+        if body not in (None, ""):
+            text = body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
+            yield text[:SHOWN_TEXT]
+            if len(text) > SHOWN_TEXT:
+                yield f"... {len(text) - SHOWN_TEXT:,} more characters"
+
+
+def _block(part: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in part.items():
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            yield f"{key}:"
+            yield from (f"  {item}" for item in value)
+        else:
+            yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)}"
+
+
+__all__ = [
+    "COLUMNS", "body", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text",
+]  # fmt: skip

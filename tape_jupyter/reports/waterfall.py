@@ -1,0 +1,62 @@
+"""When what happened in a cell, in block characters: a bar a call, beside its name. Plain text.
+
+    ▕███░░░░▏"negative"  ▕░░░█████▏lookup_order
+
+JupyterLab's sanitiser drops drawings in a notebook that is not trusted, and a diff shows text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+WIDTH = 8
+"""Characters of a bar."""
+
+MOST = 8
+"""Bars, at most: the longest calls are shown."""
+
+_NAME = 24
+_LINE = 110
+
+
+class Bar(NamedTuple):
+    """A call: its name, its start and end in seconds of whatever clock."""
+
+    name: str
+    start: float
+    end: float
+
+
+def lines(bars: Sequence[Bar]) -> list[str]:
+    """The bars of a cell in the order in which its calls began, some to a line; [] for a single
+    call.
+    """
+    if len(bars) < 2:
+        return []
+    begin, end = min(bar.start for bar in bars), max(bar.end for bar in bars)
+    longest = sorted(bars, key=lambda bar: bar.end - bar.start, reverse=True)[:MOST]
+    shown = [bar for bar in bars if bar in longest][:MOST]
+    pieces = [_piece(bar, begin, end) for bar in shown]
+    if len(bars) > len(shown):
+        pieces.append(f"and {len(bars) - len(shown):,} more")
+    return _filled(pieces)
+
+
+def _piece(bar: Bar, begin: float, end: float) -> str:
+    scale = WIDTH / (end - begin) if end > begin else 0.0
+    first = min(WIDTH - 1, int((bar.start - begin) * scale))
+    last = max(first + 1, min(WIDTH, round((bar.end - begin) * scale)))
+    name = bar.name if len(bar.name) <= _NAME else f"{bar.name[: _NAME - 1]}…"
+    return f"▕{'░' * first}{'█' * (last - first)}{'░' * (WIDTH - last)}▏{name}"
+
+
+def _filled(pieces: Sequence[str]) -> list[str]:
+    """As many to a line as fit."""
+    found = [pieces[0]]
+    for piece in pieces[1:]:
+        if len(found[-1]) + 2 + len(piece) <= _LINE:
+            found[-1] += f"  {piece}"
+        else:
+            found.append(piece)
+    return found

@@ -1,0 +1,1 @@
+"""Secrets: known, found, masked."""

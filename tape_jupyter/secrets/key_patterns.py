@@ -1,0 +1,435 @@
+"""What keys look like: the closed list of kinds that are known by their form alone, whoever's they
+are.
+
+Each is as its issuer documents it: what it begins with, its letters and its length. Where an issuer
+put a checksum or a readable part in (GitHub and npm, JWT, Discord) it is looked at. Examples,
+placeholders and markers are none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from tape_jupyter.secrets.registry import placeholder, plainly_none
+
+_EXAMPLE = re.compile(
+    r"example|x{5}|\*{3}|0{8}|redacted-|<secret|1234567890|0123456789|abcdefghij|your[_-]|changeme|placeholder",
+    re.IGNORECASE,
+)
+_STOOD_IN = frozenset(
+    placeholder(f"{name}_{kind}")
+    for name in (
+        "ANTHROPIC",
+        "OPENAI",
+        "GEMINI",
+        "GOOGLE",
+        "GROQ",
+        "MISTRAL",
+        "HF",
+        "GITHUB",
+        "XAI",
+        "AWS",
+    )
+    for kind in ("API_KEY", "TOKEN", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
+)
+"""What replay puts where there is no key (notebook/keys.py)."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One kind. Where one of `needles` stands, the pattern is tried `back` characters before it;
+    the group `value` is the secret. `before` is what must end where the needle does: the rest of a
+    name.
+    """
+
+    kind: str
+    needles: tuple[str, ...]
+    pattern: re.Pattern[str]
+    genuine: Callable[[str], bool]
+    back: int = 0
+    before: re.Pattern[str] | None = None
+
+    def find(self, text: str) -> Iterator[re.Match[str]]:
+        for needle in self.needles:
+            at, size = text.find(needle), len(needle)
+            while at >= 0:
+                found = self._at(text, at, size)
+                if found is not None:
+                    yield found
+                at = text.find(needle, max(at + 1, found.end() if found else 0))
+
+    def _at(self, text: str, at: int, size: int) -> re.Match[str] | None:
+        if not self.back:
+            found = self.pattern.match(text, at)
+        else:
+            found = self.pattern.search(text, max(0, at - self.back), at + _LONGEST)
+            found = found if found and found.start() <= at else None
+        if found and self.before and not self.before.search(text, max(0, at - _NAME), at + size):
+            return None
+        return found
+
+
+_LONGEST, _NAME = 1_000, 60
+
+
+@dataclass(frozen=True)
+class FoundSecret:
+    """A secret in a text, by its kind; `value` is for masking, never to be shown."""
+
+    kind: str
+    start: int
+    end: int
+    value: str
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} at {self.start}>"
+
+
+def find(text: str) -> Iterator[FoundSecret]:
+    """Every secret of a known shape. Two shapes may name the same one."""
+    for shape in SHAPES:
+        for found in shape.find(text):
+            value = found["value"]
+            if (
+                value not in _STOOD_IN
+                and shape.genuine(value)
+                and not _in_blob(text, found.start("value"))
+            ):
+                yield FoundSecret(shape.kind, *found.span("value"), value)
+    yield from discord(text)
+
+
+def _in_blob(text: str, at: int) -> bool:
+    """Whether more than _BLOB letters of base64 lead up to a place: random letters spell anything
+    now and then.
+    """
+    return at > _BLOB and _BLOB_BEFORE.match(text, at - _BLOB, at) is not None
+
+
+_BLOB = 200
+_BLOB_BEFORE = re.compile(rf"[A-Za-z0-9+/_-]{{{_BLOB}}}")
+
+
+# ---------------------------------------------------------------- what tells a key from a word
+
+
+def random_like(value: str) -> bool:
+    """Drawn by a machine: many different characters, and no example's."""
+    return entropy(value) >= min(3.0, 0.72 * math.log2(max(2, len(value)))) and not is_example(
+        value
+    )
+
+
+def is_example(value: str) -> bool:
+    return _EXAMPLE.search(value) is not None or (len(value) < _LONG and plainly_none(value))
+
+
+_LONG = (
+    24  # characters: "my-" and the like begin what people write, and now and then what was drawn
+)
+
+
+def entropy(value: str) -> float:
+    """Bits a character, of the characters' own frequencies."""
+    total = len(value)
+    return -sum(n / total * math.log2(n / total) for n in Counter(value).values()) if total else 0.0
+
+
+def mixed(value: str) -> bool:
+    """Letters and digits both, and random."""
+    return (
+        random_like(value) and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    )
+
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def checksum(body: str) -> str:
+    """The last six characters of a GitHub or npm token: CRC-32 of the part before them, in base 62."""
+    left, out = zlib.crc32(body.encode()), ""
+    while left:
+        left, digit = divmod(left, 62)
+        out = _DIGITS[digit] + out
+    return out.rjust(6, "0")
+
+
+def _checked(value: str) -> bool:
+    """A token whose checksum holds is one whatever it looks like; older ones have none."""
+    body = value.partition("_")[2]
+    return checksum(body[:-6]) == body[-6:] or random_like(body)
+
+
+def _is_jwt(value: str) -> bool:
+    header = _json_of(value.partition(".")[0])
+    return isinstance(header, dict) and "alg" in header and not is_example(value.rpartition(".")[2])
+
+
+def _json_of(part: str) -> object:
+    try:
+        return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_discord(value: str) -> bool:
+    """Its first part is the bot's number, in base64."""
+    head = value.partition(".")[0]
+    try:
+        number = base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))
+    except (ValueError, binascii.Error):
+        return False
+    return number.isdigit() and 17 <= len(number) <= 20 and random_like(value.rpartition(".")[2])
+
+
+def _is_basic(value: str) -> bool:
+    """`user:password` in base64."""
+    try:
+        user, colon, password = (
+            base64.b64decode(value + "=" * (-len(value) % 4)).decode().partition(":")
+        )
+    except (ValueError, UnicodeDecodeError):
+        return False
+    return bool(colon) and (user + password).isprintable() and _is_password(password or user)
+
+
+_WORDS = frozenset(
+    {
+        "password",
+        "passwd",
+        "secret",
+        "postgres",
+        "mysql",
+        "root",
+        "admin",
+        "user",
+        "username",
+        "test",
+        "guest",
+        "pass",
+    }
+    | {
+        "token",
+        "redis",
+        "mongo",
+        "rabbitmq",
+        "changeme",
+        "foobar",
+        "hunter2",
+        "pwd",
+        "key",
+        "my_password",
+        "dbpass",
+    }
+)
+
+
+def _is_password(value: str) -> bool:
+    """Not one that stands for any: six characters at least, no word of documentation, no variable."""
+    value = unquote(value)
+    if len(value) < 6 or value.lower() in _WORDS or is_example(value) or len(set(value)) < 4:
+        return False
+    return not re.fullmatch(r"[{$\[(<].*|%[\w(]+[%)]s?|.*[}\])>]|[A-Z_]+", value)
+
+
+def _is_assigned(value: str) -> bool:
+    """A value that somebody gave to a name like `api_key`: strong, and no path, address or other
+    name.
+    """
+    kinds = (any(c.isdigit() for c in value), any(c.isalpha() for c in value))
+    plain = (
+        all(kinds)
+        and entropy(value) >= min(3.0, 0.8 * math.log2(len(value)))
+        and not is_example(value)
+    )
+    return plain and not _CODE.match(value)
+
+
+_CODE = re.compile(
+    r"https?:|/|\.|[\w.]+[(\[]|os\.|env|\{|\$"  # an address, a path, a call, a variable
+    # a name
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|[a-z]+(?:_[a-z]+|_\d{1,3})+\Z|[A-Z]+(?:_[A-Z]+|_\d{1,3})+\Z"
+)
+
+
+def is_strong(value: str) -> bool:
+    """What stands in a field named like a secret is one: eight characters or more, made by no hand,
+    and no code.
+    """
+    return len(value) >= 8 and _is_assigned(value)
+
+
+def _always(_value: str) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------- the list
+
+
+_B, _A, _W = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])", r"[A-Za-z0-9_-]"
+_HEX = r"[0-9a-f]"
+_PEM = r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+_PEM_END = r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+# What follows a name that a value is given to.
+_GIVEN = r"[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}(?:[rbuf]{1,2}(?=[\"']))?[\"']{0,3}"
+_URL_USER = r"://[^\s/:@\"'<>?#]{0,100}"
+_NAMES = re.compile(
+    r"(?i:api_?-?key|(?:secret|access|auth|private|account|subscription|signing)_?-?key|x-auth-token|private-token"
+    r"|(?:client|app|api|webhook|signing|consumer|shared)_?secret|(?:access|auth|refresh|bearer|bot|api|secret)_?token"
+    r"|passw(?:or)?d|passphrase|(?:db|user|_)_?pass)\Z"
+)
+
+
+def _shape(
+    kind: str, needles: str, pattern: str, genuine: Callable[[str], bool] = random_like, back: int = 0,
+    before: re.Pattern[str] | None = None,
+) -> Shape:  # fmt: skip
+    return Shape(kind, tuple(needles.split()), re.compile(pattern), genuine, back, before)
+
+
+def _token(
+    kind: str, starts: str, body: str, genuine: Callable[[str], bool] = random_like, edge: str = ""
+) -> Shape:
+    """A token by what it begins with. With `edge` (of its issuer's letters) no such letter may
+    stand beside it: its beginning is short enough to stand in a word.
+    """
+    any_start = "|".join(map(re.escape, starts.split()))
+    before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
+    return _shape(kind, starts, f"{before}(?P<value>(?:{any_start}){body}){after}", genuine)
+
+
+_EDGE = "[A-Za-z0-9]"
+SHAPES: tuple[Shape, ...] = (
+    _token("anthropic-key", "sk-ant-", rf"[a-z]{{2,8}}\d{{2}}-{_W}{{20,}}"),
+    _token("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", rf"{_W}{{20,}}", mixed),
+    _token("openai-key", "sk-", r"[A-Za-z0-9]{32,64}", mixed, _EDGE),
+    _token("openrouter-key", "sk-or-v1-", f"{_HEX}{{64}}"),
+    _token("langfuse-key", "sk-lf-", f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
+    _token("google-api-key", "AIza", f"{_W}{{35}}"),
+    _token("google-oauth-secret", "GOCSPX-", f"{_W}{{28}}"),
+    _token("google-oauth-token", "ya29. 1//0", f"{_W}{{30,}}", mixed, _EDGE),
+    _token("aws-access-key-id", "AKIA ASIA ABIA ACCA", "[A-Z2-7]{16}"),
+    _shape(
+        "aws-secret-access-key", "ecret ECRET",
+        r"(?i:ecret(?:_?access)?(?:_?key)?)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)?\s{0,8}[\"']?"
+        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", mixed,
+    ),
+    _shape(  # in a path: the slash after it is none of its own
+        "aws-secret-access-key", "ecret ECRET",
+        r"(?i:ecret(?:_?access)?_?key)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?=/)",
+        mixed,
+    ),
+    _shape(
+        "aws-secret-access-key", "AKIA ASIA",
+        r"[A-Z2-7]{20}[^A-Za-z0-9/+][^\0]{0,60}?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        lambda value: mixed(value) and not re.fullmatch("[0-9a-f]+", value),
+    ),
+    _token("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{36,251}", _checked),
+    _token("github-fine-grained-token", "github_pat_", "[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
+    _token(
+        "gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glft- glsoat- glagent- glimt- gloas-", r"[\w.-]{20,64}"
+    ),
+    _token(
+        "slack-token", "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xoxd-", r"[A-Za-z0-9.%-]{20,}", mixed
+    ),
+    _token("slack-token", "xapp-", r"\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
+    _shape(
+        "slack-webhook", "hooks.slack",
+        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
+        r"(?P<value>[A-Z0-9]{6,16}/[A-Z0-9]{6,20}/[A-Za-z0-9/]{16,64})",
+    ),
+    _token("stripe-key", "sk_live_ rk_live_", "[A-Za-z0-9]{16,}"),
+    _token("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/]{32,}={0,2}"),
+    _token("twilio-key", "SK", f"{_HEX}{{32}}", mixed, _EDGE),
+    _shape("twilio-auth-token", "wilio WILIO", rf"[^\n]{{5,45}}?(?<!{_HEX})(?P<value>{_HEX}{{32}})(?!{_HEX})", mixed),
+    _token("sendgrid-key", "SG.", rf"{_W}{{22}}\.{_W}{{43}}"),
+    _token("mailgun-key", "key-", f"{_HEX}{{32}}", mixed, _EDGE),
+    _token("huggingface-token", "hf_ api_org_", "[A-Za-z0-9]{30,40}", random_like, _EDGE),
+    _token("npm-token", "npm_", "[A-Za-z0-9]{36}", _checked),
+    _token("pypi-token", "pypi-AgE", f"{_W}{{50,}}"),
+    _token("docker-token", "dckr_pat_ dckr_oat_", f"{_W}{{20,}}"),
+    _shape("jwt", "eyJ", rf"(?P<value>eyJ{_W}{{8,}}\.eyJ{_W}{{8,}}\.{_W}{{16,}})", _is_jwt),
+    _shape("private-key", "-----BEGIN", rf"(?P<value>{_PEM}(?:(?!-----)[\s\S]){{40,20000}}?{_PEM_END})", _always),
+    _shape(
+        "private-key", "-----BEGIN",
+        rf"{_PEM}(?:\s|\\+[rn]){{0,8}}(?P<value>[A-Za-z0-9+/]{{60,}}(?:(?:\s|\\+[rn])+[A-Za-z0-9+/=]{{20,}})*)",
+    ),
+    _token("age-key", "AGE-SECRET-KEY-1", "[A-Z0-9]{58}"),
+    _shape("azure-storage-key", "AccountKey AccessKey", r"\w{9,10}\s?=\s?(?P<value>[A-Za-z0-9+/]{43,86}={0,2})"),
+    _shape("azure-signature", "sig=", r"sig=(?P<value>[A-Za-z0-9/+%]{43,80}(?:%3[Dd]|=))", mixed),
+    _shape("azure-client-secret", "Q~", r"(?<![\w~.-])(?P<value>[\w~.-]{3}\dQ~[\w~.-]{31,34})(?![\w~.-])", back=4),
+    _shape("azure-key", "JQQJ99", rf"{_B}(?P<value>[A-Za-z0-9]{{40,60}}JQQJ99[A-Za-z0-9]{{20,30}}){_A}", mixed, 60),
+    _shape("database-url", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,200})@", _is_password, 0, re.compile(
+        r"(?i:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|valkey|amqps?|mssql|oracle|clickhouse|snowflake|cockroachdb)"
+        r"(?:\+\w{1,20})?://\Z"
+    )),
+    _shape("url-password", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,300})@[\w\[]", _is_password),
+    _shape("url-token", "://", r"://(?P<value>[A-Za-z0-9_.-]{20,255})@[\w\[]", mixed),
+    _shape("bearer-header", "earer EARER", r"(?i:earer)[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{20,}=*)", mixed),
+    _shape(
+        "authorization-header", "uthorization UTHORIZATION",
+        r"(?i:uthorization)[\"'\]]{0,2}\s{0,4}[:=,]\s{0,4}[\"']?(?i:token|key|apikey|bot)[ \t]"
+        r"(?P<value>[\w.~+/-]{16,}=*)", mixed,
+    ),
+    _shape("basic-auth", "asic ASIC", r"(?i:asic)[ \t]{1,4}(?P<value>[A-Za-z0-9+/]{12,}={0,2})", _is_basic),
+    _shape("telegram-token", ":AA", rf"(?<!\w)(?P<value>\d{{8,10}}:AA{_W}{{33}}){_A}", back=10),
+    _shape("discord-webhook", "api/webhooks/", rf"api/webhooks/(?P<value>\d{{17,20}}/{_W}{{60,80}})"),
+    _token("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", f"{_HEX}{{64}}"),
+    _token("databricks-token", "dapi", rf"{_HEX}{{32}}(?:-\d)?", mixed),
+    _token("groq-key", "gsk_", "[A-Za-z0-9]{40,60}"),
+    _token("xai-key", "xai-", "[A-Za-z0-9]{60,90}"),
+    _token("perplexity-key", "pplx-", "[A-Za-z0-9]{40,60}"),
+    _token("replicate-token", "r8_", "[A-Za-z0-9]{37}", random_like, _EDGE),
+    _token("langsmith-key", "lsv2_pt_ lsv2_sk_", f"{_HEX}{{32}}_{_HEX}{{10}}"),
+    _token("tavily-key", "tvly-", f"{_W}{{24,}}", mixed),
+    _token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
+    _token("nvidia-key", "nvapi-", f"{_W}{{60,}}"),
+    _token("jina-key", "jina_", f"{_W}{{40,}}"),
+    _token("notion-token", "ntn_ secret_", "[A-Za-z0-9]{43,46}", mixed, _EDGE),
+    _token("linear-key", "lin_api_", "[A-Za-z0-9]{40}"),
+    _token("shopify-token", "shpat_ shpca_ shppa_ shpss_", "[0-9a-fA-F]{32}"),
+    _token("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/=]{32,}"),
+    _token("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),
+    _token("new-relic-key", "NRAK-", "[A-Z0-9]{27}"),
+    _token("postman-key", "PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
+    _token("vault-token", "hvs. hvb. hvr.", f"{_W}{{24,}}"),
+    _shape("terraform-token", ".atlasv1.", rf"{_B}(?P<value>[A-Za-z0-9]{{14}}\.atlasv1\.{_W}{{60,70}})", back=14),
+    _token("supabase-token", "sbp_", f"{_HEX}{{40}}"),
+    _token("supabase-token", "sb_secret_", f"{_W}{{30,}}"),
+    _token("figma-token", "figd_", f"{_W}{{40,}}"),
+    _token("airtable-token", "pat", rf"[A-Za-z0-9]{{14}}\.{_HEX}{{64}}", random_like, _EDGE),
+    _shape(
+        "assigned-secret", "key Key KEY secret Secret SECRET token Token TOKEN password Password PASSWORD passwd PASSWD"
+        " passphrase PASSPHRASE pass PASS",
+        rf"(?i:key|secret|token|password|passwd|passphrase|pass){_GIVEN}(?P<value>[\w!#$%&*+./:=?@^~-]{{12,200}})(?![\w(\[])",
+        _is_assigned, 0, _NAMES,
+    ),
+)  # fmt: skip
+
+_DOTTED = re.compile(rf"\.{_W}{{6}}\.{_W}{{27,38}}(?!{_W})")
+_DISCORD = re.compile(rf"(?<![\w.-])[MNO]{_W}{{22,27}}\Z")
+
+
+def discord(text: str) -> Iterator[FoundSecret]:
+    """Discord's bot tokens begin with nothing of their own: they are found by their middle."""
+    for found in _DOTTED.finditer(text):
+        head = _DISCORD.search(text, max(0, found.start() - 29), found.start())
+        value = head[0] + found[0] if head else ""
+        if head and _is_discord(value):
+            yield FoundSecret("discord-token", head.start(), found.end(), value)
+
+
+@lru_cache(maxsize=1)
+def kinds() -> tuple[str, ...]:
+    """The names of the kinds, each once."""
+    return tuple(dict.fromkeys((*(shape.kind for shape in SHAPES), "discord-token")))

@@ -1,0 +1,216 @@
+"""What in a bundle's files is a secret: values that are secret here and now, what looks like a key,
+what people's own patterns find; in any encoding. A leak says where and what kind, never the value.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tape_jupyter.core.progress import Tell
+from tape_jupyter.secrets import key_patterns, nested_encodings, passages, spellings
+from tape_jupyter.secrets.passages import Passage
+from tape_jupyter.secrets.registry import Secrets, plainly_none
+
+NAME = "a file's name"
+_KNOWN = "known "
+_BETWEEN = "\n\x1e\n"
+_BLOCK = 65536  # characters that are asked about at once
+_CONTEXT = 48  # characters before a stretch of base64 that may say what it is: `AccountKey=`
+
+
+@dataclass(frozen=True, order=True)
+class Leak:
+    """A place (file, then cell, call, line or address), what stands there, and how often."""
+
+    where: str
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A leak with its value, which only redaction may look at."""
+
+    path: str
+    where: str
+    kind: str
+    value: str
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} in {self.where}>"
+
+
+def scan(
+    content: Mapping[str, bytes | Path], known: Secrets, tell: Tell | None = None
+) -> list[Leak]:
+    """Every secret in the files of a bundle (its paths -> bytes, or the file to read), sorted by
+    place; [] if none.
+
+    `known` holds what is secret here and now (known.here). Raises OSError where a file cannot be
+    read.
+    """
+    return told(hunt(content, known, tell))
+
+
+def told(hits: Iterable[Hit]) -> list[Leak]:
+    """Hits as people may see them: a place that itself spells a secret is told without it."""
+    hits = list(hits)
+    values = {hit.value for hit in hits}
+    counts = Counter((_safe(hit.where, values), hit.kind) for hit in hits)
+    return sorted(Leak(where, kind, count) for (where, kind), count in counts.items())
+
+
+def _safe(where: str, values: Iterable[str]) -> str:
+    for value in values:
+        where = where.replace(value, "...")
+    return where
+
+
+def hunt(
+    content: Mapping[str, bytes | Path], known: Secrets, tell: Tell | None = None
+) -> Iterator[Hit]:
+    """Every secret in the files, with its value. A text that a file says several times is looked at
+    once.
+    """
+    for done, (path, source) in enumerate(content.items()):
+        if tell is not None:
+            tell("looking for secrets", done, len(content))
+        data = passages.read(source)
+        said: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
+        for passage in passages.of(path, data):
+            said.setdefault(passage.text, passage)
+        hits = list(_in(path, list(said.values()), known))
+        yield from hits
+        yield from _missed(path, data, known, {hit.value for hit in hits})
+
+
+def _missed(path: str, data: bytes, known: Secrets, values: set[str]) -> Iterator[Hit]:
+    """Values that are secret here and stand in the bytes, whatever the file is: what no passage
+    said.
+    """
+    if known.suspicious(data):
+        text = data.decode("utf-8", "replace")
+        for start, end, kind in _known(text, known):
+            value = text[start:end]
+            if not any(value in other or other in value for other in values):
+                yield Hit(path, f"{path}, line {text.count(chr(10), 0, start) + 1}", kind, value)
+
+
+def _in(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
+    """The secrets of passages, and of what is wrapped in them; of two that overlap the longer."""
+    layer = [
+        _Stretch(passage, None, 0, passage.text)
+        for passage in found
+        if len(passage.text) >= spellings.SHORT
+    ]
+    seen: set[tuple[int, int, str]] = set()
+    named: set[tuple[int, str]] = set()
+    for level in range(nested_encodings.DEPTH + 1):
+        for stretch, offset, kind, value in _search(layer, known):
+            at = offset if stretch.offset is None else stretch.offset
+            name, again = (id(stretch.passage), at, value), (id(stretch.passage), kind)
+            if kind.startswith(_KNOWN) and level == 0:
+                named.add(
+                    again
+                )  # known values are found in their encodings as well: not once more inside
+            if name not in seen and (level == 0 or again not in named):
+                seen.add(name)
+                yield Hit(path, stretch.passage.place(at), kind, value)
+        if level < nested_encodings.DEPTH and layer:
+            layer = list(_within(layer))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A text to search: of a passage, or wrapped in one (`offset` is then where). `context`
+    characters stand before.
+    """
+
+    passage: Passage
+    offset: int | None
+    context: int
+    text: str
+
+
+def _search(layer: list[_Stretch], known: Secrets) -> Iterator[tuple[_Stretch, int, str, str]]:
+    """Most texts hold nothing, and each search has its price: many are searched as one."""
+    starts, whole = _joined(layer)
+    best: dict[int, list[tuple[int, int, str]]] = {}
+    for found in key_patterns.find(whole):
+        index = bisect.bisect_right(starts, found.start) - 1
+        best.setdefault(index, []).append(
+            (found.start - starts[index], found.end - starts[index], found.kind)
+        )
+    for index in _suspicious(layer, starts, whole, known):
+        best.setdefault(index, []).extend(_known(layer[index].text, known))
+    for index, hits in sorted(best.items()):
+        stretch = layer[index]
+        for start, end, kind in _widest(hits):
+            if end > stretch.context:
+                yield stretch, start, kind, stretch.text[start:end]
+
+
+def _suspicious(
+    layer: list[_Stretch], starts: list[int], whole: str, known: Secrets
+) -> Iterator[int]:
+    """Which texts may hold a known value; asked block by block."""
+    first = 0
+    while first < len(layer):
+        last = max(first + 1, bisect.bisect_right(starts, starts[first] + _BLOCK) - 1)
+        if known.suspicious(whole[starts[first] : starts[last]]):
+            yield from (
+                index for index in range(first, last) if known.suspicious(layer[index].text)
+            )
+        first = last
+
+
+def _known(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
+    for start, end, name, by_field in known.found(text):
+        value = text[start:end]
+        plain = (nested_encodings.unescaped(value) or (value, []))[
+            0
+        ]  # a page has a marker's bracket as \u003c
+        if by_field and key_patterns.is_strong(value) and key_patterns.is_strong(plain):
+            yield start, end, f"field {name}"
+        elif not by_field and not plainly_none(plain):
+            yield start, end, f"{_KNOWN}{name}"
+
+
+def _widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    last = -1
+    for start, end, kind in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
+        if end > last:
+            last = end
+            yield start, end, kind
+
+
+def _joined(layer: list[_Stretch]) -> tuple[list[int], str]:
+    """All texts as one, and where each begins in it; one more number is the end."""
+    starts = list(
+        itertools.accumulate((len(each.text) + len(_BETWEEN) for each in layer), initial=0)
+    )
+    return starts, _BETWEEN.join(each.text for each in layer)
+
+
+def _within(layer: list[_Stretch]) -> Iterator[_Stretch]:
+    """What is wrapped in the texts of a layer."""
+    starts, whole = _joined(layer)
+    for run in nested_encodings.runs(whole):
+        index = bisect.bisect_right(starts, run.start) - 1
+        stretch, at = layer[index], run.start - starts[index]
+        before = stretch.text[max(0, at - _CONTEXT) : at]
+        yield _Stretch(stretch.passage, _first(stretch.offset, at), len(before), before + run.text)
+    for stretch in layer:
+        if (plain := nested_encodings.unescaped(stretch.text)) is not None:
+            yield _Stretch(stretch.passage, stretch.offset, 0, plain[0])
+        if (bare := nested_encodings.uncoloured(stretch.text)) is not None:
+            yield _Stretch(stretch.passage, stretch.offset, 0, bare)
+
+
+def _first(outer: int | None, inner: int) -> int:
+    return inner if outer is None else outer

@@ -1,0 +1,375 @@
+"""What the files of a bundle say, passage by passage, each with the place where a person finds it.
+
+Cassettes are read as calls (a stream as what it said in the end, however it was cut), notebooks as
+cells; archives one level deep. What cannot be read as what it claims to be is read as text, and
+what is no text by its legible bytes.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import json
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tape_jupyter.encoding.http import event_folding
+from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.yaml import emitter
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.secrets.nested_encodings import CAP, ZLIB, legible, unpacked
+
+_QUOTABLE = 400  # characters of a text that is told with its key, as JSON tells it
+_COMMIT = re.compile(r"(?<=\n)\.\.\.\r?\n")
+_PDF_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\n?endstream", re.DOTALL)
+_LETTERS = re.compile(rb"[\t\n\r -~\x80-\xff]{8,}")
+_STREAMS = ("events", "lines", "frames")
+_WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
+
+
+class Passage(NamedTuple):
+    """A text, and where it stands. `numbered`: the line within it is part of the place."""
+
+    where: Callable[[], str]
+    text: str
+    numbered: bool = False
+
+    def place(self, offset: int | None = None) -> str:
+        told = self.where()
+        if not self.numbered or offset is None:
+            return told
+        return f"{told}, line {self.text.count(chr(10), 0, offset) + 1}"
+
+
+def of(path: str, data: bytes) -> Iterator[Passage]:
+    """The passages of one file of a bundle."""
+    if path.endswith(".tape.yaml"):
+        yield from _cassette(path, data)
+    elif path.endswith(".ipynb"):
+        yield from _notebook(path, data)
+    else:
+        yield from _any(path, data, depth=1)
+
+
+def _at(*parts: str) -> Callable[[], str]:
+    return lambda: ", ".join(part for part in parts if part)
+
+
+def _text(path: str, text: str) -> Passage:
+    return Passage(_at(path), text, numbered=True)
+
+
+# ---------------------------------------------------------------- cassettes
+
+
+def _cassette(path: str, data: bytes) -> Iterator[Passage]:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        yield from _any(path, data, depth=0)
+        return
+    for line, record in records(text):
+        if record is None or isinstance(record, str):
+            yield Passage(_at(path, f"from line {line}"), record or "")
+        else:
+            yield from _record(path, line, record)
+
+
+def records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Each record of a cassette with its first line; what is none as the text it is."""
+    start, line = 0, 1
+    for mark in _COMMIT.finditer(text):
+        piece = text[start : mark.end()]
+        try:
+            yield line, emitter.parse(piece, first_line=line)
+        except CassetteError:
+            yield line, piece
+        start, line = mark.end(), line + piece.count("\n")
+    if text[start:].strip():
+        yield line, text[start:]
+
+
+def _record(path: str, line: int, record: Mapping[str, Any]) -> Iterator[Passage]:
+    kind = next(iter(record))
+    name = f"{kind} {record[kind]}" + (
+        f" of {record['run']}" if kind != "run" and "run" in record else ""
+    )
+    place = f"{name}, line {line}"
+    for part, value in record.items():
+        yield from leaves(value, part, lambda at: _at(path, place, at))
+        if part in ("request", "response") and isinstance(value, dict):
+            yield from _said(value, _at(path, place, f"{part} body"))
+    if kind == "more":
+        yield from _said(record, _at(path, place, "body"))
+
+
+def _said(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Passage]:
+    """What a body says beyond the texts of its record: a stream in one piece, bytes without their
+    encoding.
+    """
+    for kind in _STREAMS:
+        if isinstance(section.get(kind), list):
+            yield from (Passage(where, text) for text in joined(section[kind]))
+    if isinstance(section.get("text"), str) and "data:" in section["text"]:
+        yield from (Passage(where, text) for text in joined(_events(section["text"])))
+    for key in ("wire", "base64"):
+        if isinstance(section.get(key), str):
+            yield from (
+                Passage(where, text)
+                for text in _decoded(section[key], str(section.get("encoding", "")))
+            )
+
+
+def joined(entries: list[Any]) -> Iterator[str]:
+    """What a stream says at each address of its pieces, one after another, whatever stands between
+    them.
+    """
+    said: dict[tuple[str, str], list[str]] = {}
+    for entry in pieces(entries):
+        if not isinstance(entry, dict):
+            continue
+        of_part = which(entry.get("data"))
+        for at, text in _said_in(entry):
+            said.setdefault((at, of_part), []).append(text)
+            if of_part:
+                said.setdefault((at, ""), []).append(text)
+    told = ("".join(texts) for texts in said.values() if len(texts) > 1)
+    yield from dict.fromkeys(told)
+
+
+def pieces(entries: list[Any]) -> list[Any]:
+    """The entries of a stream; what it says several times over is told as often."""
+    return [
+        piece
+        for entry in entries
+        for piece in (_apart(entry) if isinstance(entry, dict) else (entry,))
+    ]
+
+
+def _apart(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return event_folding.apart(entry)
+    except (CassetteError, LookupError, TypeError, ValueError, AttributeError):  # edited by hand
+        return [entry]
+
+
+def _said_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for column in (entry, *(each for each in entry.get("vary", ()) if isinstance(each, dict))):
+        if isinstance(column.get("at"), str) and isinstance(column.get("text"), str):
+            yield column["at"], column["text"]
+    data = entry.get("data")
+    if isinstance(data, dict | list):
+        yield from ((at, text) for at, _, text in walked(data) if text)
+    elif isinstance(entry.get("text"), str):
+        yield "", entry["text"]
+
+
+def which(data: Any) -> str:
+    """Which of several parts an event speaks of: parts may come in turns."""
+    if not isinstance(data, dict):
+        return ""
+    found = [f"{key}={data[key]}" for key in _WHICH if key in data]
+    for value in data.values():
+        for inner in value if isinstance(value, list) else (value,):
+            if isinstance(inner, dict):
+                found += [f"{key}={inner[key]}" for key in _WHICH if key in inner]
+    return " ".join(found)
+
+
+def _events(text: str) -> list[dict[str, Any]]:
+    found = []
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name == "data":
+            try:
+                found.append({"data": json.loads(value)})
+            except (ValueError, RecursionError):
+                found.append({"text": value.removeprefix(" ")})
+    return found
+
+
+def _decoded(letters: str, encoding: str) -> Iterator[str]:
+    import base64
+
+    try:
+        raw = base64.b64decode("".join(letters.split()))
+        plain = opened(raw, encoding, CAP) if encoding else raw
+    except ValueError:
+        return
+    if (found := legible(plain)) is not None:
+        yield found[0]
+
+
+# ---------------------------------------------------------------- notebooks and structures
+
+
+def _notebook(path: str, data: bytes) -> Iterator[Passage]:
+    try:
+        loaded = json.loads(data)
+    except (ValueError, RecursionError):
+        yield from _any(path, data, depth=0)
+        return
+    if not isinstance(loaded, dict):
+        loaded = {"notebook": loaded}
+    cells = loaded.get("cells")
+    for number, cell in enumerate(cells if isinstance(cells, list) else (), 1):
+        if isinstance(cell, dict):
+            yield from _cell(path, number, cell)
+    rest = {key: value for key, value in loaded.items() if key != "cells"}
+    yield from leaves(rest, "", lambda at: _at(path, at))
+
+
+def _cell(path: str, number: int, cell: Mapping[str, Any]) -> Iterator[Passage]:
+    place = f"cell {number}"
+    for part, value in cell.items():
+        if part == "source":
+            yield Passage(lambda: f"{path}, {place}, source", whole(value), numbered=True)
+        elif part == "outputs" and isinstance(value, list):
+            for index, output in enumerate(value, 1):
+                told = f"output {index}"
+                yield from leaves(output, "", lambda at, told=told: _at(path, place, told, at))  # type: ignore[misc]
+        else:
+            yield from leaves(value, part, lambda at: _at(path, place, at))
+
+
+def whole(value: Any) -> str:
+    """A text that a notebook may keep as the list of its lines."""
+    if isinstance(value, list):
+        return "".join(line for line in value if isinstance(line, str))
+    return value if isinstance(value, str) else ""
+
+
+def leaves(value: Any, at: str, where: Callable[[str], Callable[[], str]]) -> Iterator[Passage]:
+    """Every text of a structure, and every key; a short one with the name it is given to."""
+    for path, key, text in walked(value, at):
+        named = key and len(text) <= _QUOTABLE and '"' not in text
+        yield Passage(where(path), f'"{key}": "{text}"' if named else text)
+
+
+def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
+    """Address, key and text of each leaf that is a text; a list of nothing but texts is also one
+    text (lines).
+    """
+    stack: list[tuple[str, str, Any]] = [(at, at.rpartition(".")[2], value)]
+    while stack:
+        path, key, each = stack.pop()
+        if isinstance(each, str):
+            yield path, key, each
+        elif isinstance(each, dict):
+            for name, inner in each.items():
+                stack.append((f"{path}.{name}" if path else str(name), str(name), inner))
+                if len(str(name)) >= 16 and not isinstance(inner, str):
+                    yield path, "", str(name)
+        elif isinstance(each, list):
+            if len(each) > 1 and all(type(item) is str for item in each):
+                yield path, "", "".join(each)
+            stack.extend(
+                (f"{path}.{i}", key, item)
+                for i, item in enumerate(each)
+                if isinstance(item, str | dict | list)
+            )
+
+
+# ---------------------------------------------------------------- anything else
+
+
+def _any(path: str, data: bytes, depth: int) -> Iterator[Passage]:
+    if depth and (members := _members(data)) is not None:
+        for name, inner in members:
+            yield from _any(f"{path}!{name}" if name else path, inner, depth - 1)
+        return
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        yield from (Passage(_at(path, "PNG metadata"), text) for text in png_texts(data))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text and "\0" not in text:
+        yield _text(path, text)
+        return
+    seen = b"\n".join(_LETTERS.findall(data))
+    yield Passage(_at(path), seen.decode("latin-1"))
+    if data.count(0) * 4 > len(data):
+        yield Passage(
+            _at(path), b"\n".join(_LETTERS.findall(data.replace(b"\0", b""))).decode("latin-1")
+        )
+
+
+def _members(data: bytes) -> list[tuple[str, bytes]] | None:
+    """The files of an archive, the one content of a packed file, a PDF and its streams; None for
+    any other file.
+    """
+    opener = next((opener for begins, opener in _OPENERS if data.startswith(begins)), None)
+    if opener is None:
+        return None
+    try:
+        return opener(data) or None
+    except _UNSOUND:
+        return None
+
+
+_UNSOUND = (
+    OSError, EOFError, lzma.LZMAError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error,
+)  # fmt: skip
+
+
+def _one(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], list[tuple[str, bytes]]]:
+    return lambda data: [("", plain)] if (plain := unpack(data)[:CAP]) else []
+
+
+def _small(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """For what unpacks all at once."""
+    return lambda data: unpack(data) if len(data) < CAP // 8 else b""
+
+
+def _pdf(data: bytes) -> list[tuple[str, bytes]]:
+    streams = (unpacked(found[1], 15) for found in _PDF_STREAM.finditer(data))
+    return [("", data), *(("stream", each) for each in streams if each)]
+
+
+def _zipped(data: bytes) -> list[tuple[str, bytes]]:
+    found, room = [], CAP
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as file:
+                inner = file.read(room)
+            room -= len(inner)
+            found.append((info.filename, inner))
+    return found
+
+
+_OPENERS: tuple[
+    tuple[bytes | tuple[bytes, ...], Callable[[bytes], list[tuple[str, bytes]]]], ...
+] = (
+    (b"\x1f\x8b", _one(lambda data: unpacked(data, 31))),
+    (ZLIB, _one(lambda data: unpacked(data, 15))),
+    (b"BZh", _one(_small(bz2.decompress))),
+    (b"\xfd7z", _one(_small(lzma.decompress))),
+    (b"PK\x03\x04", _zipped),
+    (b"%PDF-", _pdf),
+)
+
+
+def png_texts(data: bytes) -> Iterator[str]:
+    """The texts of a PNG's chunks, unpacked."""
+    at = 8
+    while at + 8 <= len(data):
+        size, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
+        body = data[at + 8 : at + 8 + size]
+        if kind in (b"tEXt", b"iTXt", b"zTXt", b"eXIf"):
+            name, _, rest = body.partition(b"\0")
+            packed = next(
+                (rest[i:] for i in range(min(6, len(rest))) if rest[i : i + 1] == b"\x78"), b""
+            )
+            plain = unpacked(packed, 15) if packed and kind != b"tEXt" else b""
+            yield (name + b": " + (plain or rest)).decode("latin-1")
+        at += 12 + size
+
+
+def read(content: Path | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.read_bytes()

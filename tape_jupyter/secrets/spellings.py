@@ -1,0 +1,188 @@
+"""How one secret value may be spelled in a text, and how to find many of them in one pass.
+
+Pure: values in, patterns out. `Finder` is what the secrets known at one moment compile to; it is
+never changed, only replaced, so that readers in other threads need no lock.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+SHORT = 8
+"""A value of fewer characters is looked for as a whole word only, in its raw and escaped spelling."""
+
+# characters: a shorter stretch of letters and digits is in too many clean texts to be a needle
+_PLAIN_RUN = 6
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds values (value -> what to put in its place) in a text: `hits` is the quick question,
+    `replace` the answer.
+
+    A value that contains another goes before it.
+    """
+
+    values: Mapping[str, str]
+    odd: re.Pattern[str] | None  # of values that no needle stands for
+    short: tuple[bytes, ...]  # needles looked for one by one
+    words: frozenset[int]  # the 8-byte words of the long needles
+    stride: int
+
+    def hits(self, data: bytes) -> bool:
+        """May `data` (UTF-8) hold one of the values? False is certain."""
+        if any(needle in data for needle in self.short) or self._words_hit(data):
+            return True
+        return (
+            self.odd is not None
+            and self.odd.search(data.decode("utf-8", "surrogatepass")) is not None
+        )
+
+    def replace(self, text: str) -> str:
+        """The text with each value, in whatever spelling, replaced."""
+        marks = tuple(self.values.values())
+        return (
+            self._pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text)
+            if marks
+            else text
+        )
+
+    def found(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """Where each value stands in the text: start, end, and which of `values` it is."""
+        if self.values:
+            yield from (
+                (*found.span(), (found.lastindex or 1) - 1)
+                for found in self._pattern.finditer(text)
+            )
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Compiled when first needed: it takes about 1 ms a value, and most runs never meet one."""
+        return re.compile("|".join(f"({_every_spelling(value)})" for value in self.values))
+
+    def _words_hit(self, data: bytes) -> bool:
+        """Wherever it lies, a needle of 8 * stride + 7 bytes covers one of every stride aligned
+        words whole.
+        """
+        if not self.words:
+            return False
+        aligned = memoryview(data)[: len(data) & ~7].cast("Q")
+        return not self.words.isdisjoint(aligned[:: self.stride].tolist())
+
+
+def finder(values: Mapping[str, str]) -> Finder:
+    odd = [value for value in values if len(_longest_run(value)) < min(_PLAIN_RUN, len(value))]
+    needles = {needle for value in values for needle in _needles(value, raw=value not in odd)}
+    stride = _stride([len(needle) for needle in needles])
+    long = {needle for needle in needles if len(needle) >= 8 * stride + 7}
+    return Finder(
+        values=values,
+        odd=re.compile("|".join(_escaped(value) for value in odd)) if odd else None,
+        short=tuple(sorted(needles - long)),
+        words=frozenset(word for needle in long for word in _words(needle)),
+        stride=stride,
+    )
+
+
+def _every_spelling(value: str) -> str:
+    """A pattern that finds a value raw, URL-, JSON- and HTML-encoded (also mixed), in hex and in
+    base64.
+    """
+    if len(value) < SHORT:
+        return rf"(?<![A-Za-z0-9]){_escaped(value)}(?![A-Za-z0-9])"
+    data = value.encode("utf-8", "surrogatepass")
+    return "|".join((_escaped(value), f"(?i:{data.hex()})", *_in_base64(data)))
+
+
+def _escaped(value: str) -> str:
+    return "".join(_character(c) for c in value)
+
+
+_NAMED = {
+    '"': (r'\\{1,8}"', "&quot;", "&#34;"),
+    "\\": (r"\\{2,8}",),
+    "/": (r"\\{1,8}/",),
+    "\n": (r"\\{1,8}n",),
+    "\t": (r"\\{1,8}t",),
+    "\r": (r"\\{1,8}r",),
+    "\b": (r"\\{1,8}b",),
+    "\f": (r"\\{1,8}f",),
+    " ": (r"\+",),
+    "&": ("&amp;",),
+    "<": ("&lt;",),
+    ">": ("&gt;",),
+    "'": ("&#x27;", "&#39;", r"\\{1,8}'"),
+}
+
+
+@lru_cache(maxsize=512)
+def _character(c: str) -> str:
+    """One character as JSON (also inside JSON), URLs and HTML spell it; letters and digits have one
+    spelling.
+    """
+    if c.isascii() and c.isalnum():
+        return c
+    octets = "".join(f"%{octet:02x}" for octet in c.encode("utf-8", "surrogatepass"))
+    units = json.dumps(c)[1:-1].split("\\u")[1:] if ord(c) > 0x7E else [f"{ord(c):04x}"]
+    escapes = "".join(r"\\{1,8}u" + unit for unit in units)
+    # Escapes are escaped again by each layer of JSON; without a bound on the layers a run of
+    # backslashes takes n * n.
+    return f"(?:{'|'.join((*_NAMED.get(c, ()), f'(?i:%(?:25)?{octets[1:]})', f'(?i:{escapes})', re.escape(c)))})"
+
+
+def _in_base64(data: bytes) -> Iterable[str]:
+    """The three alignments, both alphabets. Characters that the value shares with its neighbours go
+    as well.
+    """
+    for shift in range(3):
+        body = "".join({"+": "[+-]", "/": "[/_]"}.get(c, c) for c in _base64_inner(data, shift))
+        before = "[A-Za-z0-9+/_-]?" if shift else ""
+        after = "[A-Za-z0-9+/_-]?" if (shift + len(data)) % 3 else ""
+        yield before + body + after
+
+
+def _base64_inner(data: bytes, shift: int) -> str:
+    """The characters that `data` alone decides when it begins `shift` bytes (mod 3) into what is
+    encoded.
+    """
+    whole = base64.b64encode(b"\0" * shift + data).decode()
+    return whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+
+
+def _needles(value: str, *, raw: bool) -> Iterable[bytes]:
+    """Byte strings one of which is in every text that holds the value in some spelling (`raw`: also
+    the plain ones).
+    """
+    if raw:
+        yield _longest_run(value).encode()
+    if len(value) >= SHORT:
+        data = value.encode("utf-8", "surrogatepass")
+        yield data.hex().encode()
+        yield data.hex().upper().encode()
+        for shift in range(3):
+            yield _longest_run(_base64_inner(data, shift)).encode()
+
+
+def _longest_run(text: str) -> str:
+    """The longest stretch of ASCII letters and digits: every encoding of text leaves those alone."""
+    return max(re.findall(r"[A-Za-z0-9]+", text), key=len, default="")
+
+
+def _stride(lengths: Sequence[int]) -> int:
+    """How many words apart to look: the fewer the quicker, as long as few needles are too short for
+    it.
+    """
+    for stride in (3, 2):
+        if sum(length < 8 * stride + 7 for length in lengths) <= 4:
+            return stride
+    return 1
+
+
+def _words(needle: bytes) -> Iterable[int]:
+    return (int.from_bytes(needle[i : i + 8], sys.byteorder) for i in range(len(needle) - 7))

@@ -1,0 +1,1 @@
+"""A taped cell or block, from its first call to its end."""

@@ -1,0 +1,466 @@
+"""A taped cell as values: what was asked, what goes on, what is reported. Decides and draws
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, overload
+
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.match_key import IgnorePath
+from tape_jupyter.core.call import (
+    Capture,
+    FunctionCall,
+    Gate,
+    HostClass,
+    Play,
+    Reply,
+    Request,
+    Value,
+)
+from tape_jupyter.core.context import Origin
+from tape_jupyter.core.seeded_random import Chance
+from tape_jupyter.dataflow.isolated.process import AWAY
+from tape_jupyter.determinism.clock import TapeClock
+from tape_jupyter.effects.memory import Bodies
+from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.providers import registry
+from tape_jupyter.providers.registry import Facts
+from tape_jupyter.replay.player import Decision, Execution, Mode, Player
+from tape_jupyter.session.labels import CellTags
+from tape_jupyter.session.tool_tracking import SeenTools, Tools
+from tape_jupyter.spans.rows import Spans
+
+T = TypeVar("T")
+
+
+def current_task() -> asyncio.Task[Any] | None:
+    """The asyncio task this runs in; None where no event loop runs."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+@dataclass
+class CellRequest:
+    """What a person asks for a cell. `explicit`: by a `%%tape` line of its own, not by the
+    session's mode.
+
+    `start` is the folder of a named cassette where no notebook is known (default: the working
+    directory). `typed`: at a terminal's prompt, where the same source again is the same cell again.
+    `sessions_take`: the take was named for the whole session, and may be of another cassette.
+    `block`: it is a block of a program (session/api.py), whose tasks nobody cancels but the program
+    itself.
+    """
+
+    mode: str
+    name: str = "main"
+    source: str = ""
+    cell_id: str | None = None
+    count: int | None = None
+    notebook: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    explicit: bool = True
+    typed: bool = False
+    sessions_take: bool = False
+    path: Path | None = None
+    start: Path | None = None
+    namespace: Mapping[str, Any] = field(default_factory=dict)
+    block: bool = False
+
+
+NOTHING_TOLD = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One call in a cell's report; `told` is what its provider's view says of it, `tags` whom it
+    served (session/labels.py).
+    """
+
+    id: str
+    kind: str
+    name: str
+    told: Facts = NOTHING_TOLD
+    seconds: float = 0.0
+    error: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> str:
+        return self.told.provider
+
+    @property
+    def tokens_in(self) -> int | None:
+        return self.told.usage.input if self.told.usage else None
+
+    @property
+    def tokens_out(self) -> int | None:
+        return self.told.usage.output if self.told.usage else None
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars at list price; priced when it is shown, since the price table takes a while to
+        load.
+        """
+        return registry.cost(self.told)
+
+
+class Later(Sequence[T]):
+    """A list that ends in what `make` gives: that takes a while, and is made when somebody looks at
+    the list.
+    """
+
+    def __init__(self, told: Iterable[T], make: Callable[[], Iterable[T]]) -> None:
+        self._told = list(told)
+        self._make: Callable[[], Iterable[T]] | None = make
+
+    def extend(self, more: Iterable[T]) -> None:
+        self._told.extend(more)
+
+    def _whole(self) -> list[T]:
+        if self._make is not None:
+            self._told, self._make = [*self._told, *self._make()], None
+        return self._told
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def __eq__(self, other: object) -> bool:
+        return self._whole() == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list has none
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return self._whole()[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """What was asked now (no secret is in `asked`) and the recorded call that is nearest, None
+    where there is none.
+
+    `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's
+    match key, `repeats` the recording that its cell repeats, `lineage` its task or thread, `apart`
+    as in matching.Asked.
+    """
+
+    match: str
+    kind: HostClass
+    title: str
+    call: Request | FunctionCall
+    asked: Mapping[str, Any]
+    nearest: Entry | None
+    fields: tuple[tuple[str, str, str], ...]
+    repeats: str = ""
+    lineage: str = ""
+    apart: str = ""
+
+    @property
+    def id(self) -> str:
+        """8 hex digits, as the call's own id would begin."""
+        return self.match[:8]
+
+    def lines(self) -> list[str]:
+        """For people, in a terminal."""
+        near = (
+            f"; nearest: {self.nearest.id} of run {self.nearest.run}"
+            if self.nearest is not None
+            else ""
+        )
+        told = [f"{self.title} is not on the tape{near}"]
+        for path, before, after in self.fields[:3]:
+            told += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
+        return told
+
+
+@dataclass
+class CellReport:
+    """What happened in a taped cell. `misses` were refused; `incomplete`: the cell raised or was
+    interrupted.
+
+    `take` is the take that it played or wrote. `divergences` are the refused calls that a person
+    can decide on. `unheld` says what recorded tools did that this replay did not do again, `lost`
+    what should be on the tape and could not be written. `spans` gives what is on the tape of it,
+    read when it is shown.
+    """
+
+    mode: str
+    path: Path | None
+    calls: Sequence[ReportRow]
+    misses: list[TapeRefusal]
+    warnings: list[str]
+    notes: Later[str]
+    seconds: float
+    incomplete: bool
+    take: str = ""
+    divergences: Sequence[Divergence] = ()
+    spans: Callable[[], Spans | None] = lambda: None
+    unheld: Sequence[str] = ()
+    lost: Sequence[str] = ()
+
+
+class Pacing(Protocol):
+    """Says when played replies are handed on (session/pins/clock.py)."""
+
+    def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None: ...
+
+
+class HeldCall(Protocol):
+    """A call at the boundary that a person decides on (boundary.PendingCall).
+
+    `settle(decision, sent)` does as decided; `sent` goes live in place of the program's request.
+    """
+
+    @property
+    def cell(self) -> TapedCell: ...
+    @property
+    def call(self) -> Request | FunctionCall: ...
+    @property
+    def kind(self) -> HostClass: ...
+    @property
+    def match(self) -> str: ...
+    @property
+    def lineage(self) -> str: ...
+    @property
+    def decided(self) -> Decision: ...
+    @property
+    def settle(self) -> Callable[..., Play | Capture]: ...
+
+
+class Stepping(Protocol):
+    """Holds the calls of a cell until a person lets them go (jupyter/step/stepper.py)."""
+
+    def held(self, crossing: HeldCall) -> Waiting: ...
+
+
+class Waiting(Protocol):
+    """A held call."""
+
+    def wait(self) -> Play | Capture:
+        """Block this thread until it is decided."""
+
+    async def arrive(self) -> Play | Capture:
+        """The same, awaited."""
+
+
+class Running(Protocol):
+    """A live call that has not ended: what is kept of it when its cell ends first."""
+
+    def cell_ended(self, *, interrupted: bool) -> None: ...
+
+
+@dataclass
+class TapedCell:
+    """One execution of one taped cell, while it runs and after. `run` is "" until its first call is
+    recorded.
+
+    `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools`
+    what models asked for in this kernel. `pins` is what its run record says of its pins, `states`
+    gives what its kit record says of them, `ends` what its end mark says, and `drawn` whether a pin
+    gave anything (session/pins/__init__.py). `going` are its calls that are not on the tape yet;
+    `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
+    note. `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did
+    not do again. `outer` is the strand of the cell around it, a session's in which a block runs.
+    `plain` are its recorded calls by what they are found by and by what they asked that is not on
+    the tape. `unrecorded`: a session replays it, and the cassette has no recording of it.
+    """
+
+    ask: CellRequest
+    execution: Execution
+    player: Player
+    cassette: Cassette | None
+    path: Path | None
+    ignore: tuple[IgnorePath, ...] = ()
+    run: str = ""
+    closed: bool = False
+    kit: dict[str, Any] = field(default_factory=dict)
+    pins: dict[str, Any] = field(default_factory=dict)
+    states: Callable[[], Mapping[str, str]] = dict
+    chance: Chance | None = None
+    drawn: bool = False
+    ends: dict[str, Any] = field(default_factory=dict)
+    clock: TapeClock | None = None
+    pacing: Pacing | None = None
+    stepping: Stepping | None = None
+    served: list[Entry] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    rows: list[ReportRow] = field(default_factory=list)
+    refusals: list[TapeRefusal] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    cold: list[str] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
+    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
+    running: dict[Running, None] = field(default_factory=dict)
+    going: dict[Any, None] = field(default_factory=dict)
+    changed: Callable[[], None] = lambda: None
+    task: asyncio.Task[Any] | None = None
+    undo: list[Callable[[], None]] = field(default_factory=list)
+    first_commit: Callable[[], None] = lambda: None
+    tools: Tools = field(default_factory=Tools)
+    tags: CellTags = field(default_factory=CellTags)
+    found: SeenTools = field(default_factory=SeenTools)
+    bodies: Bodies = field(default_factory=Bodies)
+    unheld: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    started: float = field(default_factory=time.perf_counter)
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    outer: Origin | None = None
+    unrecorded: bool = False
+    origin: Origin = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origin = Origin(self)
+
+    @property
+    def mode(self) -> Mode:
+        return self.execution.mode
+
+    @property
+    def folder(self) -> Path | None:
+        """The notebook's folder; of a block in a program, the working directory."""
+        if self.ask.notebook is not None:
+            return self.ask.notebook.absolute().parent
+        return self.ask.start or Path.cwd()
+
+    @property
+    def sought_tools(self) -> Mapping[str, int]:
+        """The names of tools that were sought here: found.FOUND, or 0 where there was no such
+        function.
+        """
+        return self.found.sought
+
+    @property
+    def replaying(self) -> bool:
+        """Whether nothing may leave: fail closed."""
+        return self.mode == "replay"
+
+    def large_bodies(self) -> Path | None:
+        """The folder that large bodies are recorded to; None where nothing is recorded."""
+        return (
+            None
+            if self.replaying or self.cassette is None or self.mode == "live"
+            else self.cassette.assets
+        )
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was
+        played to it since.
+        """
+        return self.unrecorded and not self.served
+
+    @property
+    def rerun(self) -> bool:
+        """Whether files and values are as the recorded cell found them, but for what came out
+        otherwise since.
+        """
+        return bool(self.ask.options.get("rerun") or os.environ.get(AWAY))
+
+    def next_name(self, match: str) -> str:
+        """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin
+        alike.
+        """
+        name = match[:8]
+        with self.lock:
+            self.names[name] += 1
+            count = self.names[name]
+        return name if count == 1 else f"{name}-{count}"
+
+    def tell_apart(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
+        """Remember a recorded call by what is not on the tape of what it asked, by name; that is
+        never written.
+        """
+        with self.lock:
+            self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
+
+    def alike(self) -> list[str]:
+        """Ids of the calls that others of this cell equal but for what is not on the tape."""
+        return [call for _, calls in self.told_by_order() for call in calls]
+
+    def told_by_order(self) -> list[tuple[str, list[str]]]:
+        """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
+        several = [same for same in self.plain.values() if len(same) > 1]
+        named = [
+            (", ".join(_differing(same)), [call for calls in same.values() for call in calls])
+            for same in several
+        ]
+        return [(names, calls) for names, calls in named if names]
+
+    def warn(self, text: str, *, cold: bool = False) -> None:
+        """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
+        with self.lock:
+            if text not in self.warnings:
+                self.warnings.append(text)
+            if cold and text not in self.cold:
+                self.cold.append(text)
+
+    def lose(self, text: str) -> None:
+        """Say that something is not on the tape that should be: the first time at once, where the
+        program prints.
+        """
+        self.warn(text, cold=True)
+        with self.lock:
+            self.lost.append(text)
+            first = len(self.lost) == 1
+        if first:
+            # a note
+            print(f"tape: {text}. What is lost after it is told when this ends", file=sys.stderr)  # noqa: T201
+
+    def say_late(self, text: str) -> None:
+        """Say a thing once that happens after the cell was reported; a kernel shows it below the
+        cell all the same.
+        """
+        if text not in self.warnings:
+            self.warn(text)
+            print(f"tape: {text}", file=sys.stderr)  # noqa: T201 - a note to a person
+
+    def cancelling(self) -> bool:
+        """Whether the cell's own task is being cancelled: by its program, or by a kernel interrupt."""
+        return self.task is not None and self.task.cancelling() > 0
+
+    def in_task_of_its_own(self) -> bool:
+        """Whether this runs in an asyncio task other than the cell's."""
+        current = current_task()
+        return current is not None and current is not self.task
+
+    def refuse(self, refusal: TapeRefusal) -> TapeRefusal:
+        """Remember a refusal, so that it is reported even if the cell's own code hides it; gives it
+        back to raise.
+        """
+        with self.lock:
+            self.refusals.append(refusal)
+        if self.closed:
+            self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
+        return refusal
+
+
+def _differing(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
+    """The names that have several values. To ask once more with a key, after once without, is no
+    other call.
+    """
+    values: dict[str, set[str]] = {}
+    for each in several:
+        for name, value in each:
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, told in values.items() if len(told) > 1]

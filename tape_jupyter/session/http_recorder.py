@@ -1,0 +1,456 @@
+"""A call that goes live, as it happens: collects what the tap reports and commits it.
+
+A call is committed before the chunk with its terminal event is handed on. Nothing here ever raises
+into the program that made the call: what cannot be kept is a warning of the cell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.match_key import MatchedRequest, asked_as
+from tape_jupyter.cassette.prepared_requests import Beginning
+from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.comparison.outputs import LATE
+from tape_jupyter.core import large_body
+from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where
+from tape_jupyter.determinism.order import is_body
+from tape_jupyter.encoding.http.body import TerminalWatch
+from tape_jupyter.encoding.values.registry import freeze_error
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.providers import registry
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.secrets.spooling import Arrived, Spool
+from tape_jupyter.session.cell import ReportRow, TapedCell
+
+
+class NullRecorder:
+    """A live call of which nothing is kept (telemetry; calls.Capture); the guard lets its socket
+    through.
+    """
+
+    def sent(self) -> None:
+        """Not kept."""
+
+    def head(
+        self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = ""
+    ) -> None:
+        """Not kept."""
+
+    def chunk(self, data: bytes) -> None:
+        """Not kept."""
+
+    def finish(self) -> None:
+        """Not kept."""
+
+    def close(self) -> None:
+        """Not kept."""
+
+    def fail(self, error: BaseException) -> None:
+        """Not kept."""
+
+    def value(self, value: Any) -> None:
+        """Not kept."""
+
+    def progress(self, steps: Any) -> None:
+        """Not kept."""
+
+    def stepping(self) -> None:
+        """Not kept."""
+
+    def stepped(self) -> None:
+        """Not kept."""
+
+    def shown(self, event: dict[str, Any]) -> None:
+        """Not kept."""
+
+
+class RecorderBase:
+    """What every call that goes live has: its id and place, and the one commit. `kind` is its host
+    class.
+
+    What it is found by (`asked`: its match key, or how to find that) gives its id, when somebody
+    first wants to know.
+    """
+
+    def __init__(
+        self,
+        cell: TapedCell,
+        secrets: Secrets,
+        asked: str | MatchedRequest | Callable[[], MatchedRequest],
+        kind: str,
+        where: Where,
+    ) -> None:
+        self.cell, self.secrets, self.kind, self.where = cell, secrets, kind, where
+        self._asking = MatchedRequest(asked) if isinstance(asked, str) else asked
+        self._named: tuple[MatchedRequest, str] | None = None
+        self.at = datetime.now(UTC)
+        self.started = perf_counter()
+        self.entry: Entry | None = None
+        self.over: Entry | None = None
+        self.frozen = self.diverged = ""
+        self.instead: Request | FunctionCall | None = None
+        self._beginning: Beginning | None = None
+        self._json: Any = None
+        self.tags = cell.tags.of_call()
+        self.out_of_turn = False
+        self._order = (
+            cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
+        )
+        if isinstance(self._asking, MatchedRequest):
+            self._name()
+        cell.going[self] = None
+        cell.changed()
+
+    def takes_place_of(self, recorded: Entry | None) -> None:
+        """Its answer overrides that recorded call in a take; None: it is a call of its own."""
+        self.over = recorded
+        if recorded is not None:
+            self._named = self.asked, recorded.id
+
+    @property
+    def asked(self) -> MatchedRequest:
+        return (self._named or self._name())[0]
+
+    @property
+    def match(self) -> str:
+        return self.asked.match
+
+    @property
+    def id(self) -> str:
+        return (self._named or self._name())[1]
+
+    def _name(self) -> tuple[MatchedRequest, str]:
+        """Any thread may ask: one that shows what runs, too."""
+        with self.cell.lock:
+            if self._named is None:
+                try:
+                    asked = (
+                        self._asking if isinstance(self._asking, MatchedRequest) else self._asking()
+                    )
+                except Exception as error:
+                    self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
+                    asked = MatchedRequest("")
+                self._named = asked, self.cell.next_name(asked.match)
+            return self._named
+
+    def _elapsed(self) -> float:
+        return perf_counter() - self.started
+
+    def turn(self) -> Awaitable[bool] | None:
+        """What a door that can await awaits before it hands on what came last
+        (determinism/order.py); None: nothing.
+        """
+        if self._order is None or self.cell.closed:
+            return None
+        return self._order.awaited_turn(self.where.lineage)
+
+    def handed(self, *, ends: bool = False) -> None:
+        """What came is handed to the program now. Where it `ends` the call, other threads come to
+        rest first.
+        """
+        if self._order is not None and not self.cell.closed:
+            together = (ends and not self._order.turn()) or self.out_of_turn
+            self._order.note(self, self.where.lineage, together=together)
+            self.out_of_turn = False
+
+    def handed_by_callback(self) -> None:
+        """The same from a library's callback, which cannot be held until others come to rest."""
+        self.out_of_turn = self._order is not None and self._order.is_busy(self.where.lineage)
+        self.handed()
+
+    def _of_the_cells_end(self, error: BaseException | None) -> bool:
+        """Whether only the cell's end can tell what cancelled this: the program, or a kernel
+        interrupt.
+        """
+        own = not self.where.lineage or self.cell.cancelling()
+        return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
+
+    def _say_if_late(self) -> None:
+        if self.cell.closed:
+            self.cell.say_late(LATE[0])
+
+    def _commit(
+        self,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        kit: dict[str, Any],
+        row: ReportRow,
+    ) -> None:
+        """Append the call and report it. Every failure becomes a warning: the program has its reply
+        already.
+        """
+        if self.tags:
+            kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
+        if self.cell.cassette is not None and self.cell.run and self.match:
+            self._append(self.cell.cassette, call, reply, kit, row)
+            plain = self.asked.plain
+            if isinstance(call, Request):
+                plain = (*plain, *asked_as(call))
+            if plain:
+                self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
+        with self.cell.lock:
+            self.cell.rows.append(row)
+            self.cell.going.pop(self, None)
+        self.cell.changed()
+
+    def _append(
+        self,
+        cassette: Cassette,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        kit: dict[str, Any],
+        row: ReportRow,
+    ) -> None:
+        name = "" if kit.get("model") else row.name
+        head = Head(
+            self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
+            row.error,
+            self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
+            self.asked.apart,
+        )  # fmt: skip
+        try:
+            if self.over is not None:
+                self.entry = cassette.append_override(
+                    self.over, reply, head.answered(), self.secrets
+                )
+            else:
+                self.entry = cassette.append_call(head, call, reply, self.secrets, self._beginning)
+            self.cell.first_commit()
+        except (CassetteError, OSError) as error:
+            self.cell.lose(f"call {self.id} is NOT on the tape: {error}")
+        except Exception as error:
+            self.cell.lose(
+                f"call {self.id} is NOT on the tape ({type(error).__name__}: {error}); please report this"
+            )
+
+
+class HttpCapture(RecorderBase, NullRecorder):
+    """A live HTTP call (calls.Capture).
+
+    What has come is committed once: at the terminal event, at the reply's end, or at the end of a
+    cell that left it open. What comes after that is added by `more:` records.
+    """
+
+    def __init__(
+        self,
+        cell: TapedCell,
+        secrets: Secrets,
+        asked: MatchedRequest | Callable[[], MatchedRequest],
+        kind: str,
+        where: Where,
+        request: Request,
+    ) -> None:
+        super().__init__(cell, secrets, asked, kind, where)
+        self.request = request
+        self._head: tuple[int, Headers, str, str] | None = None
+        self._chunks = Arrived(self._spool if hasattr(os, "pread") else None)
+        self._waits: list[float] = []
+        self._kept: tuple[int, End] | None = None
+        self._pending: tuple[End, BaseException | None] | None = None
+        self._done = self._torn = False
+        self._watch: TerminalWatch | None = None
+        self.moment = cell.tools.moment()
+        cell.running[self] = None
+
+    def sent(self) -> None:
+        """The network answers meanwhile: what is known by now is made ready in time that nobody
+        waits for.
+        """
+        if self.cell.cassette is not None and self.cell.run and self.over is None and self.match:
+            with suppress(Exception):  # the commit makes it again, and tells what is wrong
+                self._beginning = self.cell.cassette.begin_call(
+                    self.cell.run, self.request, self.asked, self.secrets
+                )
+
+    def head(
+        self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = ""
+    ) -> None:
+        self._head = (status, headers, version, reason)
+        names = {name.lower(): value for name, value in headers}
+        self._chunks.limit = large_body.limit(names.get("content-type", ""), b"")
+        if "content-encoding" in names:
+            self._chunks.hold()  # what is packed can be masked as a whole only
+        length = names.get("content-length", "")
+        self._watch = TerminalWatch(
+            names.get("content-type", ""),
+            names.get("content-encoding", ""),
+            int(length) if length.isdigit() else None,
+        )
+        self.handed()
+
+    def _spool(self) -> Spool:
+        return Spool(self.cell.large_bodies(), self.secrets, keep_sent=False)
+
+    def chunk(self, data: bytes) -> None:
+        try:
+            self._chunks.append(data)
+        except OSError as error:
+            self.cell.lose(
+                f"call {self.id} is NOT on the tape: a large body cannot be written ({error})"
+            )
+            self._done = True
+            self._chunks.drop()
+        self._waits.append(self._elapsed())
+        ends = self._watch is not None and self._watch.feed(data)
+        if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
+            self._keep("complete")
+            self._say_if_late()
+        self.handed(ends=ends)
+
+    def finish(self) -> None:
+        self._end("complete")
+
+    def close(self) -> None:
+        """An interrupt that strikes between two chunks closes the reply on its way out of the
+        program.
+        """
+        error = sys.exc_info()[1]
+        if isinstance(error, KeyboardInterrupt):
+            self._end("cut short")
+        elif self._of_the_cells_end(error):
+            self._put_off("closed", None)
+        else:
+            self._end("closed")
+
+    def fail(self, error: BaseException) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self._end("cut short")
+        elif self._of_the_cells_end(error):
+            self._put_off("error", error)
+        else:
+            self._end("error", error)
+            if not isinstance(error, asyncio.CancelledError):
+                self.handed(ends=True)
+
+    def cell_ended(self, *, interrupted: bool) -> None:
+        """The cell is over and this is not: keep what has come, since it may be all that ever will."""
+        if self._torn:
+            self._mend("cut short" if interrupted else "closed")
+        elif self._pending is not None:
+            end, error = self._pending
+            self._done = True
+            self._keep("cut short" if interrupted else end, error)
+        elif self._head is not None and not self._done:
+            self._keep("cut short" if interrupted else "closed")
+
+    def _put_off(self, end: End, error: BaseException | None) -> None:
+        if not self._done and self._pending is None:
+            self._pending = (end, error)
+
+    def _end(self, end: End, error: BaseException | None = None) -> None:
+        if self._done or self._pending is not None:
+            return
+        self._done = True
+        if self._keep(end, error):
+            self._say_if_late()
+        if not self._torn:
+            self.cell.running.pop(self, None)
+
+    def _keep(self, end: End, error: BaseException | None = None) -> bool:
+        """Commit what is not on the tape yet; an end that says less than what is known changes
+        nothing.
+        """
+        error = error if end == "error" else None
+        kept, known = self._kept or (0, None)
+        news = len(self._chunks) > kept
+        worse = (
+            ("error",)
+            if known == "complete"
+            else ("complete",)
+            if known == "cut short"
+            else ("complete", "error")
+        )
+        if known is not None and not news and end not in worse:
+            return False
+        self._kept = (len(self._chunks), end)
+        self._torn = True
+        if known is None:
+            self._settle(end, error)
+        else:
+            self._add(self._reply(end, error, kept))
+        self._torn = False
+        return True
+
+    def _mend(self, end: End) -> None:
+        """An interrupt struck amid a commit: what it kept from the tape is committed now."""
+        self._torn = False
+        if self.cell.cassette is None or self.entry is not None:
+            return
+        try:
+            self.entry = self.cell.cassette.recovered(self.cell.run, self.id, self.over)
+        except CassetteError as error:
+            self.cell.lose(f"call {self.id} is perhaps NOT on the tape: {error}")
+        else:
+            if self.entry is None:
+                self._settle(end)
+
+    def _reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
+        frozen = freeze_error(error) if error is not None else None
+        waits, chunks = tuple(self._waits[start:]), self._chunks.since(start)
+        if self._head is None:
+            return Reply(None, end=end, error=frozen, waits=waits or (self._elapsed(),))
+        status, headers, version, reason = self._head
+        return Reply(status, headers, chunks, waits, end, frozen, version, reason)
+
+    def _settle(self, end: End, error: BaseException | None = None) -> None:
+        reply = self._reply(end, error)
+        self._json = registry.said_json(reply)
+        told = registry.facts(self.request, reply, parsed=self.asked.json, said=self._json)
+        self._name_gaps(told)
+        self.tags = self.cell.tags.with_user(self.tags, told.user)
+        self.cell.tools.ask(told, self.moment)
+        url = self.secrets.scrub_url(
+            self.request.url
+        )  # before it is cut: half a secret is known by nobody
+        row = row_of(
+            self.id, self.kind, told, self._elapsed(), name=url, error=failure(reply, error)
+        )
+        self._commit(self.request, reply, told.record(), row)
+
+    def _name_gaps(self, told: registry.Facts) -> None:
+        for name in self.cell.tools.untaped(told, self.cell.ask.namespace):
+            self.cell.warn(
+                f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
+                "it would run again. Now: put @tape.tool on the function that answers it",
+                cold=True,
+            )
+
+    def _add(self, late: Reply) -> None:
+        """Bytes, or an end, that came after the call was committed."""
+        if self.entry is None or self.cell.cassette is None:
+            return
+        try:
+            self.cell.cassette.append_more(self.entry, late, self.secrets)
+        except (CassetteError, OSError) as problem:
+            self.cell.lose(f"the last bytes of call {self.id} are NOT on the tape: {problem}")
+
+
+def failure(reply: Reply, error: BaseException | None) -> str:
+    """The row's word for what went wrong; "" where nothing did."""
+    if error is not None:
+        return f"{type(error).__name__}: {error}"[:200]
+    if reply.status is not None and reply.status >= 400:
+        return f"{reply.status} {reply.reason}".strip()
+    return reply.end if reply.end == "cut short" else ""
+
+
+def row_of(
+    call: str, kind: str, told: registry.Facts, seconds: float, *, name: str, error: str
+) -> ReportRow:
+    return ReportRow(
+        call, kind, told.answered or told.model or short_url(name), told, seconds, error
+    )
+
+
+def short_url(url: str) -> str:
+    return url.partition("://")[2].partition("?")[0][:80] or url[:80]

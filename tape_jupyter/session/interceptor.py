@@ -1,0 +1,758 @@
+"""Where a call crosses. Taps ask here; here the call is placed in its cell and the player decides.
+
+The only rule of its own is fail closed: in replay, what is not played is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.match_key import MatchedRequest, asked, exact_digest, json_value
+from tape_jupyter.cassette.takes.overrides import overridden_inside
+from tape_jupyter.core import copied_folder
+from tape_jupyter.core.call import (
+    Capture,
+    FunctionCall,
+    Gate,
+    Hold,
+    HostClass,
+    Play,
+    Reply,
+    Request,
+    Tape,
+    Value,
+    Where,
+)
+from tape_jupyter.core.context import ORIGIN, PARENT, SPAN, Origin
+from tape_jupyter.core.large_body import large_bodies
+from tape_jupyter.encoding.values.registry import freeze_error
+from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
+from tape_jupyter.isolation import network_guard
+from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers.tools import declared_tools
+from tape_jupyter.replay.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
+from tape_jupyter.replay.selection import site_of
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.secrets.spooling import Spool
+from tape_jupyter.session import near_matches, oauth
+from tape_jupyter.session import tool_recorder as answers
+from tape_jupyter.session.cell import Stepping, TapedCell
+from tape_jupyter.session.http_recorder import HttpCapture, NullRecorder
+from tape_jupyter.session.lent_keys import Lending, settings
+from tape_jupyter.session.mismatch import Stale, diverged, miss, stand_in, title
+from tape_jupyter.session.near_matches import NearMatch
+from tape_jupyter.session.partial_replay import HeldAnswer, lacks
+from tape_jupyter.session.pins import random
+from tape_jupyter.session.telemetry import Telemetry
+from tape_jupyter.session.tool_effects import RecordedEffects
+from tape_jupyter.session.tool_recorder import FunctionCapture, as_asked
+from tape_jupyter.session.websocket_recorder import (
+    WebSocketCapture,
+    opens_dialogue,
+    played_dialogue,
+)
+
+_ASKING = (b'"tool', b"unctionCall", b"unction_call")
+
+Settled = Recorded | GoLive | Frozen | Stub | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Answer with what a person wrote for this call, which is not on the tape, and keep that."""
+
+    reply: Reply | Value
+
+
+class BodyAgain(NullRecorder):
+    """A recorded function whose body runs again, on the tape: nothing of it is kept, what it calls
+    has it as parent.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self.id = entry.id
+
+
+class InterceptorHost(Protocol):
+    """What the boundary needs of the deck."""
+
+    secrets: Secrets
+    lending: Lending
+
+    @property
+    def active(self) -> TapedCell | None: ...
+    @property
+    def sealed(self) -> bool: ...
+    def start_run(self, cell: TapedCell) -> None: ...
+    def tape_tools(self, cell: TapedCell, names: list[str]) -> None: ...
+    def look_again(self, cell: TapedCell) -> None: ...
+    def calling(self) -> None: ...
+
+
+def _runs_here(call: FunctionCall) -> bool:
+    """Whether its body is Python of this process: no prompt, and no server."""
+    return call.discreet == "no" and (call.scope is not None or call.kind == "retrieval")
+
+
+class Interceptor(Tape):
+    """The tape that taps ask (calls.Tape)."""
+
+    def __init__(self, desk: InterceptorHost) -> None:
+        self.desk = desk
+        self._pid = os.getpid()
+        self.telemetry = Telemetry()
+        self._copied = copied_folder.of(os.environ)
+        if self._copied is not None:
+            self._copied.guard()
+        self._changed: set[str] = set()
+        """Types of arguments that recorded calls changed, and that a replay may have left as they
+        are.
+        """
+
+    def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
+        decided = self._begin(call)
+        return decided.wait() if isinstance(decided, PendingCall) else decided
+
+    def wants(self) -> bool:
+        """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
+        return isinstance(self._cell(), TapedCell) or self.desk.sealed
+
+    def spool(self, request: Request) -> Spool | None:
+        """Where a large body goes that the program is about to send with this request; None: it is
+        held.
+        """
+        cell = self._cell()
+        if not isinstance(cell, TapedCell) or os.getpid() != self._pid or not hasattr(os, "pread"):
+            return None
+        self.desk.secrets.learn_request(request)
+        in_parts = "boundary=" in request.header(
+            "content-type"
+        )  # its digest is made of what lies in the file
+        store = in_parts or not cell.replaying or self._may_go_live(cell)
+        return Spool(cell.large_bodies(), self.desk.secrets, keep_sent=True, store=store)
+
+    def withholds(self, peek: Callable[[], Request]) -> bool:
+        """Whether a call that is none of a taped cell carries a placeholder, and must not go out
+        (taps.here).
+        """
+        return self.desk.lending.watches and bool(self.desk.lending.lacks(peek()))
+
+    def answers(self) -> bool:
+        """Whether it may be answered without being sent (taps.answers)."""
+        cell = self._cell()
+        return _chosen(cell) if isinstance(cell, TapedCell) else self.desk.sealed
+
+    def replays(self) -> bool:
+        """Whether the tape answers all that is asked here, so that no credential is of use
+        (taps.replays).
+        """
+        cell = self._cell()
+        return (
+            isinstance(cell, TapedCell)
+            and cell.replaying
+            and not cell.closed
+            and not self._may_go_live(cell)
+        )
+
+    def stand_in(self, name: str, told: str) -> str | None:
+        """A placeholder for a credential that is nowhere to be found (taps.stand_in)."""
+        cell = self._cell()
+        replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
+        return (
+            self.desk.secrets.stand_in(name, told) if replaying or self.desk.lending.lends else None
+        )
+
+    def setting(self, name: str) -> str | None:
+        """What the recorded calls tell of a setting (taps.setting)."""
+        cell = self._cell()
+        if self.replays() and cell.cassette is not None:
+            return settings([cell.cassette]).get(name)
+        return settings(self.desk.lending.cassettes).get(name) if self.desk.lending.lends else None
+
+    def untyped(self, call: FunctionCall) -> str | None:
+        """What stands in for a secret that was asked for between taped cells and not typed
+        (taps.untyped).
+        """
+        if not self.desk.lending.lends or not answers.asks_a_secret(call):
+            return None
+        return answers.untyped(call, self.desk.secrets)
+
+    def _may_go_live(self, cell: TapedCell) -> bool:
+        told = cell.execution
+        return (
+            bool(told.selection.live) or told.on_divergence == "live" or cell.stepping is not None
+        )
+
+    def _cell(self) -> Any:
+        origin = ORIGIN.get()
+        return origin.cell if origin is not None else self.desk.active
+
+    def hold(self, call: Request | FunctionCall) -> Hold | None:
+        """For a door that can await: the call, where it is to wait for a person; None: ask `begin`."""
+        cell = self._cell()
+        if not isinstance(cell, TapedCell) or cell.stepping is None:
+            return None
+        decided = self._begin(call)
+        return decided if isinstance(decided, PendingCall) else Decided(decided)
+
+    def _begin(self, call: Request | FunctionCall) -> Play | Capture | PendingCall | None:
+        origin = ORIGIN.get()
+        cell = origin.cell if origin is not None else self.desk.active
+        if not isinstance(cell, TapedCell):
+            return self._outside(call)
+        if os.getpid() != self._pid:
+            return self._forked(cell, call)
+        if cell.runs_tools and isinstance(call, FunctionCall) and _runs_here(call):
+            return None  # as when it ran untaped
+        self.desk.calling()
+        if self._copied is not None:
+            call = self._copied.as_recorded(call)
+        try:
+            return (
+                self._http(cell, origin, call)
+                if isinstance(call, Request)
+                else self._function(cell, origin, call)
+            )
+        except Exception as error:
+            return _failed(cell, call, error)
+
+    def note(self, text: str) -> None:
+        """What a tap saw and the tape cannot hold (taps.note)."""
+        if self.desk.active is not None:
+            self.desk.active.warn(text, cold=True)
+
+    def flag(self, key: str, value: Any) -> None:
+        """A feature flag was evaluated (instrumentation/openfeature.py): it stands on the run's end
+        mark.
+        """
+        cell = self._cell()
+        if isinstance(cell, TapedCell) and not cell.closed:
+            cell.tags.flag(key, value)
+            cell.ends["flags"] = cell.tags.flags
+
+    def _outside(self, call: Request | FunctionCall) -> Play | None:
+        """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a
+        key is missing.
+        """
+        if isinstance(call, FunctionCall):
+            return None
+        lacking = self.desk.lending.lacks(call)
+        if not self.desk.sealed and not lacking:
+            return None
+        if hosts.class_of(call) == "telemetry":
+            return self.telemetry.unsent(call)
+        if not self.desk.sealed:
+            if oauth.is_grant(call):
+                return oauth.granted(self.desk.secrets, lacking)
+            raise BlockedConnection(f"{title(call)} was not sent: {lacks(lacking)}.")
+        raise BlockedConnection(
+            f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent."
+        )
+
+    def _forked(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
+        """A call in a forked child: ids given there would collide with its parent's."""
+        if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
+            return self.telemetry.unsent(call, cell) if cell.replaying else NullRecorder()
+        if not cell.replaying and not cell.execution.selection:
+            cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
+            return NullRecorder()
+        now = "Ask in the process of the cell, in its threads or tasks, or run the cell untaped."
+        why = "the tape cannot be shared between processes"
+        text = f"{title(call)} in a forked process: {why}. Nothing was sent. {now}"
+        network_guard.post("note", text, cell, refused=True)
+        raise cell.refuse(BlockedConnection(text))
+
+    def _http(
+        self, cell: TapedCell, origin: Origin | None, request: Request
+    ) -> Play | Capture | PendingCall:
+        kind = hosts.class_of(request)
+        if kind == "telemetry":
+            telemetry = self.telemetry
+            if cell.replaying or self.desk.lending.lacks(request):
+                return telemetry.unsent(request, cell)
+            return telemetry.passing(request, cell)
+        self.desk.secrets.learn_request(request)
+        if self._goes_live(cell, request):
+            self._require_key(cell, request)
+            self._open_run(cell, request)
+            matching, where = partial(self._match, cell, request), self._where(cell, origin)
+            return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
+        matched = self._match(cell, request)
+        self._tools(cell, request, matched.json)
+        answered = partial(self._http_answered, cell, origin, request, kind, matched)
+        return self._settled(cell, origin, matched, request, kind, answered)
+
+    def _goes_live(self, cell: TapedCell, request: Request) -> bool:
+        """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not
+        be known yet.
+        """
+        return (
+            not _chosen(cell)
+            and not self._may_offer_tools(cell, request)
+            and not opens_dialogue(request)
+        )
+
+    def _http_answered(
+        self,
+        cell: TapedCell,
+        origin: Origin | None,
+        request: Request,
+        kind: HostClass,
+        matched: MatchedRequest,
+        decided: Recorded | GoLive | Frozen | Stub,
+        sent: Request | None = None,
+    ) -> Play | Capture:
+        """What was decided, done. `sent` goes live in place of the program's request."""
+        if not isinstance(decided, GoLive):
+            entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
+            reply = self._reply(cell, entry, request)
+            self._tools_asked(cell, request, kind, reply)
+            self._hold(cell, origin, matched, request, kind, decided)
+            if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
+                reply, Reply
+            ):
+                cell.tools.ask(registry.facts(request, reply), cell.tools.moment())
+            return Play(
+                reply,
+                self._gate(cell, entry, reply),
+                dialogue=played_dialogue(self.desk, cell, entry, reply, request),
+            )
+        self._require_key(cell, request)
+        self._open_run(cell, request)
+        where = self._where(cell, origin)
+        if sent is not None:  # it is found by what the program asks
+            request, matched = sent, MatchedRequest(matched.match, apart=matched.apart)
+        capture: HttpCapture
+        if opens_dialogue(request):
+            offer = self.desk.tape_tools
+            capture = WebSocketCapture(
+                cell, self.desk.secrets, matched, kind, where, request, offer=offer
+            )
+        else:
+            capture = HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
+        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.diverged = "live" if _is_divergence(cell, decided) else ""
+        capture.instead = sent
+        return capture
+
+    def _match(self, cell: TapedCell, request: Request) -> MatchedRequest:
+        exact = exact_digest(request)
+        known = (
+            cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
+        )
+        if known and (
+            "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
+        ):
+            return MatchedRequest(known, exact)
+        return asked(request, self.desk.secrets, cell.ignore, exact)
+
+    def _function(
+        self, cell: TapedCell, origin: Origin | None, call: FunctionCall
+    ) -> Play | Capture | PendingCall:
+        cell.tools.ran(call.name)
+        arguments = call.arguments
+        call, matched = as_asked(call, self.desk.secrets)
+        if (
+            call.discreet == "yes"
+            and cell.replaying
+            and not cell.player.times(cell.execution, matched.match)
+        ):
+            return Play(answers.unrecorded(call, self.desk.secrets))
+        answered = partial(self._function_answered, cell, origin, call, matched, arguments)
+        return self._settled(cell, origin, matched, call, call.kind, answered)
+
+    def _function_answered(
+        self,
+        cell: TapedCell,
+        origin: Origin | None,
+        call: FunctionCall,
+        matched: MatchedRequest,
+        arguments: Mapping[str, Any],
+        decided: Recorded | GoLive | Frozen | Stub,
+        sent: FunctionCall | None = None,
+    ) -> Play | Capture:
+        self._hold(cell, origin, matched, call, call.kind, decided)
+        if isinstance(decided, Stub):
+            return Play(Value(decided.value))
+        if not isinstance(decided, GoLive):
+            entry = _entry(decided.recorded if isinstance(decided, Frozen) else decided)
+            if cell.replaying and self._body_runs_again(cell, entry, call):
+                return BodyAgain(entry)
+            value = self._value(cell, entry, call)
+            effects = None
+            if isinstance(value, Value):
+                random.follow(cell, value.moved)
+                self._changed.update(value.changed)
+                effects = RecordedEffects(cell, call, entry.name, value)
+            return Play(value, self._gate(cell, entry, value), effects=effects)
+        self._open_run(cell, call)
+        capture = FunctionCapture(
+            cell, self.desk.secrets, matched, self._where(cell, origin), call, arguments
+        )
+        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.diverged = "live" if _is_divergence(cell, decided) else ""
+        capture.instead = sent
+        return capture
+
+    def _body_runs_again(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> bool:
+        """Whether a person overrode a call inside it: then what its body gives is found out, not
+        played.
+        """
+        if cell.cassette is None or not (inside := overridden_inside(cell.cassette, entry)):
+            return False
+        calls = ", ".join(each.id for each in inside[:5])
+        cell.warn(
+            f"{title(call)} ran again, on the tape: the take has another reply for a call inside it ({calls})"
+        )
+        return True
+
+    def _settled(
+        self,
+        cell: TapedCell,
+        origin: Origin | None,
+        matched: MatchedRequest,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        answered: Callable[..., Play | Capture],
+    ) -> Play | Capture | PendingCall:
+        """What is decided of the call, done; in a stepped cell it waits for a person. Raises
+        UnmatchedCall.
+        """
+        lineage = origin.lineage if origin is not None else ""
+        near = (
+            near_matches.chosen(cell, call, matched, self._changed)
+            if matched.hidden and _chosen(cell)
+            else None
+        )
+        decided = self._decided(cell, lineage, matched, call, kind, near)
+        if cell.stepping is None:
+            return answered(self._accepted(cell, matched, lineage, call, decided, near))
+
+        def settle(
+            decided: Settled | Written, sent: Request | FunctionCall | None = None
+        ) -> Play | Capture:
+            try:
+                if isinstance(decided, Written):
+                    return self._written(cell, origin, matched, call, kind, decided.reply)
+                return answered(self._accepted(cell, matched, lineage, call, decided, near), sent)
+            except Exception as error:
+                return _failed(cell, call, error)
+
+        return PendingCall(cell, call, kind, matched.match, lineage, decided, settle)
+
+    def _written(
+        self,
+        cell: TapedCell,
+        origin: Origin | None,
+        matched: MatchedRequest,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        reply: Reply | Value,
+    ) -> Play:
+        self._open_run(cell, call)
+        held = HeldAnswer(
+            cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin)
+        )
+        held.diverged = "hand"
+        held.keep(call, reply, "")
+        return Play(reply)
+
+    def _decided(
+        self,
+        cell: TapedCell,
+        lineage: str,
+        matched: MatchedRequest,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        near: NearMatch | None,
+    ) -> Settled:
+        """The recorded call to play, or what to do instead."""
+        site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
+        apart = near.apart if near is not None else None
+        decided = cell.player.decide(
+            cell.execution, matched.match, lineage, ended=cell.closed, site=site, apart=apart
+        )
+        if isinstance(decided, Refuse) and near is not None:
+            decided = replace(decided, why=near.why)
+        if isinstance(decided, Diverged):
+            dialogue = isinstance(call, Request) and opens_dialogue(call)
+            found = None if dialogue else stand_in(cell, call, lineage, self.desk.secrets)
+            decided = found or Refuse(decided.times)
+        return decided
+
+    def _accepted(
+        self,
+        cell: TapedCell,
+        matched: MatchedRequest,
+        lineage: str,
+        call: Request | FunctionCall,
+        decided: Settled,
+        near: NearMatch | None = None,
+    ) -> Recorded | GoLive | Frozen | Stub:
+        """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
+        if isinstance(decided, Refuse):
+            if cell.replaying and not decided.ended and not decided.frozen:
+                told = diverged(
+                    cell, call, matched.match, lineage, self.desk.secrets, matched.apart
+                )
+                cell.divergences.append(told)
+            raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
+        if isinstance(decided, Entry):
+            if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
+                self._told_by_order(cell, call, decided, matched)
+            elif near is not None:
+                self._told_by_less(cell, call, decided, near)
+            cell.served.append(decided)
+            cell.changed()
+        return decided
+
+    def _told_by_order(
+        self, cell: TapedCell, call: Request | FunctionCall, entry: Entry, matched: MatchedRequest
+    ) -> None:
+        """Of calls that differ only in what is not on the tape, nothing there says which is which."""
+        names = matched.untold or entry.book.ended.get(entry.run, {}).get("alike in") or ("redact",)
+        what = (
+            ", ".join(matched.by_type) or f"what was masked or does not count ({', '.join(names)})"
+        )
+        if cell.ask.options.get("strict"):
+            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
+            raise cell.refuse(
+                UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order")
+            )
+        calls = near_matches.told_by_order_with(entry)
+        cell.warn(
+            f"{title(call)}: calls {calls} of run {entry.run} differ only in {what}: told apart by their order"
+        )
+
+    def _told_by_less(
+        self, cell: TapedCell, call: Request | FunctionCall, entry: Entry, near: NearMatch
+    ) -> None:
+        """The recorded call is the same as far as it can be compared."""
+        if near.less and cell.ask.options.get("strict"):
+            told = (
+                f"call {entry.id} ({entry.book.path.name}:{entry.line}) matches without {near.less}"
+            )
+            now = "Now: give what tells it apart as a plain value, or replay without --strict"
+            raise cell.refuse(
+                UnmatchedCall(f"{title(call)}: {told}; --strict goes by all of a call. {now}")
+            )
+        if near.said:
+            cell.warn(near.said)
+
+    def _hold(
+        self,
+        cell: TapedCell,
+        origin: Origin | None,
+        matched: MatchedRequest,
+        call: Request | FunctionCall,
+        kind: HostClass,
+        decided: Any,
+    ) -> None:
+        """Write a call that is answered from elsewhere (--freeze while recording, --stub) before it
+        is handed on.
+        """
+        if not isinstance(decided, Frozen | Stub):
+            return
+        self._open_run(cell, call)
+        held = HeldAnswer(
+            cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin)
+        )
+        recorded = _entry(decided.recorded) if decided.recorded is not None else None
+        if isinstance(decided, Stub):
+            held.keep(call, Value(decided.value), "stub", recorded)
+        elif recorded is not None:
+            if isinstance(decided, Stale):
+                held.diverged = "stale"
+                cell.stale.append(held.id)
+            held.keep(call, recorded.reply(), recorded.name)
+
+    def _require_key(self, cell: TapedCell, request: Request) -> None:
+        if lacking := self.desk.lending.lacks(request):
+            raise cell.refuse(
+                BlockedConnection(
+                    f"{title(request)} was to go live. Nothing was sent: {lacks(lacking)}"
+                )
+            )
+
+    def _reply(self, cell: TapedCell, entry: Entry, request: Request) -> Reply | Value:
+        reply, edited = entry.book.reply(entry)
+        self._require_sound(reply)
+        if edited:
+            cell.edited.append(entry.id)
+        if edited and cell.ask.options.get("strict"):
+            text = f"call {entry.id} was edited by hand ({entry.book.path.name}:{entry.line}); --strict refuses it"
+            raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}"))
+        if isinstance(reply, Reply) and reply.end == "cut short":
+            return self._cut_short(cell, entry, reply, request)
+        return reply
+
+    def _value(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> Reply | Value:
+        value = entry.reply()
+        if isinstance(value, Value) and value.unkept:
+            raise cell.refuse(
+                UnmatchedCall(
+                    f"{title(call)}: what it returned could not be recorded: {value.unkept}"
+                )
+            )
+        return answers.given(value, self.desk.secrets) if isinstance(value, Value) else value
+
+    def _require_sound(self, reply: Reply | Value) -> None:
+        """A large body is compared with its digest before anything of it is handed on. Raises
+        CassetteError.
+        """
+        if isinstance(reply, Reply):
+            for body in large_bodies(reply.chunks):
+                external_texts.require_sound(body)
+
+    def _gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
+        return cell.pacing.gate(entry, reply) if cell.pacing is not None else None
+
+    def _cut_short(self, cell: TapedCell, entry: Entry, reply: Reply, request: Request) -> Reply:
+        if not cell.ask.options.get("cut_short"):
+            text = f"call {entry.id} was cut short by an interrupt when recorded ({entry.book.path.name}:{entry.line})"
+            now = "Record the cell again, or replay with --cut-short to get the partial reply and the interrupt."
+            raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}. {now}"))
+        if cell.in_task_of_its_own() and reply.status is not None:
+            # an event loop does not survive a KeyboardInterrupt in a task; the tap says what ended
+            # it
+            return reply
+        error = freeze_error(KeyboardInterrupt("the recording was interrupted here"))
+        return Reply(
+            reply.status,
+            reply.headers,
+            reply.chunks,
+            reply.waits,
+            "error",
+            error,
+            reply.version,
+            reply.reason,
+        )
+
+    def _where(self, cell: TapedCell, origin: Origin | None) -> Where:
+        return Where(
+            cell.run, origin.lineage if origin is not None else "", SPAN.get(), PARENT.get()
+        )
+
+    def _open_run(self, cell: TapedCell, call: Request | FunctionCall) -> None:
+        """The run's record is committed before the first call is paid for."""
+        if cell.run or cell.mode == "live":
+            return
+        try:
+            with cell.lock:
+                if not cell.run:
+                    self.desk.start_run(cell)
+        except (CassetteError, OSError) as error:
+            text = f"{title(call)} was not sent, since it could not be recorded: {error}"
+            raise cell.refuse(BlockedConnection(text)) from error
+
+    def _tools(self, cell: TapedCell, request: Request, body: Any) -> None:
+        """Tape the functions that this request offers as tools."""
+        if not self._may_offer_tools(cell, request):
+            return
+        if names := declared_tools(json_value(request.body) if body is None else body):
+            self.desk.tape_tools(cell, names)
+        else:
+            self.desk.look_again(cell)
+
+    def _tools_asked(
+        self, cell: TapedCell, request: Request, kind: HostClass, reply: Reply | Value
+    ) -> None:
+        """Before a reply is handed on that asks for tools its request did not declare: the provider
+        holds those.
+        """
+        recorded = kind == "model" and cell.cassette is not None and cell.cassette.tools
+        if (
+            recorded
+            and isinstance(reply, Reply)
+            and not self._may_offer_tools(cell, request)
+            and _may_ask(reply)
+        ):
+            self.desk.look_again(cell)
+
+    def _may_offer_tools(self, cell: TapedCell, request: Request) -> bool:
+        return b'"tool' in request.body or bool(
+            cell.ask.options.get("tools") or cell.execution.selection
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call of a stepped cell (taped.PendingCall, calls.Hold)."""
+
+    cell: TapedCell
+    call: Request | FunctionCall
+    kind: HostClass
+    match: str
+    lineage: str
+    decided: Settled
+    settle: Callable[..., Play | Capture]
+
+    def wait(self) -> Play | Capture:
+        return self._stepping.held(self).wait()
+
+    async def arrive(self) -> Play | Capture:
+        return await self._stepping.held(self).arrive()
+
+    @property
+    def _stepping(self) -> Stepping:
+        assert self.cell.stepping is not None
+        return self.cell.stepping
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A call of a stepped cell on which nobody needs to decide (calls.Hold)."""
+
+    decision: Play | Capture | None
+
+    async def arrive(self) -> Play | Capture | None:
+        return self.decision
+
+
+def _failed(cell: TapedCell, call: Request | FunctionCall, error: Exception) -> Capture:
+    """A call went wrong in our own hands. Raises UnmatchedCall in replay.
+
+    As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
+    A call that is held (--freeze) while recording must not go out either.
+    """
+    if not cell.replaying and not cell.execution.selection.held:
+        cell.lose(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})")
+        return NullRecorder()
+    raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
+
+
+def _found_by(matched: MatchedRequest) -> MatchedRequest:
+    """What a call that did not go out is found by."""
+    return matched._replace(exact="", json=None, clean=0)
+
+
+def _may_ask(reply: Reply) -> bool:
+    """Whether a model's reply could ask for tools, without reading it."""
+    return bool(reply.header("content-encoding")) or any(word in reply.readable for word in _ASKING)
+
+
+def _is_divergence(cell: TapedCell, decided: GoLive) -> bool:
+    """Whether it goes live since the tape does not hold it, not since a person wants that boundary
+    live.
+    """
+    return cell.replaying and decided.recorded is None and not cell.execution.selection.live
+
+
+def _chosen(cell: TapedCell) -> bool:
+    """Whether it is decided call by call what goes out."""
+    return (
+        cell.mode not in ("record", "live")
+        or bool(cell.execution.selection)
+        or cell.stepping is not None
+    )
+
+
+def _entry(recorded: Recorded | None) -> Entry:
+    assert isinstance(recorded, Entry)  # the players of this room are over cassettes
+    return recorded

@@ -1,0 +1,298 @@
+"""Between taped cells of a notebook that has a cassette, code that looks up a key that is not set
+is lent a placeholder, so that clients made there can replay. Nothing is put into the environment;
+what is set wins.
+
+Not lent: while a cell records or goes live; to code that would set the key or ask a person for it;
+to libraries that look in files next; what another variable, a profile or a file of this machine
+stands for.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+from urllib.parse import urlsplit
+
+from tape_jupyter.audit import environment as audit_environment
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.call import Request
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.instrumentation import environment
+from tape_jupyter.isolation.network_guard import is_user_code
+from tape_jupyter.providers import hosts
+from tape_jupyter.secrets.registry import Secrets, names_a_secret, placeholder
+from tape_jupyter.session import placeholders
+
+SAME = (
+    placeholders.GOOGLE,
+    ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_IDENTITY_TOKEN",
+     "ANTHROPIC_IDENTITY_TOKEN_FILE"),
+    ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
+    ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"),
+    ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"),
+    ("CO_API_KEY", "COHERE_API_KEY"),
+    ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"),
+)  # fmt: skip
+"""Variables one of which is enough: where one is set, the others are not lent."""
+READERS = frozenset(
+    {
+        "tape_jupyter",
+        "IPython",
+        "botocore",
+        "huggingface_hub",
+        "wandb",
+        "kaggle",
+        "google.auth",
+        "azure",
+        "msal",
+    }
+    | {"dotenv", "decouple", "environs", "dynaconf", "starlette", "prettyconf", "pydantic_settings"}
+)
+"""Libraries that look in files for what the environment has not: a placeholder would stand in the
+way of that.
+"""
+_PROVIDES = frozenset({"getpass", "input", "load_dotenv", "dotenv_values", "find_dotenv", "prompt"})
+_ANTHROPIC_ASKS = ("_has_auto_discoverable_credentials", "_has_active_profile_config")
+_NEAR = 5  # instructions from `environ` to where its item is set, the key between them
+_LOOKED_AT = 200  # calls whose URLs are read for a region or a project
+_PROJECT = re.compile(r"/projects/([\w.:-]+)/")
+
+
+class Lending:
+    """What is lent in one kernel. `busy`: a taped cell runs, which has what it is to have; then
+    nothing is lent.
+    """
+
+    def __init__(self, secrets: Secrets, busy: Callable[[], bool]) -> None:
+        self._secrets, self._busy = secrets, busy
+        self._folder: Path | None = None
+        self._cassettes: Callable[[], Iterable[Cassette]] = tuple
+        self._undo: Callable[[], None] = _nothing
+        self._addresses: dict[str, str] = {}  # that were lent
+        self._read: tuple[list[tuple[Path, int]], dict[str, str]] = (
+            [],
+            {},
+        )  # of which cassettes, as long as they are
+
+    @property
+    def cassettes(self) -> Iterable[Cassette]:
+        """Those of the notebook."""
+        return self._cassettes()
+
+    @property
+    def lends(self) -> bool:
+        """Whether what is missing here and now has a placeholder."""
+        return self._folder is not None and not self._busy()
+
+    @property
+    def watches(self) -> bool:
+        """Whether a request could carry something of what was lent, here or in a replayed cell."""
+        return self._secrets.any_stand_in or bool(self._addresses)
+
+    def lacks(self, request: Request) -> str:
+        """What a request that goes live lacks, since a placeholder stands in for it; "" if nothing.
+
+        An address that was lent counts until the person has a key or an address of that maker.
+        """
+        if not self.watches:
+            return ""
+        if carried := self._secrets.stood_for(
+            request.url, *(value for _, value in request.headers), request.body
+        ):
+            return carried
+        sent = (
+            request.large.sent if request.large is not None else None
+        )  # something in it was masked
+        if carried := next(
+            filter(None, map(self._secrets.stood_for, sent.blocks() if sent is not None else ())),
+            "",
+        ):
+            return carried
+        lent = (name for name, value in self._addresses.items() if request.url.startswith(value))
+        return next(
+            (n for n in lent if not environment.is_set(n) and not placeholders.is_kept_by_a_key(n)),
+            "",
+        )
+
+    def start(self, folder: Path, cassettes: Callable[[], Iterable[Cassette]]) -> None:
+        """Lend what the cassettes of this folder name. They are read when a key is first looked
+        for.
+        """
+        if self._folder is None:
+            self._undo = environment.patch(self._lent, self._stays)
+        self._folder, self._cassettes = folder, cassettes
+
+    def stop(self) -> None:
+        """The environment is as without us."""
+        self._undo()
+        self._undo, self._folder, self._cassettes = _nothing, None, tuple
+
+    def _stays(self, name: str, value: str) -> bool:
+        """Whether what a program sets is a placeholder, and that variable has one of its own."""
+        return self.lends and self._secrets.is_stand_in(value) and self._wanted(name) is not None
+
+    def _lent(self, name: str, frame: FrameType) -> str | None:
+        if (
+            not self.lends
+            or not (names_a_secret(name) or name.endswith(placeholders.SETTINGS))
+            or not _may_have_it(frame)
+        ):
+            return None
+        value = self._wanted(name)
+        if value is not None:
+            self._give(name, value)
+        return value
+
+    def _give(self, name: str, value: str) -> None:
+        if value == placeholder(name):
+            self._secrets.stand_in(name)
+        elif placeholders.is_address(value) and not _is_safe(name, value):
+            self._addresses[name] = value
+
+    def _wanted(self, name: str) -> str | None:
+        """What the recordings have for a variable that is not set; None where another takes its
+        place.
+        """
+        if names_a_secret(name):
+            return None if _stood_for(name) else self._recorded().get(name)
+        own = not name.endswith("_API_VERSION") and (
+            placeholders.is_kept_by_a_key(name) or (name in audit_environment.CLOUD and _has_adc())
+        )
+        return None if own else self._recorded().get(name)
+
+    def _recorded(self) -> dict[str, str]:
+        cassettes = list(self._cassettes())
+        state = [(cassette.path, cassette.size) for cassette in cassettes]
+        if state != self._read[0]:
+            self._read = state, _recorded(cassettes)
+        return self._read[1]
+
+
+def _nothing() -> None:
+    """Nothing is lent."""
+
+
+def cassettes_of(
+    folder: Path, opened: Callable[[Path], Cassette]
+) -> Callable[[], Iterable[Cassette]]:
+    """The notebook's cassettes as they are when asked; one that cannot be read lends nothing."""
+
+    def read() -> Iterable[Cassette]:
+        for path in sorted(folder.glob("*.tape.yaml")):
+            try:
+                yield opened(path)
+            except (CassetteError, OSError):
+                continue
+
+    return read
+
+
+# ---- who looks
+
+
+def _may_have_it(frame: FrameType) -> bool:
+    """Whether the code of this frame only wants to use what it looks up."""
+    module = str(frame.f_globals.get("__name__", ""))
+    if any(module == reader or module.startswith(f"{reader}.") for reader in READERS):
+        return False
+    installed = re.search(r"(?:site|dist)-packages", frame.f_code.co_filename) is not None
+    return (installed or is_user_code(frame)) and not provides(frame.f_code)
+
+
+@lru_cache(maxsize=512)
+def provides(code: CodeType) -> bool:
+    """Whether a function, or a statement of a cell, asks for keys or sets them where some condition
+    holds: `if not os.environ.get("A"): os.environ["A"] = getpass()`. It is told the truth.
+    """
+    if _PROVIDES.intersection(code.co_names):
+        return True
+    steps = list(dis.get_instructions(code))
+    sets = any(
+        step.opname == "STORE_SUBSCR"
+        and any(before.argval == "environ" for before in steps[max(0, at - _NEAR) : at])
+        for at, step in enumerate(steps)
+    )
+    return sets and any("JUMP" in step.opname for step in steps)
+
+
+# ---- what is here
+
+
+def _stood_for(name: str) -> bool:
+    """Whether another variable is set that is as good, or a profile of this machine is."""
+    if any(environment.is_set(other) for same in SAME if name in same for other in same):
+        return True
+    return name == "ANTHROPIC_API_KEY" and _has_anthropic_profile()
+
+
+def _has_anthropic_profile() -> bool:
+    """Whether Anthropic's SDK, from version 2, would find credentials of its own here."""
+    module, asks = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
+    return any(
+        bool(ask()) for ask in (getattr(module, name, None) for name in asks) if callable(ask)
+    )
+
+
+def _has_adc() -> bool:
+    """Whether this machine has Google's application default credentials in a file."""
+    named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+    usual = Path("~/.config/gcloud/application_default_credentials.json")
+    return any(path.expanduser().is_file() for path in ([Path(named)] if named else [usual]))
+
+
+def _is_safe(name: str, address: str) -> bool:
+    """Whether a real key may go there: to this machine, or where the client goes in any case
+    (ANTHROPIC_BASE_URL=https://api.anthropic.com).
+    """
+    host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    provider = hosts.host_provider(host)
+    return hosts.loopback(host) or (
+        bool(provider) and name.lower().startswith(provider.partition("_")[0])
+    )
+
+
+# ---- what recordings tell
+
+
+def _recorded(cassettes: Iterable[Cassette]) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for cassette in cassettes:
+        for run in cassette.runs:
+            told |= placeholders.recorded(run)
+    return told
+
+
+def settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
+    """What the recordings had in the environment; AWS_REGION and GOOGLE_CLOUD_PROJECT else as their
+    requests name them, where a profile or a file told the client.
+    """
+    cassettes = list(cassettes)
+    told = _recorded(cassettes)
+    if region := told.get("AWS_DEFAULT_REGION"):
+        told.setdefault("AWS_REGION", region)
+    if {"AWS_REGION", "GOOGLE_CLOUD_PROJECT"} <= told.keys():
+        return told
+    for url in _urls(cassettes):
+        host = urlsplit(url).hostname or ""
+        if host.endswith((".amazonaws.com", ".api.aws")) and (region := hosts.region(url)):
+            told.setdefault("AWS_REGION", region)
+        elif host.endswith(".googleapis.com") and (project := _PROJECT.search(url)):
+            told.setdefault("GOOGLE_CLOUD_PROJECT", project[1])
+    return told
+
+
+def _urls(cassettes: Iterable[Cassette]) -> Iterable[str]:
+    for cassette in cassettes:
+        for entry in cassette.calls[:_LOOKED_AT]:
+            try:
+                request = entry.request()
+            except CassetteError:
+                continue
+            if isinstance(request, Request):
+                yield request.url

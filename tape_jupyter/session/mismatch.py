@@ -1,0 +1,255 @@
+"""What a refused call is told: the call, the nearest recorded one, how they differ, what to do now.
+
+A divergence: a call that a replay makes and the tape does not hold. Tells how it differs from the
+recorded call in whose place it stands, and finds that call. What becomes of it the player decides,
+or a person.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.match_key import (
+    differing,
+    field_diff,
+    fields,
+    likeness,
+    match_key,
+    nearest,
+)
+from tape_jupyter.core.call import FunctionCall, HostClass, Request
+from tape_jupyter.errors import CassetteError, UnmatchedCall
+from tape_jupyter.replay.player import Frozen, Refuse
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session.cell import Divergence, TapedCell
+
+SEARCH_SECONDS = 0.3  # a miss is told at once, however large the cassette
+
+
+def title(call: Request | FunctionCall) -> str:
+    return (
+        f"{call.kind} {call.name}"
+        if isinstance(call, FunctionCall)
+        else f"{call.method} {call.url.partition('?')[0]}"
+    )
+
+
+def miss(
+    cell: TapedCell, call: Request | FunctionCall, refused: Refuse, secrets: Secrets
+) -> UnmatchedCall:
+    """The refusal of one call, ready to raise. It is shown below the cell and saved with it: no
+    secret is in it.
+    """
+    if refused.ended:
+        return UnmatchedCall(
+            f"{title(call)}: its cell has ended; in replay a call from a thread or task that outlives its cell is "
+            "refused. Wait for it inside the cell (join, await, gather)."
+        )
+    where = shown(cell)
+    if refused.frozen:
+        return UnmatchedCall(_frozen(cell, call, refused, where, secrets))
+    if refused.times and not refused.why:
+        return UnmatchedCall(
+            f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
+            "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
+        )
+    lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
+    lines += [refused.why] if refused.why else []
+    if isinstance(call, FunctionCall) or not refused.why:
+        lines += _nearest_lines(cell, call, secrets)
+    lines.append(
+        "Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes)."
+    )
+    if cell.execution.selection.live:
+        lines.append(f"Or let it go live as well: --live {boundary(call)}.")
+    elif cell.replaying and cell.cassette is not None and cell.cassette.base is not None:
+        lines.append(
+            "Or, into the take: let it go live, or keep the recorded reply: --on-divergence live|stale."
+        )
+    return UnmatchedCall("\n".join(lines))
+
+
+def boundary(call: Request | FunctionCall) -> str:
+    """The word of --live and --freeze that is for this call's like."""
+    return (
+        f"tool:{call.name}"
+        if isinstance(call, FunctionCall)
+        else f"host:{urlsplit(call.url).netloc}"
+    )
+
+
+def shown(cell: TapedCell) -> str:
+    """The file that a person finds: of a take that is not written yet, its cassette's."""
+    if (
+        cell.cassette is not None
+        and cell.cassette.base is not None
+        and not cell.cassette.path.exists()
+    ):
+        return cell.cassette.root.name
+    return cell.path.name if cell.path else "the cassette"
+
+
+def _frozen(
+    cell: TapedCell, call: Request | FunctionCall, refused: Refuse, where: str, secrets: Secrets
+) -> str:
+    stub = (
+        f"--stub tool:{call.name}=JSON"
+        if isinstance(call, FunctionCall)
+        else "a tool of its own and --stub"
+    )
+    now = f"Now: give it {stub}, mend the difference, or let it run once without --freeze."
+    if refused.times:
+        return (
+            f"{title(call)} is frozen, recorded {times(refused.times)} in {where}, and now made once more. "
+            f"It did not run. {now}"
+        )
+    lines = [
+        f"{title(call)} is frozen (--freeze), and no recording in {where} answers it. It did not run."
+    ]
+    return "\n".join([*lines, *_nearest_lines(cell, call, secrets), now])
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _nearest_lines(cell: TapedCell, call: Request | FunctionCall, secrets: Secrets) -> list[str]:
+    if cell.cassette is None or not cell.cassette.calls:
+        return [
+            "The cassette holds no calls yet."
+            if cell.path and cell.path.exists()
+            else f"There is no cassette {cell.path}."
+        ]
+    ours = fields(call, secrets=secrets)
+    entry = nearest_call(ours, cell.cassette.calls)
+    if entry is None:
+        asked = [
+            f"  {name}: {str(told)[:200]!r}"
+            for name, told in ours.items()
+            if name not in ("tool", "method", "url")
+        ]
+        return [
+            f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:",
+            *asked[:5],
+        ]
+    head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
+    diff = field_diff(recorded_fields(entry) or {}, ours)
+    if not diff and (same := cell.cassette.matching(match_key(call, secrets))):
+        place = f"{same[-1].id} of run {same[-1].run} ({same[-1].book.path.name}:{same[-1].line})"
+        return [
+            f"It was recorded: call {place}. A newer recording of that cell took that run's place, without it."
+        ]
+    return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
+
+
+def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | None:
+    """Of recorded calls of the same sort the one whose fields are most like these; of equals the
+    newest.
+    """
+    found = nearest(ours, _recorded(calls, is_tool="tool" in ours))
+    return found[0] if found is not None else None
+
+
+def _recorded(
+    calls: Sequence[Entry], *, is_tool: bool
+) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
+    """Recorded calls of the same sort with their fields, newest first, for as long as a person is
+    ready to wait.
+    """
+    until = time.monotonic() + SEARCH_SECONDS
+    for entry in reversed(calls):
+        if time.monotonic() > until:
+            return
+        theirs = recorded_fields(entry)
+        if theirs is not None and ("tool" in theirs) == is_tool:
+            yield entry, theirs
+
+
+def recorded_fields(entry: Entry) -> Mapping[str, Any] | None:
+    """A recorded call's fields; None where its record cannot be read."""
+    try:
+        return fields(entry.request(), recorded=True)
+    except CassetteError:
+        return None
+
+
+FIELDS, WIDTH = 20, 2_000
+"""Of a divergence's fields: how many are told, and how long each value may be."""
+
+_TELLING = ("messages", "input", "contents", "prompt", "system", "instructions")
+"""Where a request says what it asks: fields below these come first, and of them the last."""
+
+
+class Stale(Frozen):
+    """Answered with the recorded reply of another request, in whose place the call stands."""
+
+    __slots__ = ()
+
+
+def diverged(
+    cell: TapedCell,
+    call: Request | FunctionCall,
+    match: str,
+    lineage: str,
+    secrets: Secrets,
+    apart: str = "",
+) -> Divergence:
+    """The divergence that a refused call is."""
+    ours = fields(call, secrets=secrets)
+    calls = cell.cassette.calls if cell.cassette is not None else []
+    nearest = next(in_its_place(cell, ours, lineage), None) or nearest_call(ours, calls)
+    theirs = recorded_fields(nearest) or {} if nearest is not None else {}
+    told = sorted(differing(theirs, ours, WIDTH), key=lambda field: _rank(field[0]))[:FIELDS]
+    kind: HostClass = call.kind if isinstance(call, FunctionCall) else "host"
+    if nearest is not None:
+        kind = nearest.head().get("kind", kind)
+    repeats = cell.player.repeats(cell.execution)
+    return Divergence(
+        match, kind, title(call), call, ours, nearest, tuple(told), repeats, lineage, apart
+    )
+
+
+def stand_in(
+    cell: TapedCell, call: Request | FunctionCall, lineage: str, secrets: Secrets
+) -> Stale | None:
+    """The recorded call in whose place this one stands, served to it; None where the cell's
+    recording has none left.
+    """
+    for entry in in_its_place(cell, fields(call, secrets=secrets), lineage):
+        if cell.player.claim(cell.execution, entry):
+            return Stale(entry)
+    return None
+
+
+def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iterator[Entry]:
+    """Recorded calls of the same cell to the same address or tool that were not served in this
+    execution: those of the same task or thread first, of those the most alike, of these the
+    earliest.
+    """
+    runs, served = cell.player.repeated(cell.execution) - {cell.run}, cell.execution.served
+    calls = cell.cassette.calls if cell.cassette is not None else []
+    own = [entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served]
+    until, ranked = time.monotonic() + SEARCH_SECONDS, []
+    for place, entry in enumerate(own):
+        theirs = recorded_fields(entry) if time.monotonic() < until else None
+        if theirs is not None and _address(theirs) == _address(ours):
+            ranked.append((entry.lineage != lineage, -likeness(ours, theirs), place))
+    for *_, place in sorted(ranked):
+        yield own[place]
+
+
+def _address(told: Mapping[str, Any]) -> tuple[Any, ...]:
+    return told.get("tool"), told.get("method"), str(told.get("url", "")).partition("?")[0]
+
+
+def _rank(path: str) -> tuple[int, int]:
+    """What is asked before how it is asked; of a conversation the last turn first."""
+    root = path.partition(".")[0].partition("[")[0]
+    if root not in _TELLING:
+        return 1, 0
+    number = path.partition("[")[2].partition("]")[0]
+    return 0, -int(number) if number.isdigit() else 0

@@ -1,0 +1,341 @@
+"""Which recorded call a call is that matches by less than all of it, and in which words that is
+said.
+
+A call whose match key says less than all (matching.Asked.hidden) is the recorded one with the same
+digest of the rest. Where there is none, a recorded call still answers if nothing that can be
+compared speaks against it:
+
+    it was recorded before states were told, or the program has a marker in the place of what was
+    masked what differs has no value that is the same in another run (a client, code, a moment, a
+    random id), and what tells
+        the recorded calls from each other points to one of them
+    only an object differs that recorded calls changed, or a method's own: a replay may not do all
+    that was done to it
+
+That is said, and `--strict` refuses it. Any other call is not on the tape.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.match_key import MatchedRequest
+from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.encoding.values.mutations import FrozenValue
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.replay.object_state import FIELDS, STATE
+from tape_jupyter.replay.player import Recorded
+from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.mismatch import title
+
+_MOST = 100
+"""Recorded calls with one match key that are compared field by field."""
+_DAYS = 2 * 86_400.0
+_UNSTEADY = frozenset({"<library>", "<code>", "<handle>", "<cut>", "<weak>", "<file>", "<cycle>"})
+_ID = re.compile(r"[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# where they were recorded
+_SCRATCH = (tempfile.gettempdir(), "/tmp/", "/var/folders/")  # noqa: S108
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+
+Leaves = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NearMatch:
+    """`apart` is what the recorded call is found by (None: by order). `less` is by what it matches
+    less than whole, "" where it does not; `said` is what the cell says of it. `why` is why no
+    recorded call answers, if one could be meant.
+    """
+
+    apart: str | None
+    less: str = ""
+    said: str = ""
+    why: str = ""
+
+
+def chosen(
+    cell: TapedCell, call: Request | FunctionCall, asked: MatchedRequest, changed: Collection[str]
+) -> NearMatch:
+    """Which of the recorded calls with its match key the call is. `changed` are types of objects
+    that recorded calls changed, and that are perhaps not as they were then.
+    """
+    groups = cell.player.groups(cell.execution, asked.match)
+    loose = _loose(call, changed) if isinstance(call, FunctionCall) else frozenset()
+    if loose:  # a recorded call that was served already is none that the object could be meant for
+        served = cell.execution.served
+        left = {
+            apart: [each for each in calls if (each.run, each.id) not in served]
+            for apart, calls in groups.items()
+        }
+        groups = {apart: calls for apart, calls in left.items() if calls}
+    if not groups:
+        return NearMatch(asked.apart)
+    if asked.apart in groups:
+        return NearMatch(asked.apart, ", ".join(asked.by_type))
+    if "" in groups:
+        return _of_less(call, asked, groups[""])
+    if isinstance(call, Request):
+        return _near_request(call, asked, groups)
+    return (
+        _near_changed(call, asked, groups, loose) if loose else _near_function(call, asked, groups)
+    )
+
+
+def _loose(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
+    """The arguments that may not be as they were when the call was recorded: a replay runs no body.
+    A method's own object (`self`) says who is asked, not what.
+    """
+    opaque = _opaque(call)
+    return frozenset(
+        name for name, each in opaque.items() if name == "self" or each["<opaque>"] in changed
+    )
+
+
+def by_order(less: str, calls: Sequence[str]) -> str:
+    """What is said of recorded calls that the tape cannot tell apart."""
+    names = ", ".join(calls[:4]) + (", ..." if len(calls) > 4 else "")
+    return f"{len(calls)} calls differ only in {less}: replay tells them apart by their order (calls {names})"
+
+
+def told_by_order_with(entry: Entry) -> str:
+    """The ids of the recorded calls that only their order tells from this one, and its own."""
+    alike = entry.book.ended.get(entry.run, {}).get("alike", ())
+    same = [each for each in entry.book.by_match.get(entry.match, ()) if each.run == entry.run]
+    return ", ".join(
+        [each.id for each in same if each.id in alike and each.apart == entry.apart][:6]
+    )
+
+
+def _of_less(
+    call: Request | FunctionCall, asked: MatchedRequest, recorded: Sequence[Recorded]
+) -> NearMatch:
+    """The recording does not hold what tells the call apart: it is older, or that was masked as
+    something weak.
+    """
+    less = _names(asked)
+    if not asked.by_value:
+        return NearMatch("", ", ".join(asked.by_type))
+    if isinstance(call, Request) and len(recorded) == 1:
+        return NearMatch("", less)
+    said = f"{title(call)} was matched without {less}, which {_place(recorded)} does not hold"
+    return NearMatch("", less, f"{said}. Now: record the cell again")
+
+
+def _near_request(
+    call: Request, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
+) -> NearMatch:
+    """A value that was masked is another one now: somebody else's key, or another question."""
+    less = _names(asked)
+    if len(groups) == 1:
+        (apart, recorded), *_ = groups.items()
+        said = f"{title(call)} was matched without {less}, which is another value than in {_place(recorded)}"
+        return NearMatch(apart, less, said if asked.by_value else "")
+    calls = [each[0].id for each in groups.values()]
+    if asked.by_value:
+        why = f"Calls {', '.join(calls[:4])} differ in {less}, which is masked; what is asked now is none of these."
+        return NearMatch(asked.apart, why=why)
+    return NearMatch(None, less, f"{title(call)}: {by_order(less, calls)}")
+
+
+def _near_function(
+    call: FunctionCall, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
+) -> NearMatch:
+    ours = _leaves_of(call)
+    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
+    telling = {
+        path
+        for path in _paths(theirs.values())
+        if len({repr(each.get(path)) for each in theirs.values()}) > 1
+    }
+    fits = [
+        apart for apart, each in theirs.items() if all(_same(ours, each, path) for path in telling)
+    ]
+    if len(fits) != 1:
+        fits = [
+            apart
+            for apart, each in theirs.items()
+            if all(_may_be_same(ours, each, path) for path in telling)
+        ]
+    if len(fits) != 1 or len(groups) > _MOST:
+        told = ", ".join(sorted(telling)[:4]) or "what is masked"
+        return NearMatch(
+            asked.apart, why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}."
+        )
+    other = theirs[fits[0]]
+    if not _may_be_asked(ours, other):
+        return NearMatch(asked.apart)
+    less = ", ".join(_differing(ours, other)[:4]) or "what is masked in it"
+    return NearMatch(
+        fits[0],
+        less,
+        f"{title(call)} was matched without {less}, unlike in {_place(groups[fits[0]])}",
+    )
+
+
+def _near_changed(
+    call: FunctionCall,
+    asked: MatchedRequest,
+    groups: Mapping[str, Sequence[Recorded]],
+    loose: frozenset[str],
+) -> NearMatch:
+    """An object is perhaps not as it was when the call was recorded: the recorded call whose object
+    is most like it, of these the first.
+    """
+    ours = _leaves_of(call)
+    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
+    fits = [apart for apart, each in theirs.items() if _may_be_asked(ours, each, loose)]
+    if not fits:
+        return NearMatch(asked.apart)
+    best = min(fits, key=lambda apart: _unlike(ours, theirs[apart]))
+    less = ", ".join(_differing(ours, theirs[best])[:4]) or "what is masked in it"
+    said = f"{title(call)} was matched without {less}, which is not as it was in {_place(groups[best])}"
+    return NearMatch(best, less, f"{said}: told apart by their order" if len(groups) > 1 else said)
+
+
+def _may_be_asked(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
+    """Whether nothing speaks against it that the same was asked; `loose` arguments do not."""
+    steady = (path for path in _paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose)
+    return all(_may_be_same(ours, theirs, path) for path in steady)
+
+
+def _unlike(ours: Leaves, theirs: Leaves) -> tuple[int, int]:
+    """How many fields differ: those that are steady first, then all."""
+    differing = _differing(ours, theirs)
+    return sum(not _may_be_same(ours, theirs, path) for path in differing), len(differing)
+
+
+def _differing(ours: Leaves, theirs: Leaves) -> list[str]:
+    return [path for path in _paths((ours, theirs)) if not _same(ours, theirs, path)]
+
+
+def _names(asked: MatchedRequest) -> str:
+    """What of the call did not count whole, in words."""
+    return ", ".join((*asked.by_value, *asked.masked, *asked.given)) or "who asks"
+
+
+def _place(recorded: Sequence[Recorded]) -> str:
+    entry = recorded[0]
+    return (
+        f"call {entry.id} ({entry.book.path.name}:{entry.line})"
+        if isinstance(entry, Entry)
+        else f"call {entry.id}"
+    )
+
+
+# ---------------------------------------------------------------- fields
+
+
+def _opaque(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
+    """The arguments that could not be written, and the method's own object, as structure."""
+    everything = {**call.arguments, **({"self": call.own} if call.own is not None else {})}
+    told = {
+        name: each.structure if isinstance(each, FrozenValue) else each
+        for name, each in everything.items()
+    }
+    return {
+        name: each for name, each in told.items() if isinstance(each, dict) and "<opaque>" in each
+    }
+
+
+def _leaves_of(call: FunctionCall) -> Leaves:
+    found: dict[str, Any] = {}
+    for name, structure in _opaque(call).items():
+        found |= _leaves(structure.get(FIELDS) or {"state": structure.get(STATE)}, name)
+    return found
+
+
+def _recorded_leaves(recorded: Recorded) -> Leaves:
+    try:
+        call = recorded.request() if isinstance(recorded, Entry) else None
+    except CassetteError:
+        return {}
+    return _leaves_of(call) if isinstance(call, FunctionCall) else {}
+
+
+def _leaves(shown: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """(path, value) of what was shown of a state; what stands for something else (`<library>`) is
+    one value.
+    """
+    if isinstance(shown, dict) and "<object>" in shown:
+        yield f"{path} (class)", shown["<object>"]
+        shown = shown.get("fields", {})
+    if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
+        for key, each in shown.items():
+            yield from _leaves(each, f"{path}.{key}")
+    elif isinstance(shown, list):
+        for index, each in enumerate(shown):
+            yield from _leaves(each, f"{path}[{index}]")
+    else:
+        yield path, shown
+
+
+def _paths(several: Iterable[Leaves]) -> list[str]:
+    return list(dict.fromkeys(path for each in several for path in each))
+
+
+def _same(one: Leaves, other: Leaves, path: str) -> bool:
+    return repr(one.get(path, "absent")) == repr(
+        other.get(path, "absent")
+    )  # 1 and True are not the same
+
+
+def _may_be_same(one: Leaves, other: Leaves, path: str) -> bool:
+    """Whether the same may have been asked though a field differs: by what it is, or by what it
+    says.
+    """
+    if _same(one, other, path):
+        return True
+    ours, theirs = one.get(path), other.get(path)
+    if any(isinstance(each, dict) and not _UNSTEADY.isdisjoint(each) for each in (ours, theirs)):
+        return True
+    now, then = _moment(ours), _moment(theirs)
+    if now is not None and then is not None:
+        return abs(now - time.time()) < _DAYS and then < time.time() + _DAYS
+    return (_is_id(ours) and _is_id(theirs)) or (
+        _without_place(ours) == _without_place(theirs) != ""
+    )
+
+
+def _is_id(value: Any) -> bool:
+    """Whether a value looks drawn: a UUID, or 16 hex digits and more."""
+    text = (
+        value.get("value") if isinstance(value, dict) and value.get("<type>") == "UUID" else value
+    )
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def _without_place(value: Any) -> str:
+    """A text without addresses in memory; of a temporary file only that it is one."""
+    if not isinstance(value, str):
+        return ""
+    return "temporary" if value.startswith(_SCRATCH) else _ADDRESS.sub("0x", value)
+
+
+def _moment(value: Any) -> float | None:
+    """The moment that a value says, in seconds of the epoch; None where it says none of this
+    century.
+    """
+    seconds: float | None = None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = next(
+            (value / unit for unit in (1, 10**3, 10**6, 10**9) if 1e9 < value / unit < 4e9), None
+        )
+    text = (
+        value.get("value")
+        if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp")
+        else value
+    )
+    if isinstance(text, str) and len(text) > 9:
+        try:
+            moment = datetime.fromisoformat(text)
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except ValueError:
+            return None
+    return seconds

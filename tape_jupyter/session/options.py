@@ -1,0 +1,237 @@
+"""What a person says to the tape: modes, names and options of `%tape` and `%%tape` lines. No
+IPython, nothing is expanded and nothing is run; what makes no sense is a TapeUsageError that says
+what would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from tape_jupyter.cassette.paths import check_name
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.debugger.breakpoints import Breaks
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.replay.player import POLICIES
+from tape_jupyter.session import partial_replay, tool_effects
+
+CELL_MODES = ("record", "replay", "once", "new_episodes")
+LINE_MODES = (*CELL_MODES, "step")
+"""What a `%%tape` line may ask for."""
+SESSION_MODES = (*CELL_MODES, "live", "off")
+USAGE = (
+    f"%%tape {'|'.join(LINE_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
+    "[--no-pin clock,sleep,random,timezone] [--no-effects output,memory,files] [--pace instant|order|recorded] "
+    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale] "
+    "[step: --break KIND|tool=NAME|model=NAME|nth=N|error|'PYTHON CONDITION']... [step: --record]"
+)
+
+HELP = "What there is: %tape help"
+
+_ASKS = re.compile(r"\s*(#.*|%tape\b.*)?")
+_OVERRIDES = re.compile(r"\s*%%tape\s+override\b")
+_QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person said on a `%%tape` line, or for the session with `%tape`: mode, cassette name,
+    options.
+    """
+
+    mode: str
+    name: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class LineParser(argparse.ArgumentParser):
+    """Parses what follows a magic. What it does not know is a TapeUsageError of one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog=prog, add_help=False, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        _, unknown, rest = message.partition("unrecognized arguments: ")
+        options = tuple(self._option_string_actions)
+        near = did_you_mean(rest.split(maxsplit=1)[0], options) if unknown else ""
+        raise TapeUsageError(f"{self.prog}: {message}{near or '.'} {HELP}")
+
+
+@lru_cache(maxsize=1)
+def _parser() -> LineParser:
+    parser = LineParser("%%tape")
+    parser.add_argument("mode")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--cut-short", action="store_true")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--no-pin", type=_listed, action="extend", default=[])
+    parser.add_argument("--no-effects", type=_listed, action="extend", default=[])
+    parser.add_argument("--pace", choices=PACES)
+    parser.add_argument("--tools", type=_listed, default=[])
+    parser.add_argument("--take")
+    parser.add_argument("--live", action="append", default=[])
+    parser.add_argument("--freeze", action="append", default=[])
+    parser.add_argument("--stub", action="append", default=[])
+    parser.add_argument("--on-divergence", choices=POLICIES)
+    parser.add_argument("--break", action="append", default=[], dest="breaks")
+    parser.add_argument("--record", action="store_true")
+    return parser
+
+
+def _listed(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def excepted(
+    mode: str,
+    take: str | None,
+    live: list[str],
+    freeze: list[str],
+    stub: list[str],
+    on_divergence: str | None = None,
+) -> dict[str, Any]:
+    """The options of --take, --live, --freeze, --stub and --on-divergence that were given.
+
+    Raises TapeUsageError for what is none.
+    """
+    told = {
+        "take": take and files.check_name(take),
+        "live": live,
+        "freeze": freeze,
+        "stub": stubs(stub),
+    }
+    options = {
+        name: value for name, value in {**told, "on_divergence": on_divergence}.items() if value
+    }
+    partial_replay.selection_of(options, mode)
+    partial_replay.policy_of(options, mode)
+    return options
+
+
+def stubs(words: Iterable[str]) -> dict[str, Any]:
+    """`tool:NAME=JSON`, each: the tool's word and its value. Raises TapeUsageError."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            found[name] = json.loads(text)
+        except ValueError as error:
+            why = f"{text[:80]!r} is no JSON ({error})" if equals else "it has no =JSON"
+            raise TapeUsageError(
+                f"--stub {name[:80]!r}: {why}; write --stub 'tool:NAME={{\"sent\": true}}'"
+            ) from None
+    return found
+
+
+def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
+    """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises
+    TapeUsageError.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None
+    if not words:
+        raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
+    if not words[0].startswith("-"):
+        check_mode(words[0], modes)
+    said = _parser().parse_args(words)
+    if said.name is not None:
+        check_name(said.name)
+    said.no_pin = check_pins(said.no_pin)
+    said.no_effects = check_effects(said.no_effects)
+    options = {
+        key: value
+        for key, value in vars(said).items()
+        if key not in ("mode", "name", *partial_replay.OPTIONS)
+    }
+    options |= _stepped(said.mode, options.pop("breaks"), records=options.pop("record"))
+    options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
+    return Word(said.mode, said.name, options)
+
+
+def _stepped(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
+    """The options of `%%tape step`. Raises TapeUsageError where they stand with another mode."""
+    if mode != "step":
+        if breaks or records:
+            word = "--break" if breaks else "--record"
+            raise TapeUsageError(f"{word} goes with step: %%tape step {word}")
+        return {}
+    Breaks.of(breaks)
+    return {"breaks": tuple(breaks), "record": records}
+
+
+PACES = ("instant", "order", "recorded")
+"""What `--pace` and `pace=` take; without a word: in order where calls overlapped, else at once."""
+
+
+def check_pace(word: str) -> str:
+    """The pace itself ("": none was said). Raises TapeUsageError for what is none."""
+    if word and word not in PACES:
+        raise TapeUsageError(
+            f"{word[:80]!r} is no pace{did_you_mean(word, PACES)} (there are: {', '.join(PACES)})"
+        )
+    return word
+
+
+PINS = ("clock", "sleep", "random", "timezone")
+"""What `--no-pin` and `no_pin=` take off."""
+
+
+def check_pins(words: Iterable[str]) -> tuple[str, ...]:
+    """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
+    return _checked(words, PINS, "pin")
+
+
+def check_effects(words: Iterable[str]) -> tuple[str, ...]:
+    """The same for what `--no-effects` and `no_effects=` leave out of what tools did."""
+    return _checked(words, tool_effects.KINDS, "effect")
+
+
+def _checked(words: Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(words))
+    for word in found:
+        if word not in known:
+            near = did_you_mean(word, known)
+            raise TapeUsageError(
+                f"{word[:80]!r} is no {what}{near} (there are: {', '.join(known)})"
+            )
+    return found
+
+
+def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
+    """The mode itself; TapeUsageError with the nearest word when there is no such mode."""
+    if mode in modes:
+        return mode
+    raise TapeUsageError(
+        f"{where}{mode[:80]!r} is no mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})"
+    )
+
+
+def did_you_mean(word: str, words: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word, words, n=1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def asks_only(source: str) -> bool:
+    """Whether a cell only speaks to the tape: it is no part of what the notebook does."""
+    return _OVERRIDES.match(source) is not None or all(
+        _ASKS.fullmatch(line) for line in source.splitlines()
+    )
+
+
+def is_quiet(source: str) -> bool:
+    """Whether a cell only sets things up (`%tape`, `%load_ext`, comments): the session does not
+    tape it.
+    """
+    return _OVERRIDES.match(source) is not None or all(
+        _QUIET.fullmatch(line) for line in source.splitlines()
+    )

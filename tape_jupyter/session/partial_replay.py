@@ -1,0 +1,327 @@
+"""What --take, --live, --freeze and --stub mean for a cell: which take it plays and writes, what it
+keeps without going out, what is told of it. Which calls they are for is replay/selection.py's, the
+decision the player's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.runs import newer_than, run_of
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.cassette.takes.overrides import chain
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.providers import registry
+from tape_jupyter.replay.player import POLICIES, Policy
+from tape_jupyter.replay.selection import CallOrigin, Selection, site_of
+from tape_jupyter.session.cell import CellRequest, ReportRow, TapedCell
+from tape_jupyter.session.http_recorder import RecorderBase, failure, row_of
+
+OPTIONS = ("take", "live", "freeze", "stub", "on_divergence", "decided")
+"""Their keys in a cell's options."""
+FRESH = "live"
+STEPPED = "step"
+"""What the take is called that holds what was changed while stepping."""
+
+
+def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
+    """What a cell's options except from its mode. Raises TapeUsageError for what makes no sense."""
+    told = {name: options.get(name) or () for name in ("live", "freeze")}
+    selection = Selection.of(told["live"], told["freeze"], options.get("stub") or {})
+    if mode == "step" and selection:
+        raise TapeUsageError(
+            "step takes no --live, --freeze or --stub: at each stop you say what becomes of the call"
+        )
+    if selection.live and mode != "replay":
+        instead = (
+            f"every call goes live in {mode}"
+            if mode == "record"
+            else f"{mode} writes the cassette itself"
+        )
+        raise TapeUsageError(
+            f"--live goes with replay, and what ran live goes to a take ({instead})"
+        )
+    if selection and mode == "live":
+        raise TapeUsageError(
+            "live takes no --freeze or --stub: nothing is decided there, calls are only observed"
+        )
+    return selection
+
+
+def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
+    """What becomes of a divergence. Raises TapeUsageError for what is none, and for a mode that has
+    no divergences.
+    """
+    told = options.get("on_divergence") or "stop"
+    if told not in POLICIES:
+        raise TapeUsageError(
+            f"{str(told)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})"
+        )
+    if told != "stop" and mode == "step":
+        raise TapeUsageError(
+            "step stops at a call that is not on the tape: you say what becomes of it there"
+        )
+    if told != "stop" and mode != "replay":
+        raise TapeUsageError(f"--on-divergence goes with replay: in {mode} nothing diverges")
+    policy: Policy = told
+    return policy
+
+
+def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
+    """Whether a replay may write: what it answers otherwise than the tape does goes to a take."""
+    return mode == "replay" and bool(
+        options.get("step")
+        or selection.changes
+        or policy_of(options, mode) != "stop"
+        or options.get("decided")
+    )
+
+
+def require_outside(ask: CellRequest, selection: Selection) -> None:
+    """Raises TapeUsageError for a tool that must not run and that the cell itself defines: it is
+    not taped in time.
+    """
+    for name in selection.held:
+        if re.search(
+            rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b", _undecorated(ask.source), re.MULTILINE
+        ):
+            raise TapeUsageError(
+                f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before the tape "
+                "has seen it. Define it in an earlier cell, or put @tape.tool on it. Nothing was run"
+            )
+
+
+def _undecorated(source: str) -> str:
+    """The source without functions that a decorator stands over."""
+    return re.sub(
+        r"^[ \t]*@[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async\s+)?def\s+\w+",
+        "",
+        source,
+        flags=re.MULTILINE,
+    )
+
+
+def watched(cell: TapedCell) -> Callable[[], None]:
+    """To be called at the cell's end: says which tools that must not run were never seen by the
+    tape.
+    """
+    since = cell.tools.moment() if cell.execution.selection.held else 0
+
+    def tell() -> None:
+        for name in cell.execution.selection.held:
+            if cell.sought_tools.get(name, 0) >= 0 and not cell.tools.has_run(name, since):
+                cell.warn(
+                    f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
+                    "ran. Now: put @tape.tool on it",
+                    cold=True,
+                )
+
+    return tell
+
+
+def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) -> CellRequest:
+    """The cell in a session whose mode was told from outside (TAPE_MODE, `tape replay`), with what
+    was told there.
+
+    `sealed`: it replays, whatever the cell says, and nothing of the cell's own goes live; the cell
+    may still name the take that it replays, and the session's pace is everybody's. Else the
+    session's frozen boundaries and stubs hold besides the cell's own.
+    """
+    own = {name: session[name] for name in OPTIONS if session.get(name)}
+    if sealed:
+        own |= {"strict": True} if session.get("strict") else {}
+        kept = {
+            name: told
+            for name, told in ask.options.items()
+            if name == "take" or name not in OPTIONS
+        }
+        paced = {"pace": session["pace"]} if session.get("pace") else {}
+        return replace(
+            ask, mode="replay", options={**kept, **own, **paced}, sessions_take="take" in own
+        )
+    own.pop("live", None)
+    own.pop("on_divergence", None)
+    if "freeze" in own:
+        own["freeze"] = [*dict.fromkeys((*ask.options.get("freeze", ()), *own["freeze"]))]
+    if "stub" in own:
+        own["stub"] = {**ask.options.get("stub", {}), **own["stub"]}
+    return replace(ask, options={**ask.options, **own})
+
+
+def take_of(
+    base: Cassette,
+    ask: CellRequest,
+    selection: Selection,
+    opened: Callable[[Cassette, str], Cassette],
+    fresh: Callable[[], str],
+) -> Cassette:
+    """The take that the cell plays and writes, or the cassette itself.
+
+    `opened` gives a take of a cassette by its name, `fresh` a free name for what runs live.
+
+    Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
+    """
+    replays_more = writes(ask.options, ask.mode, selection)
+    if ask.options.get("step") and ask.mode == "replay":
+        return _stepped(base, ask, opened)
+    name = _named(
+        base.root, ask, chosen=base.base is None and ask.mode == "replay" and not replays_more
+    )
+    if not name and not replays_more:
+        return base
+    if (
+        name
+        and ask.mode == "replay"
+        and not replays_more
+        and not files.path_of(base.root, name).exists()
+    ):
+        if (ask.explicit and not ask.sessions_take) or not _known_beside(base.root, name):
+            files.require(base.root, name)
+        return (
+            base  # a session's word for many cells: the take is of another cassette of the notebook
+        )
+    take = opened(base, name or fresh())
+    if covered_by_hand(take, selection):
+        return opened(take, files.fresh(base.root, files.name_of(take.path)))
+    return take
+
+
+def _known_beside(cassette: Path, name: str) -> bool:
+    """Whether a cassette of the notebook has a take of that name, or is called so (that is its
+    recording itself); also where there is none: then nothing is played, and each call is refused in
+    words of its own.
+    """
+    beside = [each for each in paths.beside(cassette) if each.exists()]
+    return not beside or any(
+        name == files.stem(each) or files.path_of(each, name).exists() for each in beside
+    )
+
+
+def _stepped(
+    base: Cassette, ask: CellRequest, opened: Callable[[Cassette, str], Cassette]
+) -> Cassette:
+    """What is changed while stepping goes to a take: the one that is named, else a new one of what
+    would replay.
+    """
+    name = str(ask.options.get("take") or "")
+    if name and name != files.stem(base.root):
+        return opened(base, name)
+    chosen = files.default(base.root) if base.base is None and not name else ""
+    return opened(opened(base, chosen) if chosen else base, files.fresh(base.root, STEPPED))
+
+
+def _named(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
+    """The take that is asked for: by name, else (`chosen`) the one that a person chose to replay
+    without a word.
+
+    The cassette's own name asks for the recording itself.
+    """
+    name = str(ask.options.get("take") or "")
+    if not name and chosen:
+        return files.default(cassette)
+    return "" if name == files.stem(cassette) and name not in files.names(cassette) else name
+
+
+def covered_by_hand(take: Cassette, selection: Selection) -> bool:
+    """Whether a live answer could take the place of one that a person gave: it then goes to a take
+    of the take.
+    """
+    cells = {run.id: run.cell for run in map(run_of, take.runs)}
+    return any(
+        selection.how(site_of_entry(made, cells[made.run]), made) in ("live", "stub")
+        for made in take.newest_overrides()
+        if not made.by and made.run in cells
+    )
+
+
+def site_of_entry(entry: Entry, cell: Any) -> CallOrigin:
+    """Where a recorded call crossed."""
+    return site_of(entry.request(), entry.head().get("kind", "host"), cell)
+
+
+def told_of(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
+    """Of a cell that is over: the take it played or wrote ("" for none), the file to name, and what
+    to say of it.
+    """
+    tape = cell.cassette
+    if tape is None or tape.base is None:
+        return "", cell.path, []
+    if not tape.path.exists():
+        why = "nothing was changed" if cell.ask.options.get("step") else "nothing ran live"
+        return "", tape.root, [f"{why}: no take was made"]
+    name, notes = tape.chain[-1], []
+    if len(tape.chain) > 2:
+        notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
+    if cell.ask.options.get("step") and cell.replaying:
+        notes.append(f"what was changed is in the take {name}; {tape.root.name} is as it was")
+    elif cell.ask.options.get("step"):
+        notes.append(
+            f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before"
+        )
+    elif cell.run and cell.replaying:
+        what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
+        notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
+    if newer := _newer_below(cell, tape):
+        notes.append(
+            f"take {name} is of an earlier recording of this cell: {tape.root.name} has a newer one, {newer}"
+        )
+    return name, tape.path, notes
+
+
+def _newer_below(cell: TapedCell, tape: Cassette) -> str:
+    """The recording of this cell that was made after the take was."""
+    run = cell.player.repeats(cell.execution) if cell.replaying else ""
+    if tape.base is None or run not in tape.base.by_run:
+        return ""
+    *_, root = chain(tape)
+    try:
+        grown = (
+            root.path.stat().st_size != root.size
+        )  # else nothing stands behind what the take is of
+        return newer_than(Cassette.open(root.path, check="marks").runs, run) if grown else ""
+    except (CassetteError, OSError):
+        return ""
+
+
+def lacks(name: str) -> str:
+    """What to tell a person whose program has a placeholder where it needs a key."""
+    return (
+        f"a placeholder for replay stands in for its key. {name} is not set, or was not when the client was built. "
+        "Now: set it, build the client again (one built before keeps the placeholder), and run this cell again"
+    )
+
+
+class HeldAnswer(RecorderBase):
+    """A call that was answered without going out (--freeze, --stub): written all the same, and
+    marked so.
+    """
+
+    def keep(
+        self,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        source: str,
+        over: Entry | None = None,
+    ) -> None:
+        """Commit it. `source` is "stub", or the recorded call that answered ("RUN/ID")."""
+        self.frozen = source
+        self.takes_place_of(over)
+        if isinstance(call, FunctionCall):
+            error = (
+                str(reply.error.get("class", ""))
+                if isinstance(reply, Value) and reply.error
+                else ""
+            )
+            self._commit(call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error))
+        elif isinstance(reply, Reply):
+            told = registry.facts(call, reply)
+            url = self.secrets.scrub_url(call.url)
+            row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure(reply, None))
+            self._commit(call, reply, told.record(), row)

@@ -1,0 +1,131 @@
+"""The pins of a taped cell: what holds its clock, sleeps, chance and time zone to the tape.
+
+Each pin is a function `pin(cell, recorded)`: `recorded` is the record of the run that this cell
+repeats (None: this cell is the recording); what was written of a pin stands under `pins`, by its
+name. It fills `cell.pins[name]` with plain structure for the run record, and returns what takes it
+off again. A pin that fails says so and is off: no cell fails of a pin, and after the cell there is
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.pins import clock, random, timezone
+
+Undo = Callable[[], None]
+Pin = Callable[[TapedCell, "Mapping[str, Any] | None"], Undo]
+
+PINS: Mapping[str, Pin] = {"timezone": timezone.pin, "random": random.pin}
+"""In the order they are put on; taken off in the opposite one."""
+
+
+def start(cell: TapedCell) -> Undo:
+    """Put on every pin that the cell did not switch off; gives what takes them off."""
+    if cell.cassette is None or cell.mode == "live":
+        return _nothing
+    run = recorded(cell)
+    off = cell.ask.options.get("no_pin", ())
+    undo = [
+        _put_on("clock", clock.pin, cell, run)
+    ]  # it looks at `no_pin` itself: paces need it too
+    if run is None and cell.replaying:
+        undo.append(lambda: _say_unheld(cell))
+    else:
+        undo += [_put_on(name, pin, cell, run) for name, pin in PINS.items() if name not in off]
+    return lambda: _take_off(cell, undo)
+
+
+def recorded(cell: TapedCell) -> Mapping[str, Any] | None:
+    """The run record that this cell repeats; None while recording, and where the cassette has none
+    of this cell.
+
+    Where no front end tells cell ids, an edited cell is taken for the one that was run as the same
+    `In [n]`, or, if it has a `%%tape` line or is a block, for the only recording there is.
+    """
+    if cell.cassette is None or cell.mode == "record":
+        return None
+    runs = cell.cassette.by_run
+    own = cell.player.repeats(cell.execution)
+    if own:
+        return runs.get(own)
+    if not cell.replaying:
+        return None
+    current = [runs[run.id] for run in cell.player.current() if not run.parent and run.id in runs]
+    if cell.ask.explicit and len(current) == 1:
+        return current[0]
+    same = [
+        run for run in current if cell.ask.count is not None and run.get("count") == cell.ask.count
+    ]
+    return same[-1] if same and (cell.ask.explicit or not _is_anothers(cell, same[-1])) else None
+
+
+def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:
+    """Whether the recording is not of this cell, though it was run as the same `In [n]`: a cell of
+    the notebook has its source, or both have ids.
+    """
+    if cell.ask.cell_id and run.get("cell"):
+        return True
+    return cell.ask.notebook is not None and run.get("source") in paths.cells_of(cell.ask.notebook)
+
+
+def _put_on(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | None) -> Undo:
+    try:
+        return pin(cell, run)
+    except Exception as error:
+        cell.pins.pop(name, None)
+        cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
+        return _nothing
+
+
+def _take_off(cell: TapedCell, undo: list[Undo]) -> None:
+    for each in reversed(undo):
+        try:
+            each()
+        except Exception as error:  # the others come off all the same
+            cell.warn(f"a pin did not come off cleanly: {type(error).__name__}: {error}")
+
+
+def _nothing() -> None:
+    """Nothing is to be taken off."""
+
+
+def _say_unheld(cell: TapedCell) -> None:
+    """A cell that plays calls of other cells' recordings; one that makes no call was not worth
+    recording.
+    """
+    if cell.served or cell.refusals:
+        cell.notes.append(
+            "the cassette has no recording of this cell: its clock and chance are not held, its calls are"
+        )
+
+
+def keep(cell: TapedCell, start_run: Callable[[TapedCell], None], *, failed: bool = False) -> None:
+    """At the cell's end: commit the run of a cell that made no call but drew from a pin, so that
+    replay holds it too.
+
+    Also of one that did neither, where its replay would find no cassette. Raises nothing: a
+    cassette that cannot be written to is said, as with the end mark.
+    """
+    if cell.run or cell.mode in ("live", "replay"):
+        return
+    if not cell.drawn and (failed or not _is_all_there_is(cell)):
+        return
+    try:
+        start_run(cell)
+    except (CassetteError, OSError) as problem:
+        cell.warn(f"what this cell drew is not on the tape: {problem}")
+
+
+def _is_all_there_is(cell: TapedCell) -> bool:
+    """Whether `%%tape record` stands on this very cell, and its cassette is not there.
+
+    Not for `once`: what it finds on the tape it replays for ever, and a cell may ask something the
+    next time.
+    """
+    by_line = cell.ask.explicit and cell.ask.path is None and cell.mode == "record"
+    return by_line and cell.cassette is not None and not cell.cassette.path.exists()

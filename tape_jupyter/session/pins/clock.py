@@ -1,0 +1,285 @@
+"""The pin of the clock: a cell's readings, its sleeps, and the pace at which replies are handed on.
+
+`--pace instant` hands every reply on at once. `order` hands them on in the recorded order, part by
+part, in no more time than that takes; `recorded` also waits as long as it took. Without a word,
+replies come in order where several tasks or threads got some (there a program may depend on it),
+else at once. The order is that in which the program went on with them (determinism/order.py); of a
+recording that does not tell it, that of their completion. `--no-pin sleep` lets sleeps wait,
+`--no-pin clock` that and gives real time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.core.call import Gate, Reply, Value
+from tape_jupyter.core.websocket import SWITCHED
+from tape_jupyter.determinism.clock import ClockBase, TapeClock
+from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
+from tape_jupyter.determinism.gate import NumberedGate, ReplyGate
+from tape_jupyter.determinism.order import SAID, RecordedOrder
+from tape_jupyter.determinism.scheduler import Timeline
+from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.instrumentation.concurrency.threads import STARTED
+from tape_jupyter.instrumentation.determinism import clock as clock_tap
+from tape_jupyter.instrumentation.determinism import timers, wall_clock
+from tape_jupyter.session.cell import TapedCell
+
+SHUFFLE = "TAPE_SHUFFLE"
+"""Variable with the seed by which replies that may come in any order are shuffled (`tape replay
+--shuffle`).
+"""
+
+_NUMPY_NOW = re.compile(r"datetime64\(\s*['\"](now|today)['\"]")
+
+
+def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
+    """Hold the cell's clock to what `run` recorded, or begin to note it. Raises CassetteError on a
+    bad record.
+    """
+    off = set(cell.ask.options.get("no_pin", ()))
+    replays, holds = run is not None, "clock" not in off
+    cell.origin.counted = run is not None and not run.get("strands")
+    readings = _readings(cell, run) if run is not None and holds else None
+    notes = Notes() if holds and not replays and not cell.replaying else None
+    live = cell.ask.options.get("live")
+    pace = pace_of(cell)
+    cell.clock = clock = TapeClock(
+        _base(run),
+        notes=notes,
+        readings=readings,
+        sleeps=cell.replaying and pace != "recorded" and not live and not off & {"clock", "sleep"},
+        jumps=pace != "recorded",
+        watch=timers.watch,
+        earlier=list(STARTED),
+        orders=not replays and not cell.replaying,
+        sequence=_sequence(cell, run)
+        if cell.replaying and pace in ("", "order") and not live
+        else None,
+    )
+    timers.begin(clock)
+    cell.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
+    if notes is not None:
+        cell.pins["clock"] = {
+            "wall": clock.base.wall,
+            "monotonic": clock.base.monotonic,
+            "perf": clock.base.perf,
+        }
+    unhook = _hook(cell) if clock.holds else _nothing
+    clock_tap.rebind([cell.ask.namespace])
+
+    def undo() -> None:
+        clock.close()
+        unhook()
+        if clock.order is not None:
+            cell.ends.update(clock.order.record())
+        if clock.sequence is not None:
+            _say_disorder(cell, clock.sequence)
+        if notes is not None:
+            _keep(cell, notes)
+
+    return undo
+
+
+def _base(run: Mapping[str, Any] | None) -> ClockBase:
+    """The clocks at the start of the recording; of an old one the wall clock at least, to what it
+    says.
+    """
+    now = ClockBase.now()
+    if run is None:
+        return now
+    told = run.get("pins", {}).get("clock")
+    if told is not None:
+        return ClockBase(int(told["wall"]), int(told["monotonic"]), int(told["perf"]))
+    utc = run.get("kit", {}).get("clock", {}).get("utc") or run.get("at")
+    return now if utc is None else ClockBase(_nanoseconds(str(utc)), now.monotonic, now.perf)
+
+
+def _nanoseconds(utc: str) -> int:
+    since = datetime.fromisoformat(utc) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def _sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder | None:
+    """The order of the run's hand-overs, where it tells one."""
+    ended = (
+        cell.cassette.ended.get(str(run["run"]), {})
+        if cell.cassette is not None and run is not None
+        else {}
+    )
+    return RecordedOrder(ended["order"], ended.get("timers")) if "order" in ended else None
+
+
+def _say_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
+    """Name what was not handed over as it was recorded, or may not have been."""
+    if not (sequence.swapped or sequence.untold):
+        return
+    strands = {entry.id: entry.lineage for entry in cell.served}
+    for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
+        named = [pair for pair in pairs if _strand(pair[0], strands) != _strand(pair[1], strands)]
+        for first, second in named[:SAID]:
+            cell.warn(text.format(_place(first, strands), _place(second, strands)))
+        if len(named) > SAID:
+            cell.warn(
+                f"{len(named) - SAID} more pairs of calls could not be told apart in this way"
+            )
+
+
+SWAPPED = (
+    "{0} was handed on before {1}, which the recording has the other way round: what follows may end otherwise. Which "
+    "comes first hangs on the machine (threads behind a lock or a semaphore), or the cell asks otherwise now"
+)
+UNTOLD = (
+    "{0} and {1} could not be told apart: the second came while the program was still at work on the first. What both "
+    "change may end otherwise than recorded"
+)
+
+
+def _place(name: str, strands: Mapping[str, str]) -> str:
+    """A call or a timer, for people."""
+    strand = _strand(name, strands) or "the cell"
+    return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
+
+
+def _strand(name: str, strands: Mapping[str, str]) -> str:
+    """The strand of a call or timer of the order."""
+    return name[1:].rpartition("#")[0] if name.startswith("@") else strands.get(name, "")
+
+
+def _readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
+    ended = cell.cassette.ended.get(str(run["run"]), {}) if cell.cassette is not None else {}
+    return Readings(ended.get("clock", {}))
+
+
+def _hook(cell: TapedCell) -> Callable[[], None]:
+    if (
+        cell.clock is not None
+        and cell.clock.notes is not None
+        and _NUMPY_NOW.search(cell.ask.source)
+    ):
+        cell.warn(
+            "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time. Now: "
+            "write np.datetime64(datetime.now())",
+            cold=True,
+        )
+    try:
+        return wall_clock.hook()
+    except RuntimeError as error:
+        cell.warn(
+            f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
+            cold=True,
+        )
+        return _nothing
+
+
+def _keep(cell: TapedCell, notes: Notes) -> None:
+    """Put what was read into the end mark. A cell that made no call is recorded for it."""
+    record = notes.record()
+    if record:
+        cell.ends["clock"] = record
+        cell.drawn = True
+    if notes.beyond:
+        who = ", ".join(sorted(notes.beyond))
+        cell.warn(
+            f"{who} read the clock more than {LIMIT:,} times: later readings are not on the tape, in replay they go on "
+            "from its time",
+            cold=True,
+        )
+
+
+# ---------------------------------------------------------------- pace
+
+
+def pace_of(cell: TapedCell) -> str:
+    """instant, order or recorded, as it was said; "" where nothing was, "shuffled" for a search by
+    seed.
+    """
+    if seed_of(cell):
+        return "shuffled"
+    return str(cell.ask.options.get("pace") or "")
+
+
+def seed_of(cell: TapedCell) -> str:
+    told = cell.ask.options.get("shuffle")
+    return os.environ.get(SHUFFLE, "") if told is None else str(told)
+
+
+_SEVERAL = 2  # strands: of calls on one nothing needs to be read to know that none overlap
+
+
+class GatePacing:
+    """Makes the gates of one cell's replies."""
+
+    def __init__(self, cell: TapedCell, clock: TapeClock, pace: str, run: str = "") -> None:
+        """`run`: the one whose order the clock's sequence tells."""
+        self._cell, self._clock, self._pace, self._run = cell, clock, pace, run
+        self._timelines: dict[str, Timeline | None] = {}
+
+    def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None:
+        """The gate that this reply passes; None: it is handed on at once."""
+        timeline = self._timeline(entry) if self._cell.replaying else None
+        if timeline is None or entry.id not in timeline:
+            self._clock.advance(int(_duration(entry, reply) * 1e9))
+            return None
+        if self._clock.sequence is not None and entry.run == self._run:
+            return NumberedGate(
+                self._clock, timeline, entry.id, self._ended, self._clock.sequence, _parts(reply)
+            )
+        in_one = isinstance(reply, Reply) and _parts(reply) == 2 and reply.end == "complete"
+        return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
+
+    def _timeline(self, entry: Entry) -> Timeline | None:
+        if self._pace == "instant":
+            return None
+        if entry.run not in self._timelines:
+            self._timelines[entry.run] = self._made(entry)
+        return self._timelines[entry.run]
+
+    def _made(self, entry: Entry) -> Timeline | None:
+        cassette = self._cell.cassette
+        recorded = entry.recorded if isinstance(entry, Overridden) else entry
+        numbered = self._clock.sequence is not None and entry.run == self._run
+        if (
+            not self._pace
+            and not numbered
+            and len(recorded.book.strands.get(recorded.run, ())) < _SEVERAL
+        ):
+            return None
+        found = [
+            call
+            for call in (cassette.calls if cassette is not None else ())
+            if call.run == entry.run
+        ]
+        calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
+        return Timeline(calls, seed_of(self._cell))
+
+    def _ended(self) -> UnmatchedCall:
+        refusal = UnmatchedCall(
+            "the cell ended before this reply was handed on; nothing is played after its end"
+        )
+        self._cell.refuse(refusal)
+        return refusal
+
+
+def _parts(reply: Reply | Value) -> int | None:
+    """How often it is handed on; None for a dialogue, of which each message of the server is."""
+    if isinstance(reply, Value):
+        return 1
+    return None if reply.status == SWITCHED else 1 + len(reply.chunks)
+
+
+def _duration(entry: Entry, reply: Reply | Value) -> float:
+    """Seconds that a reply took when it was recorded."""
+    if isinstance(reply, Reply):
+        return reply.waits[-1] if reply.waits else 0.0
+    seconds = entry.head().get("seconds", 0.0)
+    return float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""

@@ -1,0 +1,291 @@
+"""The pin of chance: the seed that a cell's draws come from, and where its generators stood.
+
+The rule. A recording changes no generator: `random.seed(1)` in an earlier cell keeps its meaning,
+taped or not. Where each generator stood at the cell's start is written down if the cell moves it
+(`random`, numpy's and torch's global ones, and those that the notebook's variables hold), and a
+replay puts it there. After the cell, replayed or recorded, they stand where the program left them.
+What takes fresh entropy meanwhile (uuid, secrets, os.urandom, a generator without a seed, names of
+temporary files, a library that is imported) draws from a seed of the run's own, in the recording as
+in the replay (core/seeded_random.py).
+
+How far the body of a taped function moves the generators that it shares with its caller.
+
+In replay the body does not run: the caller's next `random.random()` would give what the body drew.
+So the recording says how far each generator went meanwhile, and the replay moves it as far. Nothing
+is drawn for the body itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+from tape_jupyter.cassette.records import FAST
+from tape_jupyter.core.seeded_random import SEED, Chance
+from tape_jupyter.determinism import random_state
+from tape_jupyter.determinism.random_state import Generator, GeneratorState, Raw
+from tape_jupyter.instrumentation.determinism import entropy
+from tape_jupyter.session.cell import TapedCell
+
+STATE = "state of "
+"""Before a generator's name: the key of the kit that holds its words."""
+
+VARIABLE = "variable "
+"""Before the name of a variable that holds a generator."""
+
+_VARIABLES = 20  # generators in variables that are held, at most
+
+SECRETS = (
+    "`secrets` was used in a taped cell: whoever has this cassette can tell what it gave. Make real keys and tokens in "
+    "an untaped cell, or with --no-pin random"
+)
+TAKEN = (
+    "a file of an earlier run lies where the recording had a temporary one, so this run's has another name; delete "
+    "temporary files within the cell that makes them"
+)
+HASHES = (
+    "sets of texts are in another order here than in the recording (PYTHONHASHSEED was not set): a request that is "
+    "built from one differs. Start the kernel with PYTHONHASHSEED=0, and record again"
+)
+
+
+def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], None]:
+    """Hold the cell's chance to what was recorded, or write it down. Raises ValueError or KeyError
+    on a bad record.
+    """
+    own = (
+        recorded["pins"]["random"]
+        if recorded is not None and "random" in recorded.get("pins", {})
+        else None
+    )
+    if cell.replaying and own is None:
+        return _nothing  # recorded without it
+    held = _Held(cell, own, recorded or {})
+    held.start()
+    return held.end
+
+
+class _Held:
+    """The chance of one cell while it runs. `own` is what its recording says, None where this is
+    the recording.
+    """
+
+    def __init__(
+        self, cell: TapedCell, own: Mapping[str, Any] | None, recorded: Mapping[str, Any]
+    ) -> None:
+        self.cell, self.own, self.recorded = cell, own, recorded
+        seed = bytes.fromhex(own["seed"]) if own is not None else os.urandom(SEED)
+        self.chance = Chance(
+            seed, str(cell.ask.namespace.get("__name__", "__main__")), self.arrived
+        )
+        self.standing: list[tuple[Generator, Raw]] = []  # where each stood, while recording
+        self.known: set[str] = set()
+        self.kept: set[str] = set()  # generators whose state is on the tape
+
+    def start(self) -> None:
+        told = self.cell.pins["random"] = {"seed": self.chance.seed.hex(), "hash": _hash_print()}
+        found = [*random_state.standing(), *self._variables()]
+        self.known = {generator.name for generator in found}
+        if self.own is not None:
+            for generator in found:
+                self._place(generator)
+        if not self.cell.replaying:
+            self.standing = [(each, each.get()) for each in found]
+            told["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
+            self.cell.states = lambda: self._states(self._moved())
+        entropy.fresh()
+        self.cell.chance = self.chance
+
+    def _variables(self) -> list[Generator]:
+        found = islice(random_state.of_variables(self.cell.ask.namespace), _VARIABLES)
+        return [Generator(VARIABLE + each.name, each.get, each.set) for each in found]
+
+    def _moved(self) -> dict[str, Raw]:
+        """Where the generators stood that have gone on since."""
+        return {
+            each.name: raw for each, raw in self.standing if not random_state.same(raw, each.get())
+        }
+
+    def _states(self, moved: Mapping[str, Raw]) -> dict[str, str]:
+        """The long part of the states of those that moved, each once; of one that arrived later
+        there is none.
+        """
+        places = self.cell.pins["random"]["at"]
+        new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
+        self.kept.update(new)
+        return {STATE + name: random_state.written(raw).words for name, raw in new.items()}
+
+    def arrived(self, _module: str) -> None:
+        """A library was imported within the cell: its generators stand where they stood in the
+        recording.
+        """
+        for generator in random_state.standing():
+            if generator.name not in self.known:
+                self.known.add(generator.name)
+                self._place(generator)
+                self.standing.append((generator, generator.get()))
+
+    def _place(self, generator: Generator) -> None:
+        """Where it stood at the recording's start; at a beginning of its own if the recording
+        imported it later.
+        """
+        try:
+            self._put(generator)
+        except (
+            Exception
+        ) as error:  # of other people's generators, and of a tape that somebody edited
+            why = f"{type(error).__name__}: {error}"
+            self.cell.warn(
+                f"{generator.name} is not held: its state on the tape cannot be used ({why})",
+                cold=True,
+            )
+
+    def _put(self, generator: Generator) -> None:
+        own = self.own or {}
+        at = own.get("at", {}).get(generator.name)
+        if at is None:
+            if not generator.name.startswith(VARIABLE):
+                generator.begin(self.chance.fixed(SEED, generator.name))
+            return
+        words = self._words(generator.name)
+        if words is not None:
+            generator.put(GeneratorState(words, at))
+        elif "states" not in own and self._cut_off():
+            self.cell.warn(
+                f"{generator.name} is not held: the recording was cut off before its state was written"
+            )
+
+    def _cut_off(self) -> bool:
+        """Whether the recording has no end: then it may have moved what its kit says nothing of."""
+        return (
+            self.cell.cassette is not None
+            and self.recorded.get("run") not in self.cell.cassette.ended
+        )
+
+    def _words(self, name: str) -> str | None:
+        """The long part of a state: with its run's kit, or on the run's record where that made no
+        call.
+        """
+        inline, kit = (self.own or {}).get("states", {}), self.recorded.get("kit", {})
+        found = inline.get(STATE + name) or kit.get(STATE + name)
+        return None if found is None else str(found)
+
+    def end(self) -> None:
+        """From here on chance is real. A cell without a call is recorded all the same if it drew
+        anything.
+        """
+        self.cell.chance = None
+        if self.cell.replaying:
+            return self._say_what_differed()
+        if "secrets" in self.chance.seen:
+            self.cell.warn(SECRETS)
+        moved = self._moved()
+        if self.cell.run:
+            self._add_to_kit(self._states(moved))
+        else:
+            self.cell.pins["random"]["states"] = self._states(moved)
+            self.cell.drawn = self.cell.drawn or bool(moved) or "drawn" in self.chance.seen
+        return None
+
+    def _add_to_kit(self, states: dict[str, str]) -> None:
+        """What moved after the kit was written: a second record, so that runs of a session share
+        these as well.
+        """
+        cassette = self.cell.cassette
+        if states and cassette is not None:
+            kit = cassette.by_run.get(self.cell.run, {}).get("kit", {})
+            slow = {name: told for name, told in kit.items() if name not in FAST}
+            cassette.add_kit(self.cell.run, {**slow, **states})
+
+    def _say_what_differed(self) -> None:
+        if "taken" in self.chance.seen:
+            self.cell.warn(TAKEN)
+        if self.cell.refusals and self.own is not None and self.own.get("hash") != _hash_print():
+            self.cell.warn(HASHES)
+
+
+def _hash_print() -> str:
+    """What tells hash seeds apart: sets of texts come in the same order where it is the same."""
+    return f"{hash('tape-jupyter') & 0xFFFFFFFF:08x}"
+
+
+def _nothing() -> None:
+    """Nothing is held."""
+
+
+OVERLAP = (
+    "{} moved {} while other code ran: whose draws were whose cannot be told, so in replay the numbers that follow may "
+    "differ. Now: give the function a generator of its own (random.Random())"
+)
+
+
+class Body:
+    """A body that runs, from where its caller's generators stood. `lineage` is its caller's.
+
+    `alone` turns false where other code runs meanwhile; a function that this one calls is no other
+    code.
+    """
+
+    def __init__(self, cell: TapedCell, lineage: str, name: str) -> None:
+        self._cell, self._name, self.strand = cell, name, f"{lineage}/{name}"
+        self._chance = cell.chance
+        self.alone = True
+        self._before: list[tuple[Generator, Raw]] = []
+        if self._chance is not None:
+            self._before = [(each, each.get()) for each in random_state.standing()]
+            for other in self._chance.bodies:
+                if not f"{lineage}/".startswith((f"{other.strand}/", f"{other.strand}.")):
+                    self.alone = other.alone = False
+            self._chance.bodies.append(self)
+
+    def moved(self) -> dict[str, Any]:
+        """How far, by generator, now that the body is over; {} where none moved."""
+        if self._chance is None:
+            return {}
+        if self in self._chance.bodies:
+            self._chance.bodies.remove(self)
+        after = [(each, before, each.get()) for each, before in self._before]
+        moved = {
+            each.name: (before, now)
+            for each, before, now in after
+            if not random_state.same(before, now)
+        }
+        if moved and not self.alone:
+            self._cell.warn(OVERLAP.format(self._name, ", ".join(moved)), cold=True)
+            return {}
+        return {name: _distance(*states) for name, states in moved.items()}
+
+
+def _distance(before: Raw, after: Raw) -> dict[str, Any]:
+    """Words drawn, where that says it all; else the state itself."""
+    words = random_state.words_between(before, after)
+    if words is None:
+        state = random_state.written(after)
+        return {"state": state.words, **state.at}
+    spare = random_state.mersenne(after)[2]
+    return {"words": words, **({} if spare is None else {"gauss": spare})}
+
+
+def follow(cell: TapedCell, moved: Mapping[str, Any]) -> None:
+    """Move the generators as the recorded body did."""
+    if not moved or cell.chance is None:
+        return
+    for generator in random_state.standing():
+        told = moved.get(generator.name)
+        if isinstance(told, Mapping):
+            try:
+                _follow(generator, told)
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                cell.warn(
+                    f"{generator.name} is not held: how far a function moved it cannot be read ({error})"
+                )
+
+
+def _follow(generator: Generator, told: Mapping[str, Any]) -> None:
+    if "state" in told:
+        at = {name: value for name, value in told.items() if name != "state"}
+        generator.put(GeneratorState(str(told["state"]), at))
+    else:
+        generator.set(random_state.further(generator.get(), told["words"], told.get("gauss")))

@@ -1,0 +1,34 @@
+"""The pin of the time zone: a replayed cell sees the zone that it was recorded in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tape_jupyter.determinism import timezone
+from tape_jupyter.session.cell import TapedCell
+
+
+def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], None]:
+    """Tell the zone to the run record; in replay put the recorded one in its place."""
+    told = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
+    own = told.get("zone")
+    here = timezone.here()
+    cell.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
+    if not isinstance(own, str) or own == here:
+        return _nothing
+    if not timezone.HELD or not timezone.known(own):
+        why = (
+            "this system knows no such zone"
+            if timezone.HELD
+            else "this system cannot change a program's zone"
+        )
+        cell.warn(
+            f"timezone {own} of the recording is not held ({why}): local times differ", cold=True
+        )
+        return _nothing
+    return timezone.hold(own)
+
+
+def _nothing() -> None:
+    """The zone is the recorded one already."""

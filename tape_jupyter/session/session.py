@@ -1,0 +1,677 @@
+"""The deck: one object per kernel that holds cassettes, mode, taps and cells, and drives them.
+
+No IPython here (jupyter/cell_runner.py hooks it up), so that `tape.recording(path)` in a script
+drives the same deck.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import secrets as entropy
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter import __version__, instrumentation
+from tape_jupyter.audit import environment
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import source_hash, title_of
+from tape_jupyter.cassette.match_key import IgnorePath, match_key
+from tape_jupyter.cassette.records import moment
+from tape_jupyter.cassette.runs import CellIdentity
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.comparison.outputs import REMARKS, Remark
+from tape_jupyter.core.call import FunctionCall
+from tape_jupyter.core.context import ORIGIN, Origin
+from tape_jupyter.dataflow.isolated.process import AWAY
+from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.isolation.network_guard import Guard, Policy, Sighting
+from tape_jupyter.replay.player import MODES, Matching, Mode, Player
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session import late_secrets, partial_replay, pins, placeholders, unplayed_tools
+from tape_jupyter.session.cell import CellReport, CellRequest, ReportRow, TapedCell, current_task
+from tape_jupyter.session.changed_files import ChangedFiles
+from tape_jupyter.session.interceptor import Interceptor
+from tape_jupyter.session.labels import Tags
+from tape_jupyter.session.lent_keys import Lending, cassettes_of
+from tape_jupyter.session.near_matches import by_order
+from tape_jupyter.session.summary_rows import report_of
+from tape_jupyter.session.tool_tracking import FOUND, Tools
+
+__all__ = [
+    "CellReport",
+    "CellRequest",
+    "ReportRow",
+    "TapeSession",
+    "TapedCell",
+    "get",
+    "source_hash",
+]
+
+KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
+
+_decks: list[TapeSession] = []
+
+
+def get() -> TapeSession:
+    """The deck of this process; made when first asked for."""
+    if not _decks:
+        _decks.append(TapeSession())
+    return _decks[0]
+
+
+class TapeSession:
+    """Cassette, mode, pins, taps and cells of one kernel."""
+
+    def __init__(self) -> None:
+        self.secrets = Secrets()
+        self._learned = 0  # what was looked for in what is recorded
+        self._made: set[str] = (
+            set()
+        )  # the runs that were recorded here: at a terminal each has a session of its own
+        self.session = entropy.token_hex(4)
+        self.session_mode = "off"
+        self.forced = False
+        self.session_options: dict[str, Any] = {}
+        self._fresh: dict[
+            Path, str
+        ] = {}  # what runs live under a session's word goes to one take of each cassette
+        self.tags = Tags()
+        self.tools = Tools()
+        self._files = ChangedFiles()
+        self._known_tools: dict[
+            str, None
+        ] = {}  # of this session's requests: taped from each cell's start
+        self._cells: list[TapedCell] = []
+        self._shelf: dict[Path, tuple[Cassette, Player]] = {}
+        self._executions: dict[
+            Path, Counter[tuple[str, str]]
+        ] = {}  # of a cassette's cells, whichever take they play
+        self._guard = Guard()
+        self._withdraw_keys: Callable[[], None] = _nothing
+        self._owed = False  # the session's mode was set, and what hangs on it is still to be done
+        self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
+        self._boundary = Interceptor(self)
+        self._remarks: list[tuple[Remark, str]] = []
+        self.watchers: list[Callable[[], None]] = []
+        self.tracker: Tracker | None = None  # of the shell whose cells these are
+
+    # ------------------------------------------------------------ the session
+
+    @property
+    def active(self) -> TapedCell | None:
+        """The taped cell that runs now; the innermost where blocks are nested."""
+        return self._cells[-1] if self._cells else None
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the whole session replays: then nothing may leave between cells either."""
+        return self.session_mode == "replay"
+
+    def set_session(self, mode: str, options: dict[str, Any] | None = None) -> None:
+        """The mode of every following cell; 'off' takes the taps off. A cell that runs now ends as
+        it began.
+        """
+        if mode != "off" and mode not in MODES:
+            raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
+        self.session_options, self._fresh = options or {}, {}
+        self.session_mode, self._owed = mode, True
+        if self.tracker is not None:
+            self.tracker.firsts.wanted = mode != "replay"
+        if mode != "off":
+            self._hook()
+            self._set_guard()
+        self._settle()
+        self.changed()
+
+    def _settle(self) -> None:
+        """Once no cell runs: put on what the session's new mode has between cells, take off what it
+        has no more.
+
+        A replayed cell that says `%tape off` stays guarded to its end, and a recorded one on the
+        tape.
+        """
+        if self._cells or not self._owed:
+            return
+        self._owed = False
+        self._withdraw_keys()
+        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else _nothing
+        if self.session_mode == "off":
+            self.unhook()
+
+    def changed(self) -> None:
+        """Something is new to see: tell those who watch. They take note and come back later: no
+        call waits for them.
+        """
+        for watcher in tuple(self.watchers):
+            watcher()
+
+    def set(self, key: str, value: str) -> None:
+        """`%tape set KEY=VALUE`: a fact stamped on every following run; `redact` adds a pattern to
+        mask.
+        """
+        self.tags.set(key, value, self.secrets)
+
+    def _hook(self) -> None:
+        instrumentation.patch_all()
+        instrumentation.install(self._boundary)
+
+    def unhook(self) -> None:
+        """Take every patch off (what was recorded stays)."""
+        self.lending.stop()
+        instrumentation.remove()
+        instrumentation.unpatch_all()
+        self._guard.disarm()
+
+    def lend_keys(self, notebook: Path) -> bool:
+        """From now on clients that are made between the taped cells of a notebook can replay; False
+        if it has no cassette: then nothing is touched.
+        """
+        if not paths.cassette_names(notebook):
+            return False
+        self._hook()
+        self._set_guard()
+        folder = paths.folder(notebook)
+        self.lending.start(folder, cassettes_of(folder, lambda path: self.cassette(path)[0]))
+        return True
+
+    # ------------------------------------------------------------ cells
+
+    def check(self, ask: CellRequest) -> None:
+        """Whether the cell can run as asked. Raises TapeUsageError or CassetteError, and changes
+        nothing.
+        """
+        self._checked(self._replay_wins(ask))
+
+    def _replay_wins(self, ask: CellRequest) -> CellRequest:
+        """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every
+        word within.
+        """
+        return (
+            partial_replay.sessions_own(ask, self.session_options, sealed=self.sealed)
+            if self.forced
+            else ask
+        )
+
+    def _checked(self, ask: CellRequest) -> tuple[Cassette | None, Path | None]:
+        if ask.mode not in MODES:
+            raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
+        active = self.active
+        if active is not None and ask.explicit and active.ask.explicit:
+            raise TapeUsageError(
+                f"a taped cell or block is running ({active.mode}); they cannot be nested. End it first (a generator's "
+                "is open until it is read to its end, or closed)"
+            )
+        path = ask.path or self._path(ask)
+        if path is None or ask.mode == "live":
+            return None, path
+        self._require(ask, path)
+        cassette, selection = (
+            self.cassette(path)[0],
+            partial_replay.selection_of(ask.options, ask.mode),
+        )
+        take = partial_replay.take_of(
+            cassette, ask, selection, self._take, lambda: self._fresh_take(ask, cassette)
+        )
+        if take is not cassette:
+            path, cassette = take.path, self.cassette(take.path, take)[0]
+        writes = ask.mode == "record" or partial_replay.writes(ask.options, ask.mode, selection)
+        if writes and (reason := cassette.writable()):
+            raise CassetteError(
+                f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path)
+            )
+        return cassette, path
+
+    def _fresh_take(self, ask: CellRequest, cassette: Cassette) -> str:
+        """A free name for what runs live: one for each cell that asks for it, one for a session
+        that does.
+        """
+        if ask.explicit and not (self.forced and self.sealed):
+            return files.fresh(cassette.root, partial_replay.FRESH)
+        if cassette.root not in self._fresh:
+            self._fresh[cassette.root] = files.fresh(cassette.root, partial_replay.FRESH)
+        return self._fresh[cassette.root]
+
+    def _take(self, base: Cassette, name: str) -> Cassette:
+        """The take of that name, as it was opened for an earlier cell; else opened now."""
+        path = files.path_of(base.root, name)
+        if path.absolute() in self._shelf and path.exists():
+            return base.own(self.cassette(path)[0])
+        return base.take(name)
+
+    def _path(self, ask: CellRequest) -> Path | None:
+        if ask.mode == "live" and ask.notebook is None:
+            return None
+        if ask.notebook is None and ask.name == paths.MAIN:
+            raise NotebookUnknown(f"the notebook's path is not known here: {paths.HOW_TO_NAME}")
+        return paths.cassette_path(ask.notebook, ask.name, ask.start)
+
+    def _require(self, ask: CellRequest, path: Path) -> None:
+        """In replay the cassette must be there; never start empty in silence beside a neighbour's
+        recording.
+        """
+        if path.exists() or path.is_symlink():
+            return
+        if ask.notebook is not None and (neighbour := _neighbour(ask.notebook, ask)):
+            raise TapeUsageError(paths.offer(ask.notebook, neighbour))
+        if ask.mode == "replay" and ask.explicit:
+            names = paths.cassette_names(ask.notebook, ask.start) if ask.path is None else []
+            have = f"There are: {', '.join(names)}" if names else "There is none yet"
+            raise TapeUsageError(
+                f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run"
+            )
+
+    def cassette(self, path: Path, opened: Cassette | None = None) -> tuple[Cassette, Player]:
+        """The cassette at a path and its player, read again where the file changed. `opened`: as it
+        was opened.
+        """
+        key = path.absolute()
+        if opened is not None and not path.exists():
+            self._shelf.pop(key, None)  # a take that is to be made: of its base as that is now
+        if key not in self._shelf:
+            cassette = opened or Cassette.open(path)
+            executions = self._executions.setdefault(cassette.root.absolute(), Counter())
+            self._shelf[key] = (
+                cassette,
+                Player(cassette.matching, lambda: cassette.runs, executions),
+            )
+        cassette, player = self._shelf[key]
+        try:
+            if cassette.refresh():
+                cassette.check_small()
+                player.forget()
+        except CassetteError:
+            del self._shelf[key]
+            raise
+        return cassette, player
+
+    def forget(self, path: Path) -> None:
+        """Drop what is known of a cassette: the next cell opens it anew."""
+        self._shelf.pop(path.absolute(), None)
+
+    def begin(self, ask: CellRequest) -> TapedCell:
+        """Start a taped cell: from here on its calls cross the boundary. Raises what `check`
+        raises.
+        """
+        ask = self._replay_wins(ask)
+        cassette, path = self._checked(ask)
+        there = cassette is not None and path
+        player = (
+            self._shelf[path.absolute()][1]
+            if there and path
+            else Player(lambda _key: (), lambda: ())
+        )
+        session = entropy.token_hex(4) if ask.typed else self.session
+        identity = CellIdentity(
+            ask.cell_id or "", source_hash(ask.source) if ask.source else "", session
+        )
+        ignore = self._ignored(ask, player, cassette)
+        matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
+        mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
+        if mode == "once" and player.knows(identity):
+            mode = "replay"
+        selection = partial_replay.selection_of(ask.options, ask.mode)
+        partial_replay.require_outside(ask, selection)
+        if mode != ask.mode:
+            selection = selection.without_stubs()
+        execution = player.start(
+            identity, mode, matching, selection, str(ask.options.get("repeats") or "")
+        )
+        execution.on_divergence = partial_replay.policy_of(ask.options, ask.mode)
+        execution.decided = ask.options.get("decided") or {}
+        cell = TapedCell(
+            ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task()
+        )
+        if cell.replaying:
+            self._holds(player.repeats(execution))
+            cell.notes += _which(*player.recording_of(execution))
+            cell.unrecorded = not ask.explicit and pins.recorded(cell) is None
+        self._start(cell)
+        return cell
+
+    def _ignored(
+        self, ask: CellRequest, player: Player, cassette: Cassette | None
+    ) -> tuple[IgnorePath, ...]:
+        """Paths out of the match: asked for now, and those the recordings were made with."""
+        current = {run.id for run in player.current()}
+        recorded = [
+            path
+            for run in (cassette.runs if cassette else ())
+            if run["run"] in current
+            for path in run.get("ignore", ())
+        ]
+        return tuple(
+            IgnorePath(text) for text in dict.fromkeys((*ask.options.get("ignore", ()), *recorded))
+        )
+
+    def _start(self, cell: TapedCell) -> None:
+        self.secrets.learn_environment(os.environ)
+        self._hook()
+        self._cells.append(cell)
+        if cell.replaying:
+            cell.undo.append(
+                placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
+            )
+        cell.kit, cell.tags = environment.collect_fast(), self.tags.start()
+        cell.changed = self.changed
+        self._set_guard()
+        cell.outer = _of_running(ORIGIN.get())
+        ORIGIN.set(cell.origin)
+        self.look_again(cell)
+        cell.undo += [pins.start(cell), partial_replay.watched(cell)]
+        if self.tracker is not None:
+            self.tracker.taped()
+
+    def end(self, cell: TapedCell, error: BaseException | None) -> CellReport:
+        """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
+        for seen in self._guard.take_children(cell):
+            self._unseen(seen)
+        if error is None:
+            unplayed_tools.tell(cell)
+        cell.closed = True
+        outer, cell.outer = _of_running(cell.outer), None
+        if ORIGIN.get() is cell.origin:
+            ORIGIN.set(outer)
+        self._cells[:] = [other for other in self._cells if other is not cell]
+        self._set_guard()
+        for name in cell.ask.options.get("tools", ()):
+            if cell.sought_tools.get(name) != FOUND:
+                cell.warn(
+                    f"--tools {name}: there is no function of that name here; nothing was taped for it",
+                    cold=True,
+                )
+        for undo in reversed(cell.undo):
+            undo()
+        cell.undo.clear()
+        cancelled = type(error).__name__ == "CancelledError" and not cell.ask.block
+        interrupted = cancelled or isinstance(error, KeyboardInterrupt)
+        for call in list(cell.running):
+            call.cell_ended(interrupted=interrupted)
+        cell.task = None
+        self._end_run(cell, error, interrupted)
+        self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
+        cell.going.clear()
+        self._settle()
+        self.changed()
+        report = report_of(cell, error)
+        self._remarks += [("unheld", each) for each in report.unheld] + [
+            ("lost", each) for each in report.lost
+        ]
+        return report
+
+    def take_remarks(self) -> str:
+        """As JSON: what cells and blocks that ended since the last asking did not hold, and what
+        they lost. A headless run asks: the summary that says it too is an output, which a program
+        can clear or capture.
+        """
+        taken, self._remarks = self._remarks, []
+        return json.dumps({kind: [said for one, said in taken if one == kind] for kind in REMARKS})
+
+    def _end_run(self, cell: TapedCell, error: BaseException | None, interrupted: bool) -> None:
+        if self.tracker is not None and not cell.ask.block:
+            self._files.tell(cell, self.tracker.firsts, self.secrets, self.start_run)
+        self._boundary.telemetry.tell(cell, self.secrets, self.start_run)
+        pins.keep(cell, self.start_run, failed=error is not None)
+        if not cell.run or cell.cassette is None:
+            return
+        outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
+        told: dict[str, Any] = {
+            "outcome": outcome,
+            "seconds": round(time.perf_counter() - cell.started, 3),
+            "calls": len(cell.rows),
+        }
+        if error is not None:
+            told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
+        if cell.cold:
+            told["cold"] = cell.cold
+        if alike := cell.alike():
+            told["alike"] = alike
+            told["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
+            for less, calls in cell.told_by_order():
+                cell.warn(by_order(less, calls))
+        told.update(cell.ends)
+        try:
+            cell.cassette.end_run(cell.run, told, self.secrets)
+            if self.secrets.learned != self._learned:
+                self._learned = self.secrets.learned
+                for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):
+                    cell.warn(line)
+        except (CassetteError, OSError) as problem:
+            cell.lose(f"the end of the run is not on the tape: {problem}")
+
+    def start_run(self, cell: TapedCell) -> None:
+        """Commit the run's record before its first call goes out. Raises CassetteError."""
+        if cell.cassette is None:
+            return
+        record = {**self._run_record(cell), "kit": cell.kit}
+        header = {
+            "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
+            "cassette": cell.ask.name,
+            "made by": f"tape-jupyter {__version__}",
+        }
+        cell.run = cell.cassette.start_run(
+            record, {k: v for k, v in header.items() if v}, self.secrets
+        )
+        self._made.add(cell.run)
+        cell.first_commit = lambda: self._gather(cell)
+        if not cell.replaying:
+            self._holds(cell.run)
+
+    def turn_aside(self, cell: TapedCell, name: str) -> Cassette:
+        """What a recording cell does from now on goes to a new take of its cassette; what it
+        recorded stays, and ends.
+
+        Raises CassetteError, OSError.
+        """
+        base, recorded = cell.cassette, cell.run
+        assert base is not None
+        take = self._take(base, name)
+        if recorded:
+            self._end_run(cell, None, interrupted=False)
+        with cell.lock:
+            cell.path, cell.run = take.path, ""
+            cell.cassette, _ = self.cassette(take.path, take)
+            cell.ask = replace(cell.ask, options={**cell.ask.options, "adds_to": recorded})
+            self.start_run(cell)
+        return take
+
+    def _holds(self, run: str) -> None:
+        """The history knows which recording the running cell made, or repeats."""
+        if self.tracker is not None and run:
+            self.tracker.holds(run)
+
+    def calling(self) -> None:
+        """A call is made: the history knows at which line of its cell."""
+        if self.tracker is not None:
+            self.tracker.calling()
+
+    def _gather(self, cell: TapedCell) -> None:
+        """Collect the slow part of the kit beside the cell, once its first call is safe: no token
+        waits for git.
+        """
+        cell.first_commit = _nothing
+        if cell.closed:  # what its end commits first: no token waits any more
+            self._add_kit(cell)
+            return
+        gathering = threading.Thread(
+            target=self._add_kit, args=(cell,), name="tape kit", daemon=True
+        )
+        contextvars.Context().run(
+            gathering.start
+        )  # a thread of ours takes no number among the program's
+        cell.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
+
+    def _add_kit(self, cell: TapedCell) -> None:
+        folder = cell.ask.notebook.parent if cell.ask.notebook else None
+        try:
+            if cell.cassette is not None:
+                told = {
+                    **environment.collect(cell.ask.namespace, cell.tags.run(), folder=folder),
+                    **cell.states(),
+                }
+                cell.cassette.add_kit(cell.run, told, self.secrets)
+        except Exception as error:
+            cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
+
+    def _run_record(self, cell: TapedCell) -> dict[str, Any]:
+        identity = cell.execution.cell
+        told = {
+            "mode": "new_episodes" if cell.ask.options.get("adds_to") else cell.mode,
+            "cell": identity.cell_id,
+            "source": identity.source,
+            "session": identity.session,
+            "count": cell.ask.count,
+            "title": title_of(self.secrets.scrub(cell.ask.source)[0]),  # before it is cut
+            "at": moment(cell.at),
+            "ignore": list(cell.ask.options.get("ignore", ())),
+            "parent": self._parent(cell),
+            "pins": cell.pins,
+            "strands": "" if cell.origin.counted else "named",
+            **cell.execution.selection.record(),
+        }
+        return {key: value for key, value in told.items() if value not in ("", None, [], {})}
+
+    def _parent(self, cell: TapedCell) -> str:
+        """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
+        if adds_to := cell.ask.options.get("adds_to"):
+            return str(adds_to)
+        if cell.mode == "replay":
+            return cell.player.repeats(cell.execution)
+        if cell.mode != "new_episodes":
+            return ""
+        same = [
+            run.id
+            for run in cell.player.current()
+            if run.cell.same_cell(cell.execution.cell) and not run.parent
+        ]
+        return same[-1] if same else ""
+
+    def tape_tools(self, cell: TapedCell, names: Iterable[str]) -> None:
+        """Tape the functions of the notebook that carry these names, for the rest of the cell, as
+        they stand now.
+        """
+        asked = dict.fromkeys(
+            (*names, *cell.ask.options.get("tools", ()), *cell.execution.selection.tools)
+        )
+        self._known_tools.update(asked)
+        if not asked or cell.closed:  # what is taped after its end would never be untaped
+            return
+        taped = cell.found.tape(tuple(asked), cell.ask.namespace)
+        if taped is not None:
+            cell.undo.append(taped)
+            for name, why in taped.skipped.items():
+                cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
+
+    def look_again(self, cell: TapedCell) -> None:
+        """The same for every tool that is known by now: of this session's requests, and of the
+        recording.
+
+        In a cell that ran untaped none was taped: there they run, unless a recorded reply asks for
+        them.
+        """
+        if cell.runs_tools:
+            return
+        self.tape_tools(cell, (*self._known_tools, *(cell.cassette.tools if cell.cassette else ())))
+
+    # ------------------------------------------------------------ the guard
+
+    def _set_guard(self) -> None:
+        mode: Literal["replay", "record", "off"] = "off"
+        if self.sealed or any(cell.replaying for cell in self._cells):
+            mode = "replay"
+        elif any(cell.mode != "live" for cell in self._cells):
+            mode = "record"
+        allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
+        self._guard.arm(
+            Policy(
+                mode, _replays, allow, self._unseen, self._let_through, self._withheld, self._starts
+            )
+        )
+
+    def _starts(self, cell: Any) -> bool:
+        """Whether a replay's child processes are started: it re-runs a cell that ran untaped, or
+        has no network.
+        """
+        cell = cell if isinstance(cell, TapedCell) else self.active
+        untaped = cell is not None and cell.ask.options.get("untaped")
+        return bool(untaped or os.environ.get(AWAY))
+
+    def _withheld(self, text: str) -> str:
+        """Why a command line, or what a child process inherits, must not leave: a placeholder is in
+        it.
+        """
+        lacking = self.secrets.stood_for(text)
+        return lacking and partial_replay.lacks(lacking)
+
+    def _let_through(self, what: str, cell: Any) -> None:
+        """A connection to a host that --live names: it is not on the tape, and that is said."""
+        cell = cell if isinstance(cell, TapedCell) else self.active
+        said = f"{what} was let through (--live host): what it answered is not on the tape"
+        if cell is not None and said not in cell.notes:
+            cell.notes.append(said)
+
+    def _unseen(self, seen: Sighting) -> None:
+        """A connection or child process that no tap saw: refused, or named at once."""
+        cell = seen.cell if isinstance(seen.cell, TapedCell) else self.active
+        if cell is None:
+            return
+        if seen.refusal is not None:
+            cell.refuse(seen.refusal)
+        else:
+            cell.warn(str(seen), cold=True)
+
+
+def _nothing() -> None:
+    """Nothing is to be taken back."""
+
+
+def _of_running(strand: Origin | None) -> Origin | None:
+    """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may
+    have stayed.
+    """
+    return strand if strand is not None and not getattr(strand.cell, "closed", False) else None
+
+
+def _which(number: int, count: int) -> list[str]:
+    """What to say of a replay that does not play the newest recording of its cell: a person may
+    expect that one.
+    """
+    if number == count:
+        return []
+    told = f"recording {number} of {count} of this cell: without cell ids several may be alike, and its next run plays"
+    return [f"{told} the next. To have one only, record it again in a new session"]
+
+
+def _replays(cell: Any) -> bool:
+    return isinstance(cell, TapedCell) and cell.mode == "replay"
+
+
+def _neighbour(notebook: Path, ask: CellRequest) -> Path | None:
+    """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of,
+    means to.
+    """
+    neighbour = paths.adoptable(notebook, {source_hash(ask.source), *paths.cells_of(notebook)})
+    copied = neighbour is not None and neighbour.with_suffix(".ipynb").exists()
+    return None if copied and ask.mode == "record" else neighbour
+
+
+def _ignoring(cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ...]) -> Matching:
+    """Recorded calls by a match key without the ignored paths: every request is read, once for the
+    cell.
+    """
+    found: dict[str, list[Any]] = {}
+    for entry in cassette.calls:
+        call = entry.request()
+        key = (
+            entry.match if isinstance(call, FunctionCall) else match_key(call, secrets, ignore)
+        )  # arguments all count
+        found.setdefault(key, []).append(entry)
+    return lambda key: found.get(key, ())

@@ -1,0 +1,156 @@
+"""What is reported of a taped cell once it is over. Reads the cell and its cassette; changes
+neither.
+
+A cell that ran live again: what is another than when it was recorded before, in one summary line.
+
+Reads the cassette once the cell is over, and no more of it than a summary is worth; never fails the
+cell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.audit import drift, environment
+from tape_jupyter.audit.run_view import RunSeen, call_seen, seen
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.runs import run_of
+from tape_jupyter.providers.registry import recalled
+from tape_jupyter.session import labels, partial_replay, saved_output
+from tape_jupyter.session.cell import CellReport, Later, ReportRow, TapedCell
+from tape_jupyter.session.http_recorder import row_of
+from tape_jupyter.session.websocket_recorder import told_by_all_turns
+
+CALLS = 30
+"""Calls of each run that are compared."""
+
+
+def said(cell: TapedCell) -> list[str]:
+    """The line, or nothing: the cell was not run live, or never before, or nothing else answered."""
+    tape = cell.cassette
+    if tape is None or not cell.run or cell.mode not in ("record", "replay"):
+        return []
+    try:
+        found = _against_recording(tape, cell) if cell.replaying else _against_earlier(tape, cell)
+    except Exception as error:
+        return [
+            f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"
+        ]
+    told = drift.line(found)
+    return [told] if told else []
+
+
+def _against_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
+    earlier = _earlier(tape, cell)
+    if not earlier:
+        return []
+    return drift.drift(seen(tape, earlier, limit=CALLS), seen(tape, cell.run, limit=CALLS))
+
+
+def _earlier(tape: Cassette, cell: TapedCell) -> str:
+    """The newest other recording of this cell."""
+    own = cell.execution.cell
+    for record in reversed(tape.runs):
+        run = run_of(record)
+        if run.id != cell.run and not run.parent and run.cell.same_cell(own):
+            return run.id
+    return ""
+
+
+def _against_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
+    """What ran live in a replay, against what it took the place of."""
+    made = [each for each in tape.overrides if each.by == cell.run][:CALLS]
+    pairs = [(call_seen(each.recorded), call_seen(each)) for each in made]
+    parent = cell.player.repeats(cell.execution)
+    if not made or not parent:
+        return drift.of_pairs(pairs)
+    base, live = (_alone(tape, run) for run in (parent, cell.run))
+    return [*drift.of_pairs(pairs), *drift.of_runs(base, live)]
+
+
+def _alone(tape: Cassette, run: str) -> RunSeen:
+    """A run without its calls."""
+    return seen(tape, run, limit=0)
+
+
+NAMED_EDITS = 3
+
+
+def report_of(cell: TapedCell, error: BaseException | None) -> CellReport:
+    """Rows for every call, refusals, warnings: the cell's own and the cassette's."""
+    notes = [*cell.notes, *(cell.cassette.notes if cell.cassette else [])]
+    if edited := list(dict.fromkeys(cell.edited)):
+        more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
+        notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
+    if cell.stale:
+        named = ", ".join(cell.stale[:NAMED_EDITS]) + (
+            ", ..." if len(cell.stale) > NAMED_EDITS else ""
+        )
+        notes.append(
+            f"{len(cell.stale)} stale: answered as another request was when recorded ({named})"
+        )
+    seconds = time.perf_counter() - cell.started
+    take, path, whereto = partial_replay.told_of(cell)
+    told = Later([*notes, *whereto], lambda: said(cell))
+    return CellReport(
+        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
+        list(cell.divergences), lambda: saved_output.spans_of(cell), list(cell.unheld), list(cell.lost),
+    )  # fmt: skip
+
+
+class Rows(Later[ReportRow]):
+    """A report's rows: a block that replays 10,000 calls shows none of them."""
+
+    def __init__(self, cell: TapedCell) -> None:
+        live, served, tags_of_run = list(cell.rows), list(cell.served), cell.tags.run
+        self._count = len(live) + len(served)
+
+        def made() -> Iterator[ReportRow]:
+            run = environment.tags_of(tags_of_run())
+            yield from (replace(row, tags={**run, **row.tags}) for row in live)
+            yield from map(row_of_entry, served)
+
+        super().__init__((), made)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def row_of_entry(entry: Entry) -> ReportRow:
+    """A recorded call as a row, stamped with whom it served: from its record's head, the reply
+    unread.
+    """
+    head, run = entry.head(), entry.book.by_run.get(entry.run, {})
+    own, whole = _mapping(head.get("kit")), _mapping(run.get("kit"))
+    return replace(_row_of(entry, head, own), tags=labels.of_record(whole, own))
+
+
+def _row_of(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> ReportRow:
+    seconds = float(head.get("seconds", 0.0))
+    kind = str(head.get("kind", "host"))
+    if kind in ("tool", "retrieval"):
+        return ReportRow(
+            entry.id,
+            kind,
+            str(head.get("name", "")),
+            seconds=seconds,
+            error=str(head.get("failed", "")),
+        )
+    told = recalled(own)
+    if entry.more and (whole := told_by_all_turns(entry)) is not None:
+        told, seconds = whole
+    return row_of(
+        entry.id,
+        kind,
+        told,
+        seconds,
+        name=str(head.get("name", "")),
+        error=str(head.get("failed", "")),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

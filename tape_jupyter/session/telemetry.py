@@ -1,0 +1,194 @@
+"""What telemetry is answered in replay, where it is not sent: what the recording saw.
+
+Of each endpoint the first answer stands on an end mark: status, headers, a small body; never what
+was sent. Where nothing is known it is what the endpoint answers by its documentation.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tape_jupyter.cassette import records
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.call import Headers, Play, Reply, Request, header
+from tape_jupyter.encoding.http import body as http_body
+from tape_jupyter.encoding.values.registry import freeze_error
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.providers import hosts
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.http_recorder import NullRecorder
+from tape_jupyter.session.websocket_recorder import opens_dialogue
+
+KEY = "telemetry"
+"""Of a run's end mark."""
+MOST = 4096
+"""Bytes of a body that are kept."""
+_REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused: telemetry is not sent in replay")
+_ID = re.compile(
+    r"/(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}|\d+)(?=/|$)"
+)
+_FRAMING = frozenset(
+    {"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "date"}
+)
+
+
+def endpoint(request: Request) -> str:
+    """Method and address without what differs from one post to the next."""
+    parts = urlsplit(request.url)
+    return f"{request.method} {parts.hostname or ''}{_ID.sub('/*', parts.path)}"
+
+
+class _Book:
+    """What one cassette knows: answers that were heard and are not told yet, and those that it
+    holds.
+    """
+
+    def __init__(self) -> None:
+        self.heard: dict[str, dict[str, Any]] = {}
+        self.told: set[str] = set()
+        self.held: dict[str, Reply] = {}
+        self.read = 0
+
+
+class Telemetry:
+    """Of one session, by cassette."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._books: dict[Path, _Book] = {}
+
+    def passing(self, request: Request, cell: TapedCell) -> NullRecorder:
+        """Lets the call go out, and hears its answer."""
+        return (
+            NullRecorder()
+            if cell.path is None
+            else _Hearing(self._book(cell.path).heard, endpoint(request))
+        )
+
+    def _book(self, path: Path) -> _Book:
+        with self._lock:
+            return self._books.setdefault(path.absolute(), _Book())
+
+    def tell(
+        self, cell: TapedCell, secrets: Secrets, start_run: Callable[[TapedCell], None]
+    ) -> None:
+        """Add what is new to the end mark of a recorded cell. Raises nothing."""
+        if cell.replaying or cell.mode == "live" or cell.cassette is None or cell.path is None:
+            return
+        book = self._book(cell.path)
+        new = {name: answer for name, answer in list(book.heard.items()) if name not in book.told}
+        if not new:
+            return
+        try:
+            if not cell.run:
+                start_run(cell)
+        except (CassetteError, OSError) as problem:
+            cell.warn(f"what telemetry was answered is not on the tape: {problem}")
+            return
+        cell.ends[KEY] = [_record(name, answer, secrets) for name, answer in sorted(new.items())]
+        book.told |= new.keys()
+
+    def unsent(self, request: Request, cell: TapedCell | None = None) -> Play:
+        """What answers it in replay: the library that meant to send it goes on as it did."""
+        if opens_dialogue(request):
+            return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
+        if cell is not None and cell.cassette is not None and cell.path is not None:
+            books = [self._read_ends(cell.cassette, self._book(cell.path))]
+        else:
+            books = list(self._books.values())
+        held = (book.held.get(endpoint(request)) for book in reversed(books))
+        return Play(next(filter(None, held), None) or _documented(request))
+
+    def _read_ends(self, cassette: Cassette, book: _Book) -> _Book:
+        if book.read != len(cassette.ended):
+            book.read = len(cassette.ended)
+            for told in (
+                each for end in list(cassette.ended.values()) for each in end.get(KEY) or ()
+            ):
+                if isinstance(told, Mapping) and (reply := _reply(told)) is not None:
+                    book.held[str(told.get("endpoint"))] = reply
+        return book
+
+
+class _Hearing(NullRecorder):
+    """A live call of which the answer is heard."""
+
+    def __init__(self, heard: dict[str, dict[str, Any]], name: str) -> None:
+        self._heard, self._name = heard, name
+        self._head: tuple[int, Headers] | None = None
+        self._body = b""
+
+    def head(
+        self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = ""
+    ) -> None:
+        del version, reason
+        self._head = (status, headers)
+
+    def chunk(self, data: bytes) -> None:
+        self._body += data[: MOST + 1 - len(self._body)]
+
+    def finish(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._head is None:
+            return
+        status, headers = self._head
+        plain = (
+            http_body.decode(self._body, header(headers, "content-encoding"))
+            if len(self._body) <= MOST
+            else b""
+        )
+        kept = tuple(each for each in headers if each[0].lower() not in _FRAMING)
+        self._heard.setdefault(
+            self._name, {"status": status, "headers": kept, "body": plain or b""}
+        )
+
+
+def _record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
+    body: bytes = answer["body"]
+    told: dict[str, Any] = {"endpoint": secrets.scrub(name)[0], "status": answer["status"]}
+    if headers := records.headers_record(secrets.scrub_reply_headers(answer["headers"])[0]):
+        told["headers"] = headers
+    try:
+        return {**told, **({"body": secrets.scrub(body.decode())[0]} if body else {})}
+    except UnicodeDecodeError:
+        return {**told, "base64": base64.b64encode(body).decode()}
+
+
+def _reply(told: Mapping[str, Any]) -> Reply | None:
+    """What stands on an end mark; None for what a hand has broken."""
+    try:
+        body = (
+            base64.b64decode(told["base64"])
+            if "base64" in told
+            else str(told.get("body", "")).encode()
+        )
+        return _whole(int(told["status"]), records.headers_of(told.get("headers", {})), body)
+    except (CassetteError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _documented(request: Request) -> Reply:
+    status, body = hosts.accepted(request)
+    return _whole(status, (("content-type", "application/json"),), body)
+
+
+def _whole(status: int, headers: Headers, body: bytes) -> Reply:
+    chunks = (body,) if body else ()
+    length = () if status == 204 else (("content-length", str(len(body))),)
+    return Reply(
+        status,
+        (*headers, *length),
+        chunks,
+        tuple(0.0 for _ in chunks),
+        reason="OK" if status == 200 else "",
+    )

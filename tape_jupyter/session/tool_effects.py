@@ -1,0 +1,266 @@
+"""What the body of a tool did besides returning: observed while it runs live, done again in replay.
+
+The record of it is the call's `did` (calls.Value), with those of these keys that say something:
+
+    shown      what it showed, in order (instrumentation/tools/output.py)
+    memory     what it changed in the program's memory (effects/memory.py)
+    same       parts of its result that are objects of the program's, by their places
+    files      what it wrote in the notebook's folder (session/tool_files.py)
+    lost       in words, what of all this could not be written
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.core.call import FunctionCall, Value
+from tape_jupyter.core.context import BODY
+from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
+from tape_jupyter.effects.redoing import Redo, given
+from tape_jupyter.effects.writing import EffectWriter
+from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.placeholders import Argument
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.tool_files import ToolFiles, put_back
+
+KINDS = ("output", "memory", "files")
+"""What `--no-effects` leaves out."""
+
+
+class ObservedBody:
+    """The body of one call, while it runs. What it does is also done by the bodies around it."""
+
+    def __init__(self, cell: TapedCell, call: FunctionCall) -> None:
+        self._cell, self._call = cell, call
+        self._left_out = (
+            frozenset(cell.ask.options.get("no_effects", ()))
+            if call.scope is not None
+            else set(KINDS)
+        )
+        self._running: Bodies = cell.bodies
+        self._around = BODY.get()
+        self._snapshot: Snapshot | None = None
+        self._files: ToolFiles | None = None
+        self._events: list[dict[str, Any]] = []
+        self._changes = Changes()
+        self.begin()
+
+    def begin(self) -> None:
+        """The body is about to run, or to run on."""
+        self._events, self._changes = [], Changes()
+        if "memory" not in self._left_out:
+            self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
+        if "files" not in self._left_out:
+            self._files = ToolFiles(self._cell.folder, self._runs_here)
+            self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
+
+    def _snapshots_around(self) -> list[Snapshot]:
+        found, capture = [], self._around
+        while capture is not None:
+            found.append(capture.observed._snapshot)  # noqa: SLF001 - its own kind
+            capture = capture.observed._around  # noqa: SLF001
+        return [each for each in found if each is not None]
+
+    def _runs_here(self) -> bool:
+        """Whether the code that runs here and now is this body, or one that it called."""
+        capture = BODY.get()
+        while capture is not None and capture.observed is not self:
+            capture = capture.observed._around  # noqa: SLF001 - its own kind
+        return capture is not None
+
+    def shown(self, event: dict[str, Any]) -> None:
+        """The body showed something."""
+        if self._around is not None:
+            self._around.shown(event)
+        if "output" in self._left_out:
+            return
+        for name in ("out", "err"):  # text that follows text is one text
+            if name in event and self._events and name in self._events[-1]:
+                self._events[-1][name] += event[name]
+                return
+        self._events.append(dict(event))
+
+    def end(self) -> dict[str, Any]:
+        """What the body did since it began; {} where that is nothing. What could not be written is
+        said.
+        """
+        lost = [event.pop("lost") for event in self._events if "lost" in event]
+        did: dict[str, Any] = {}
+        if self._snapshot is not None:
+            self._changes, self._snapshot = (
+                self._running.end(self._snapshot, self._snapshots_around()),
+                None,
+            )
+            lost += self._changes.lost
+            did["memory"] = self._changes.written
+        if self._files is not None:
+            did["files"], unkept = self._files.end()
+            self._files = None
+            lost += unkept
+        did["shown"] = [event for event in self._events if event]
+        did["lost"] = list(dict.fromkeys(lost))
+        self._events = []
+        for each in did["lost"]:
+            self._cell.warn(
+                f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
+                cold=True,
+            )
+        return {name: told for name, told in did.items() if told}
+
+    def let_go(self) -> None:
+        """Nothing more is to be observed: what the body could reach is no longer kept."""
+        self._changes = Changes()
+        self._call = replace(self._call, scope=None)
+
+    def written(self, value: Any, did: dict[str, Any]) -> Any:
+        """The result as structure; `did` notes which parts of it are objects of the program's.
+        Raises CannotFreeze.
+        """
+        if isinstance(value, (Argument, registry.Awaited)):
+            return registry.freeze(value)
+        walk = EffectWriter(self._changes.place_of)
+        structure = walk.written(value)
+        if walk.same:
+            did["same"] = walk.same
+        return structure
+
+
+class RecordedEffects:
+    """What a recorded body did, for replay (calls.Effects)."""
+
+    def __init__(self, cell: TapedCell, call: FunctionCall, name: str, value: Value) -> None:
+        self._cell, self._call, self._name, self._value = cell, call, name, value
+        self._did = value.did
+        self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
+        self._redo: Redo | None = None
+
+    def happen(self, step: int | None = None) -> None:
+        """Do it again. What cannot be done is said."""
+        self._redo = None
+        did = self._did if step is None else self._of_step(step)
+        if not did:
+            return
+        if "output" not in self._left_out:
+            for event in did.get("shown", ()):
+                self._show(event)
+        if "memory" not in self._left_out and "memory" in did and self._call.scope is not None:
+            self._redo = Redo(did["memory"], self._call.scope)
+            self._redo.flush()
+        if "files" not in self._left_out and "files" in did:
+            for problem in put_back(
+                did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
+            ):
+                self._say(problem)
+        if self._redo is not None:
+            self._redo.run()
+            for problem in self._redo.problems:
+                self._say(f"what it changed in {problem}")
+        for each in did.get("lost", ()):
+            self._say(str(each))
+
+    def _of_step(self, step: int) -> Mapping[str, Any]:
+        return next((did for number, did in self._value.value.get("did", ()) if number == step), {})
+
+    def result(self, structure: Any) -> Any:
+        """A frozen result; parts that are the program's own objects are those objects."""
+        return given(structure, self._did.get("same", {}), self._redo)
+
+    def _say(self, what: str) -> None:
+        told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
+        self._cell.unheld.append(told)
+        self._cell.warn(told)
+
+    def _show(self, event: Mapping[str, Any]) -> None:
+        try:
+            if "workflow" in event:
+                self._context.write_event_to_stream(registry.thaw(event["workflow"]))
+            else:
+                _show(event)
+        except Exception as why:
+            self._say(
+                f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})"
+            )
+
+    @property
+    def _context(self) -> Any:
+        """The workflow's context, among the arguments."""
+        given = self._call.scope.arguments.values() if self._call.scope is not None else ()
+        return next(each for each in given if hasattr(each, "write_event_to_stream"))
+
+
+def _show(event: Mapping[str, Any]) -> None:
+    if "out" in event:
+        sys.stdout.write(event["out"])
+    elif "err" in event:
+        sys.stderr.write(event["err"])
+    elif "display" in event:
+        _display(event)
+    elif "clear" in event:
+        _clear(bool(event["clear"]))
+    elif "log" in event:
+        _log(event["log"])
+    elif "warning" in event:
+        _warn(event)
+    elif "stream" in event:
+        sys.modules["langgraph.config"].get_stream_writer()(registry.thaw(event["stream"]))
+    elif "event" in event:
+        dispatch = sys.modules["langchain_core.callbacks.manager"].dispatch_custom_event
+        dispatch(event["event"], registry.thaw(event["data"]))
+
+
+def _display(event: Mapping[str, Any]) -> None:
+    publisher = _publisher()
+    if publisher is None:
+        sys.stdout.write(f"{event['display'].get('text/plain', '')}\n")
+        return
+    more = {name: event[name] for name in ("transient", "update") if name in event}
+    publisher.publish(dict(event["display"]), dict(event.get("metadata", {})), **more)
+
+
+def _clear(wait: bool) -> None:
+    if (publisher := _publisher()) is not None:
+        publisher.clear_output(wait)
+
+
+def _publisher() -> Any:
+    interactive = sys.modules.get("IPython.core.interactiveshell")
+    # makes none
+    shell = interactive.InteractiveShell._instance if interactive is not None else None  # noqa: SLF001
+    return shell.display_pub if shell is not None else None
+
+
+_CELLS = re.compile(r".*[/\\]ipykernel_\d+[/\\]")
+
+
+def _here(file: str) -> str:
+    """The name that a file has in this process: ipykernel names the code of cells by its process."""
+    if "ipykernel_" not in file or (compiler := sys.modules.get("ipykernel.compiler")) is None:
+        return file
+    return _CELLS.sub(lambda _: f"{compiler.get_tmp_directory()}{os.sep}", file)
+
+
+def _log(told: Mapping[str, Any]) -> None:
+    fields = {name: value for name, value in told.items() if name != "extra"}
+    for name, value in told.get("extra", {}).items():
+        with contextlib.suppress(CassetteError):
+            fields.setdefault(name, registry.thaw(value))
+    fields["pathname"] = _here(str(told.get("pathname", "")))
+    record = logging.makeLogRecord(fields)
+    logging.getLogger(str(told["name"])).callHandlers(record)
+
+
+def _warn(event: Mapping[str, Any]) -> None:
+    warning = registry.thaw_error(event["warning"])
+    if isinstance(warning, Warning):
+        place = _here(str(event["file"])), int(event["line"])
+        told = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
+        warnings._showwarnmsg(told)  # type: ignore[attr-defined]  # noqa: SLF001

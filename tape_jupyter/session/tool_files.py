@@ -1,0 +1,230 @@
+"""Files that the body of a tool made, changed or removed: seen while it runs, put back in replay.
+
+Only files in the notebook's folder are put back, and never over what a person made of one since: a
+file that is not as the recording left it at any moment is left as it is. Files elsewhere are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.call import Value
+from tape_jupyter.dataflow.tracing.files import FileWatch
+from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
+from tape_jupyter.errors import CassetteError, TapeError
+
+ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
+
+_OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
+"""What is recorded inside of a body is written by us."""
+
+
+class ToolFiles:
+    """What one body does to files. `folder` is the notebook's; None where it is not known: nothing
+    can be put back.
+    """
+
+    def __init__(self, folder: Path | None, mine: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._watch = FileWatch(mine)
+
+    def begin(self, open_files: Iterable[str]) -> None:
+        """The body is about to run; `open_files` it may write to without opening them."""
+        self._watch.begin()
+        for path in open_files:
+            self._watch.written(path)
+
+    def end(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The changed files as structure; and in words, what is not kept."""
+        kept, lost = [], []
+        for path, change in self._watch.end().changes().items():
+            if _OURS.search(path):
+                continue
+            name = self._name(path)
+            if name is None:
+                if change.after is not None:
+                    lost.append(f"it wrote {path}, which is not in the notebook's folder")
+            elif not change.known:
+                lost.append(f"it wrote {name}, which is too large to be kept")
+            else:
+                kept.append(
+                    {
+                        "file": name,
+                        "was": digest(change.before),
+                        **_written(change.before, change.after),
+                    }
+                )
+        return kept, lost
+
+    def _name(self, path: str) -> str | None:
+        """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
+        if self._folder is None:
+            return None
+        try:
+            return (
+                Path(os.path.realpath(path)).relative_to(os.path.realpath(self._folder)).as_posix()
+            )
+        except ValueError:
+            return None
+
+
+def digest(content: bytes | None) -> str:
+    if content is None:
+        return ABSENT
+    if content is DIRECTORY:
+        return FOLDER
+    return hashlib.sha256(_rows(content) if content.startswith(_SQLITE) else content).hexdigest()
+
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def _rows(content: bytes) -> bytes:
+    """What a database holds, whatever its pages are: two files with the same rows need not be the
+    same bytes.
+    """
+    database = sqlite3.connect(":memory:")
+    try:
+        database.deserialize(content)
+        return "\n".join(database.iterdump()).encode("utf-8", "surrogatepass")
+    except sqlite3.Error:
+        return content
+    finally:
+        database.close()
+
+
+def _written(before: bytes | None, content: bytes | None) -> dict[str, Any]:
+    if content is None:
+        return {"now": ABSENT}
+    if content is DIRECTORY:
+        return {"now": FOLDER}
+    written: dict[str, Any] = {"now": digest(content), "content": freeze_bytes(content)}
+    if (
+        before
+        and before is not DIRECTORY
+        and content.startswith(before)
+        and not content.startswith(_SQLITE)
+    ):
+        written["appended"] = len(content) - len(before)
+    return written
+
+
+def put_back(
+    files: Sequence[Mapping[str, Any]],
+    folder: Path | None,
+    cassette: Cassette | None,
+    *,
+    rerun: bool = False,
+) -> Iterator[str]:
+    """Make files as the recorded body did. Gives what was not done, in words.
+
+    `rerun`: each file is as its cell found it, but for what came out otherwise since: what was
+    appended is appended to that, and what was written over it is the recording's.
+    """
+    for each in files:
+        name = str(each.get("file"))
+        try:
+            problem = _put_back(each, name, folder, cassette, rerun=rerun)
+        except (OSError, TapeError, KeyError, TypeError) as why:
+            problem = str(why)
+        if problem:
+            yield f"the file {name}: {problem}"
+
+
+def _put_back(
+    each: Mapping[str, Any],
+    name: str,
+    folder: Path | None,
+    cassette: Cassette | None,
+    *,
+    rerun: bool,
+) -> str:
+    if folder is None:
+        return "the notebook's folder is not known here"
+    path = _inside(folder, name)
+    now = _digest_of(path)
+    if rerun and now != each["was"] and path.is_file() and (added := _appended(each)):
+        with path.open("ab") as file:
+            file.write(added)
+        return ""
+    if now == each["now"]:
+        return ""
+    if now not in (each["was"], ABSENT) and now not in _states(cassette, name):
+        return "it was changed since it was recorded, and is left as it is"
+    if each["now"] == ABSENT:
+        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+    elif each["now"] == FOLDER:
+        path.mkdir(parents=True, exist_ok=True)
+    else:
+        content = thaw_bytes(each["content"], None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, content)
+    return ""
+
+
+def _appended(each: Mapping[str, Any]) -> bytes:
+    """What the recorded body added to what the file held; nothing where it wrote otherwise, or a
+    secret is masked.
+    """
+    content = thaw_bytes(each["content"], None) if "appended" in each else b""
+    return content[-int(each["appended"]) :] if content and digest(content) == each["now"] else b""
+
+
+def _write(path: Path, content: bytes) -> None:
+    """In place: the program may have the file open."""
+    if content.startswith(_SQLITE) and path.exists():
+        recorded, live = sqlite3.connect(":memory:"), sqlite3.connect(path)
+        try:
+            recorded.deserialize(content)
+            recorded.backup(live)
+        finally:
+            recorded.close()
+            live.close()
+    else:
+        path.write_bytes(content)
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """The file of that name. Raises CassetteError where that leads out of the folder."""
+    root = Path(os.path.realpath(folder))
+    path = root / name
+    if (
+        not name
+        or name.startswith(("/", "~"))
+        or not Path(os.path.realpath(path)).is_relative_to(root)
+        or path == root
+    ):
+        raise CassetteError(f"{name[:80]!r} is not a file of the notebook's folder")
+    if ".tapes" in name or path.suffix == ".ipynb" or _OURS.search(str(path)):
+        raise CassetteError("a recording writes neither notebooks nor cassettes")
+    return path
+
+
+def _digest_of(path: Path) -> str:
+    if path.is_dir():
+        return FOLDER
+    if not path.exists():
+        return ABSENT
+    return digest(path.read_bytes()) if path.is_file() else OTHER
+
+
+def _states(cassette: Cassette | None, name: str) -> set[str]:
+    """What the recordings of this cassette made of that file, at any time."""
+    states: set[str] = set()
+    for entries in cassette.tools.values() if cassette is not None else ():
+        for entry in entries:
+            reply = entry.reply()
+            for each in reply.did.get("files", ()) if isinstance(reply, Value) else ():
+                if each.get("file") == name:
+                    states |= {str(each.get("was")), str(each.get("now"))}
+                    if "content" in each:  # a secret in it was masked
+                        states.add(digest(thaw_bytes(each["content"], None)))
+    return states

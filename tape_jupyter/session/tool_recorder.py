@@ -1,0 +1,310 @@
+"""A taped function that goes live: what it gave, what it changed, how far its generator came;
+committed once. Nothing here ever raises into the program: what cannot be kept is a warning of the
+cell.
+
+What people type at prompts (`input`, `getpass`). A secret is learned and never written; in replay a
+placeholder stands for it, that is scrubbed to the same marker. Asks nobody, prompts nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tape_jupyter.cassette.match_key import MatchedRequest, asked_function
+from tape_jupyter.core.call import FunctionCall, Value, Where
+from tape_jupyter.encoding.values.mutations import FrozenValue, frozen_or_type
+from tape_jupyter.encoding.values.registry import (
+    CannotFreeze,
+    GeneratorSteps,
+    Secret,
+    freeze,
+    freeze_error,
+)
+from tape_jupyter.encoding.values.tracebacks import with_frames
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.replay.object_state import FIELDS, STATE, state_by_value, type_name
+from tape_jupyter.secrets.masked_values import MaskedValues
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session.cell import ReportRow, TapedCell
+from tape_jupyter.session.http_recorder import NullRecorder, RecorderBase
+from tape_jupyter.session.pins.random import Body
+from tape_jupyter.session.tool_effects import ObservedBody
+
+_ASKS = re.compile(
+    r"\b(?:pass(?:word|phrase|code|wd)?|secrets?|credentials?|token|pin|otp"
+    r"|(?:api|access|secret|private|licen[cs]e|subscription|account|auth\w*|your)[ _-]?key|key(?=\W*$))\b",
+    re.IGNORECASE,
+)
+"""Words of a prompt that asks for a secret. "Enter the key figure" and "max tokens" do not."""
+
+_LOOKS = re.compile(
+    r"(?:sk-|AIza|gsk_|hf_|gh[pousr]_|github_pat_|xai-|pplx-|tvly-|lsv2_|AKIA|xox[abp]-|glpat-|eyJ)[\w.\-]{12,}"
+    r"|(?=\S*[A-Za-z])(?=\S*\d)(?!\S*[/\\:@])[\w.+=\-]{24,}"
+)
+"""A key by its prefix, or 24 characters or more of letters and digits in one word that is no path
+or address.
+"""
+
+_MARKER = re.compile(r"<secret:([\w.\-]+)>")
+
+
+def is_secret(prompt: str, answer: str) -> bool:
+    """Whether an answer may not be written, by what was asked or by how it looks."""
+    return _ASKS.search(prompt) is not None or _LOOKS.fullmatch(answer.strip()) is not None
+
+
+def secret_name(call: FunctionCall) -> str:
+    """What the secret is called: `ANTHROPIC_API_KEY` where "Anthropic API key: " was asked."""
+    words = re.sub(r"\W+", "_", _prompt(call)).strip("_").upper()
+    return words[:60].strip("_") or call.name.upper()
+
+
+def kept(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
+    """What is written of a secret answer, which is learned; None where the answer is none."""
+    telling = call.discreet == "maybe" and is_secret(_prompt(call), str(answer))
+    if not (telling or call.discreet == "yes") or not isinstance(answer, str):
+        return None
+    secrets.learn(secret_name(call), answer)
+    known = _MARKER.fullmatch(
+        secrets.scrub(answer)[0]
+    )  # it may be known by another name, which then is its marker's
+    return freeze(Secret(known[1] if known else secret_name(call)))
+
+
+def given(value: Value, secrets: Secrets) -> Value:
+    """The value as replay gives it: a placeholder for a secret."""
+    structure = value.value
+    if not isinstance(structure, Mapping) or structure.get("<type>") != "secret":
+        return value
+    return replace(value, value=secrets.stand_in(str(structure.get("name"))))
+
+
+def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
+    """The same for a secret that was typed while nothing was taped: it would not be on the tape in
+    any case.
+    """
+    return Value(untyped(call, secrets))
+
+
+def untyped(call: FunctionCall, secrets: Secrets) -> str:
+    """The same where a person was asked for a secret and typed none, or nobody could be asked."""
+    return secrets.stand_in(secret_name(call), f"the answer to {_prompt(call).strip()!r}")
+
+
+def asks_a_secret(call: FunctionCall) -> bool:
+    """Whether a secret is asked for, by what asks or by its words."""
+    return call.discreet == "yes" or (call.discreet == "maybe" and is_secret(_prompt(call), ""))
+
+
+def _prompt(call: FunctionCall) -> str:
+    return str(frozen_or_type(call.arguments.get("prompt", "")))
+
+
+def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, MatchedRequest]:
+    """The call with its arguments frozen as they are now (the body may change them), and what it is
+    found by.
+
+    An argument that cannot be frozen stands as its type, with its state as far as that can be told
+    (replay/object_state.py).
+    """
+    arguments: dict[str, Any] = {}
+    states: list[str] = []
+    by_state: list[str] = []
+    by_type: dict[str, tuple[int, ...]] = {}
+    masked = MaskedValues(f"{call.kind} {call.name}", secrets)
+    for name, value in call.arguments.items():
+        structure = frozen_or_type(value)
+        if type(value) is not FrozenValue and type(structure) is dict and "<opaque>" in structure:
+            state = state_by_value(value, masked, name)
+            structure = {**structure, **state.record()}
+            states.append(f"{name}={state.digest}")
+            by_state.append(f"{name} ({structure['<opaque>']})")
+            by_type |= state.less
+        arguments[name] = FrozenValue(structure)
+    own = _own_state(call, secrets)
+    if own is not None:
+        states.append(f"self={own[STATE]}")
+    frozen = FunctionCall(
+        call.name,
+        arguments,
+        call.kind,
+        call.discreet,
+        None if own is None else FrozenValue(own),
+        call.scope,
+    )
+    told = asked_function(frozen, secrets, states)
+    told = told._replace(
+        by_type=tuple(by_type),
+        masked=(*masked.weak, *told.masked),
+        given=(*masked.given, *told.given),
+        by_value=(*by_state, *masked.keyed, *told.by_value),
+        plain=(*told.plain, *masked.weak.items(), *by_type.items()),
+    )
+    return frozen, told
+
+
+def _own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
+    """A method's own object by its fields; None where it has none that hold a value."""
+    if call.own is None or isinstance(call.own, type):
+        return None
+    state = state_by_value(call.own, MaskedValues(f"{call.kind} {call.name} self", secrets), "self")
+    return {"<opaque>": type_name(call.own), **state.record()} if state.fields else None
+
+
+class FunctionCapture(RecorderBase, NullRecorder):
+    """A taped function whose body runs (calls.Capture). One that an interrupt stopped gave nothing
+    to keep.
+
+    `call` has its arguments as they were asked (as_asked). A generator that its cell
+    left open is committed at the cell's end, and what it does later is added by a `more:` record.
+    """
+
+    def __init__(
+        self,
+        cell: TapedCell,
+        secrets: Secrets,
+        asked: MatchedRequest,
+        where: Where,
+        call: FunctionCall,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        super().__init__(cell, secrets, asked, call.kind, where)
+        self.call, self._arguments = call, arguments
+        self._pending: asyncio.CancelledError | None = None
+        self._steps: GeneratorSteps | None = None
+        self._items_kept = -1
+        self._in_time = False
+        self._body = Body(cell, where.lineage, call.name)
+        self.observed = ObservedBody(cell, call)
+
+    def value(self, value: Any) -> None:
+        if isinstance(value, GeneratorSteps):
+            self._end_steps()
+            return
+        did = self.observed.end()
+        try:
+            structure = kept(self.call, value, self.secrets) or self.observed.written(value, did)
+        except CannotFreeze as error:
+            self.cell.warn(
+                f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True
+            )
+            self._keep(Value(unkept=str(error), seconds=self._elapsed(), did=did), "not kept")
+        else:
+            self._keep(Value(structure, seconds=self._elapsed(), did=did))
+
+    def progress(self, steps: GeneratorSteps) -> None:
+        self._steps = steps
+        self.observed.end()
+        self._body.alone = False  # other code runs between its steps
+        self.cell.running[self] = None
+
+    def stepping(self) -> None:
+        self.observed.begin()
+
+    def stepped(self) -> None:
+        did = self.observed.end()
+        if did and self._steps is not None:
+            self._steps.did[len(self._steps.items)] = did
+
+    def shown(self, event: dict[str, Any]) -> None:
+        self.observed.shown(event)
+
+    def close(self) -> None:
+        self.observed.end()
+        self._body.moved()
+        self.cell.running.pop(self, None)
+
+    def fail(self, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError) and self._of_the_cells_end(error):
+            self._pending = error
+            self.cell.running[self] = None
+        elif not isinstance(error, KeyboardInterrupt):
+            self._raised(error)
+        elif self._steps is not None:
+            self._steps.end = "cut short"
+            self._end_steps()
+
+    def cell_ended(self, *, interrupted: bool) -> None:
+        self._in_time = True
+        if self._pending is not None and not interrupted:
+            self._raised(self._pending)
+        elif self._steps is not None:
+            self._steps.end = "cut short" if self._pending is not None else "closed"
+            self._keep_steps()
+
+    def _raised(self, error: BaseException) -> None:
+        told = f"{type(error).__name__}: {error}"
+        did = self.observed.end()
+        if self._steps is not None:
+            self._steps.end, self._steps.error = "error", with_frames(freeze_error(error), error)
+            self._end_steps(told)
+        else:
+            frozen = with_frames(freeze_error(error), error)
+            self._keep(Value(error=frozen, seconds=self._elapsed(), did=did), told)
+
+    def _end_steps(self, error: str = "") -> None:
+        self.cell.running.pop(self, None)
+        self._keep_steps(error)
+
+    def _keep_steps(self, error: str = "") -> None:
+        """Commit what the generator did that is not on the tape yet."""
+        assert self._steps is not None
+        before, self._items_kept = self._items_kept, len(self._steps.items)
+        for item in self._steps.items[max(before, 0) :]:
+            self._name_if_unkept(item)
+        if before < 0:
+            self._keep(Value(self._steps.structure(), seconds=self._elapsed()), error)
+        elif before < self._items_kept or self._steps.end != "closed":
+            self._add(Value(self._steps.structure(before)))
+
+    def _name_if_unkept(self, item: Any) -> None:
+        if isinstance(item, dict) and item.get("<type>") == "not kept":
+            self.cell.warn(
+                f"{self.call.kind} {self.call.name} yielded what cannot be on the tape: {item['why']}. In replay a "
+                "stand-in takes its place, which may be handed to taped functions and refuses any other use",
+                cold=True,
+            )
+
+    def _changed(self) -> tuple[str, ...]:
+        """Types of arguments that cannot be written and that are not as they were asked."""
+        found: dict[str, None] = {}
+        for name, asked in self.call.arguments.items():
+            before = asked.structure if isinstance(asked, FrozenValue) else None
+            if isinstance(before, dict) and "<opaque>" in before and before.get(FIELDS):
+                masked = MaskedValues(f"{self.call.kind} {self.call.name}", self.secrets)
+                if state_by_value(self._arguments[name], masked, name).digest != before.get(STATE):
+                    found[before["<opaque>"]] = None
+        return tuple(found)
+
+    def _keep(self, value: Value, error: str = "") -> None:
+        row = ReportRow(
+            self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error
+        )
+        self._commit(
+            self.call, replace(value, moved=self._body.moved(), changed=self._changed()), {}, row
+        )
+        if not self._in_time:
+            self._say_if_late()
+            self.handed(ends=True)
+        if self._steps is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The program's own objects: a context that outlives the call keeps this, and would keep
+        them.
+        """
+        self.observed.let_go()
+        self._arguments = {}
+        self.call = replace(self.call, scope=None)
+
+    def _add(self, late: Value) -> None:
+        if self.entry is None or self.cell.cassette is None:
+            return
+        try:
+            self.cell.cassette.append_more(self.entry, late, self.secrets)
+        except (CassetteError, OSError) as problem:
+            self.cell.lose(f"the last items of call {self.id} are NOT on the tape: {problem}")

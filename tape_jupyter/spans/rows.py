@@ -1,0 +1,358 @@
+"""The spans of a book as rows in columns, page by page: protocol.ts' `Page` and `Totals`.
+
+The tree of 10,000 calls is made of heads alone; bodies are read for the rows of a page, as many as
+a time allows: a page may be shorter than was asked for. What was read is kept while the book only
+grows.
+
+What thousands of calls cost. Up to a model's first step a price is in proportion to its tokens: it
+is looked up once for a model and an hour, and multiplied for each call; above that, each call is
+looked up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tape_jupyter.cassette.cell_sources import Sources, cell_of, notebook_of
+from tape_jupyter.cassette.index_entries import Overridden
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.providers.registry import Facts, Usage, cost
+from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, Heads
+from tape_jupyter.spans.titles import Happened, happened, one_line
+from tape_jupyter.spans.tree import NOTHING_RUNS, Node, Pending, grow
+
+_HOUR = 3600
+_MANY, _FEW = 100_000, 1_000  # tokens: providers begin to charge more from 128,000 on, or later
+_KINDS = (Usage(1, 0), Usage(0, 1), Usage(1, 0, 1, 0), Usage(1, 0, 0, 1))
+
+
+def price(told: Facts, at: float) -> float | None:
+    """US dollars of a call made `at` (seconds of the epoch), at list price; None where it is not
+    known.
+    """
+    usage = told.usage
+    if usage is None:
+        return None
+    plain = usage.input - usage.cached - usage.written
+    usual = plain >= 0 and usage.input <= _MANY
+    rates = _rates(told.provider, told.model, told.answered, int(at // _HOUR)) if usual else None
+    if rates is None:
+        return _float(cost(told, _when(at)))
+    counts = (plain, usage.output, usage.cached, usage.written)
+    if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
+        return None
+    return sum(count * rate for count, rate in zip(counts, rates, strict=True) if rate is not None)
+
+
+def load() -> None:
+    """Import the table of prices, which takes a while, before somebody waits for it."""
+    cost(Facts(provider="anthropic", model="claude", usage=Usage(1, 1)))
+
+
+@lru_cache(maxsize=1024)
+def _rates(provider: str, model: str, answered: str, hour: int) -> tuple[float | None, ...] | None:
+    """US dollars a token: of input, output, cached and written input. None where that is not in
+    proportion.
+    """
+    at = _when(hour * _HOUR)
+    found: list[float | None] = []
+    for kind in _KINDS:
+        few, many = (_cost(provider, model, answered, kind, times, at) for times in (_FEW, _MANY))
+        if few is not None and many is not None and few * (_MANY // _FEW) != many:
+            return None
+        found.append(None if many is None else float(many / _MANY))
+    return tuple(found)
+
+
+def _cost(
+    provider: str, model: str, answered: str, kind: Usage, times: int, at: datetime
+) -> Decimal | None:
+    usage = Usage(*(count * times for count in kind))
+    return cost(Facts(provider=provider, model=model, answered=answered, usage=usage), at)
+
+
+def _when(at: float) -> datetime:
+    return datetime.fromtimestamp(at if 0 < at < _LATE else 0, UTC)
+
+
+_LATE = 32_503_680_000  # the year 3000: a moment made by hand
+
+
+def _float(dollars: Decimal | None) -> float | None:
+    return None if dollars is None else float(dollars)
+
+
+MARKS = ("", "overridden", "error", "diverged", "stale", "running")
+NONE, OVERRIDDEN, ERROR, DIVERGED, STALE, RUNNING = range(6)
+COLUMNS = (
+    "id",
+    "depth",
+    "kind",
+    "mark",
+    "start",
+    "first",
+    "end",
+    "name",
+    "note",
+    "tokens",
+    "cost",
+    "cell",
+)
+LIMIT = 5_000
+"""Rows of a page, at most."""
+
+PATIENCE = 0.05
+"""Seconds in which bodies are read for one page; the first rows of a page are read in any case."""
+
+AT_ONCE = 0.01
+"""The same for the first page: somebody waits for it."""
+
+_AT_LEAST = 60
+_PLACES = 4  # decimals of a second
+
+
+class SpanRow(NamedTuple):
+    """One span. `start`, `first` and `end` are seconds since the earliest span."""
+
+    id: str
+    depth: int
+    kind: int
+    mark: int
+    start: float
+    first: float | None
+    end: float
+    name: str
+    note: str
+    tokens: int | None
+    cost: float | None
+    cell: str
+
+
+class Spans:
+    """The spans of a book as they are now. Safe to use from several threads.
+
+    `revision` changes when a row changes that a view may have, unless `refresh` said from which row
+    on.
+    """
+
+    def __init__(self, book: Book, sources: Sources | None = None) -> None:
+        self.book = book
+        self.sources = sources or Sources(notebook_of(book.path))
+        self.revision = 1
+        self.nodes: list[Node] = []
+        self.zero = 0.0
+        self.lines: dict[Path, tuple[int, int]] = {}
+        """By file: a record's offset and line, from which others are counted on (details.py)."""
+        self._heads = Heads.of(book)
+        self._places: dict[str, int] | None = None
+        self._told: dict[int, tuple[CallHeader, int, Happened]] = {}
+        self._pending = NOTHING_RUNS
+        self._marks: list[tuple[Any, ...]] = []
+        self._lock = threading.RLock()
+
+    def refresh(self, pending: Pending = NOTHING_RUNS) -> int:
+        """Look at the book as it is now (Book.refresh is the caller's). Gives the first row that is
+        not as it was.
+        """
+        with self._lock:
+            was, zero = self._marks, self.zero
+            self.lines.clear()
+            self._pending = pending
+            self.nodes = grow(self.book, self._heads.read(), pending)
+            self.zero = min((node.begin for node in self.nodes if node.begin), default=0.0)
+            self._places = None
+            self._marks = [self._sign(node) for node in self.nodes]
+            if zero and zero != self.zero:
+                return 0
+            same = zip(was, self._marks, strict=False)
+            return next(
+                (row for row, (old, new) in enumerate(same) if old != new),
+                min(len(was), len(self._marks)),
+            )
+
+    def _sign(self, node: Node) -> tuple[Any, ...]:
+        """What a row that was sent must share with the row as it is; a cell that runs grows without
+        being sent anew.
+        """
+        told = node.told
+        if told is not None:
+            entry = told.entry
+            return (node.id, node.depth, entry, len(entry.more) if entry is not None else -1)
+        if node.kind == CELL:
+            runs = node.id == self._pending.run
+            return (node.id, runs, None if runs else node.end)
+        return (node.id, node.depth)
+
+    def new_revision(self) -> None:
+        """Views start again at row 0."""
+        with self._lock:
+            self.revision += 1
+
+    def place(self, span: str) -> int | None:
+        """The row of a span."""
+        with self._lock:
+            if self._places is None:
+                self._places = {node.id: row for row, node in enumerate(self.nodes)}
+            return self._places.get(span)
+
+    def node(self, span: str) -> Node | None:
+        with self._lock:
+            place = self.place(span)
+            return None if place is None else self.nodes[place]
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[SpanRow]:
+        """The rows of a stretch, their bodies read."""
+        for node in self.nodes[start:stop]:
+            yield self.row(node)
+
+    def below(self, span: str) -> tuple[int, int]:
+        """The rows of a span and all below it, as a stretch; empty where there is none."""
+        place = self.place(span)
+        if place is None:
+            return 0, 0
+        depth, stop = self.nodes[place].depth, place + 1
+        while stop < len(self.nodes) and self.nodes[stop].depth > depth:
+            stop += 1
+        return place, stop
+
+    def page(self, start: int, limit: int = LIMIT, patience: float | None = None) -> dict[str, Any]:
+        """Columns of rows `start` and on: protocol.ts' `Page`."""
+        patience = (PATIENCE if start else AT_ONCE) if patience is None else patience
+        with self._lock:
+            rows = self._readable(start, max(0, min(limit, LIMIT)), patience)
+            return columns(rows, self.revision, start, len(self.nodes))
+
+    def _readable(self, start: int, limit: int, patience: float) -> list[SpanRow]:
+        rows: list[SpanRow] = []
+        until = time.perf_counter() + patience
+        for node in self.nodes[start : start + limit]:
+            rows.append(self.row(node))
+            if len(rows) >= _AT_LEAST and time.perf_counter() > until:
+                break
+        return rows
+
+    def happened(self, told: CallHeader) -> Happened:
+        """What happened in a call; read once."""
+        entry = told.entry
+        if entry is None:
+            return happened(told)
+        known = self._told.get(entry.place)
+        if known is None or known[0] is not told or known[1] != len(entry.more):
+            known = (told, len(entry.more), happened(told))
+            self._told[entry.place] = known
+        return known[2]
+
+    def row(self, node: Node) -> SpanRow:
+        """A node as it is shown."""
+        told, cell = node.told, cell_of(node.record)
+        start, end = (
+            node.begin - self.zero if node.begin else 0.0,
+            node.end - self.zero if node.end else 0.0,
+        )
+        if told is None:
+            name, note = self._heading(node)
+            mark = self._cell_mark(node)
+            return SpanRow(
+                node.id,
+                node.depth,
+                node.kind,
+                mark,
+                _s(start),
+                None,
+                _s(end),
+                name,
+                note,
+                None,
+                None,
+                cell,
+            )
+        seen = self.happened(told)
+        if told.running:
+            end = max(start, self._pending.now - self.zero)
+        first = None if seen.first is None else min(start + seen.first, end)
+        usage = told.facts.usage
+        return SpanRow(
+            node.id, node.depth, node.kind, mark_of(told, seen), _s(start), None if first is None else _s(first),
+            _s(end), seen.name, seen.note, usage.input + usage.output if usage else None,
+            _dollars(price(told.facts, node.begin)), cell,
+        )  # fmt: skip
+
+    def _heading(self, node: Node) -> tuple[str, str]:
+        if node.kind == SPAN:
+            return one_line(node.name), ""
+        ended = self.book.ended.get(node.id)
+        outcome = str((ended or {}).get("outcome", "")) or (
+            "" if node.id == self._pending.run else "incomplete"
+        )
+        notes = [str(node.record.get("mode", "")), outcome if outcome != "ok" else "", _added(node)]
+        return one_line(self.sources.title(node.record)), one_line(" · ".join(filter(None, notes)))
+
+    def _cell_mark(self, node: Node) -> int:
+        if node.kind != CELL:
+            return NONE
+        if node.id == self._pending.run:
+            return RUNNING
+        return ERROR if self.book.ended.get(node.id, {}).get("outcome") == "raised" else NONE
+
+    def totals(self) -> dict[str, Any]:
+        """protocol.ts' `Totals`: of all calls; seconds are those of the cells."""
+        with self._lock:
+            calls = [node.told for node in self.nodes if node.told is not None]
+            used = [told for told in calls if told.facts.usage is not None]
+            prices = [price(told.facts, told.at) for told in used]
+            known = [dollars for dollars in prices if dollars is not None]
+            return {
+                "spans": len(self.nodes),
+                "calls": len(calls),
+                "errors": sum(1 for told in calls if told.failed or told.error),
+                "seconds": _s(
+                    sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
+                ),
+                "tokens_in": sum(t.facts.usage.input for t in used if t.facts.usage)
+                if used
+                else None,
+                "tokens_out": sum(t.facts.usage.output for t in used if t.facts.usage)
+                if used
+                else None,
+                "cost": _dollars(sum(known)) if known else None,
+                "partial": len(known) < len(prices),
+            }
+
+
+def columns(rows: Sequence[SpanRow], revision: int, start: int, total: int) -> dict[str, Any]:
+    """Rows as protocol.ts' `Page`."""
+    told = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
+    lists = {name: list(column) for name, column in zip(COLUMNS, told, strict=True)}
+    return {"revision": revision, "from": start, "total": total, **lists}
+
+
+def mark_of(told: CallHeader, seen: Happened) -> int:
+    """The one mark of a call: what a person must know first."""
+    if told.running:
+        return RUNNING
+    if told.error:
+        return ERROR
+    if told.diverged:
+        return STALE if told.diverged == "stale" else DIVERGED
+    if isinstance(told.entry, Overridden):
+        return OVERRIDDEN
+    return ERROR if seen.failed else NONE
+
+
+def _added(node: Node) -> str:
+    return "added" if node.record.get("parent") else ""
+
+
+def _s(seconds: float) -> float:
+    return round(seconds, _PLACES)
+
+
+def _dollars(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 9)

@@ -1,0 +1,202 @@
+"""What happened in a call, in one line: `→ lookup_order`, `"negative"`, `429 rate_limit`.
+
+That stands in its bodies, so it is read when its row is shown, and never for a cassette as a whole:
+the text of the record is looked at, not its bytes restored. A reply edited by hand is told as it
+stands now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tape_jupyter.cassette import records
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.core.call import Reply
+from tape_jupyter.encoding.http import event_folding
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.providers import conversation, http
+from tape_jupyter.providers.conversation import whole
+from tape_jupyter.spans.headers import HTTP, MODEL, RETRIEVAL, TOOL, CallHeader, host_and_path
+
+LONG = 160
+"""Characters of a row's name, at most."""
+
+_MALFORMED = (
+    CassetteError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    OSError,
+)
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+"
+)
+_SLICE = "<from>"
+
+
+class Happened(NamedTuple):
+    """A row's name, what is dimmed behind it, seconds to the first byte (None without one), whether
+    it failed.
+    """
+
+    name: str
+    note: str
+    first: float | None
+    failed: bool
+
+
+def one_line(text: str, size: int = LONG) -> str:
+    """A text as one line that shows all it holds: no control characters, none that turn the writing
+    round.
+    """
+    line = " ".join(_UNSEEN.sub(" ", text[: size * 4]).split())
+    return line if len(line) <= size else f"{line[: size - 1]}…"
+
+
+def happened(told: CallHeader) -> Happened:
+    """Never raises: what cannot be read says so."""
+    note = one_line(_note(told), 80)
+    if told.error:
+        return Happened(one_line(told.error), note, None, failed=True)
+    if told.entry is None:
+        return Happened(one_line(_asked(told, {})), note, None, failed=False)
+    try:
+        section = _section(told)
+        name = _name(told, section)
+        first = _first(section)
+    except _MALFORMED as error:
+        return Happened(one_line(str(error)), note, None, failed=True)
+    failed = bool(told.failed) or _status(section) >= 400
+    return Happened(one_line(name), note, first, failed)
+
+
+def _note(told: CallHeader) -> str:
+    if told.kind == MODEL:
+        return told.facts.answered or told.facts.model or host_and_path(told.asked)[0]
+    return host_and_path(told.asked)[0] if told.kind == HTTP else ""
+
+
+def _section(told: CallHeader) -> Mapping[str, Any]:
+    entry = told.entry
+    if entry is None or not isinstance(entry.book, Book):
+        return {}
+    if entry.more:  # bytes that came later belong to it: restored, and folded to nothing
+        reply = entry.reply()
+        return {"reply": reply} if isinstance(reply, Reply) else {}
+    return entry.book.section(entry, "response")
+
+
+def _first(section: Mapping[str, Any]) -> float | None:
+    reply = section.get("reply")
+    waits = reply.waits if isinstance(reply, Reply) else section.get("waits")
+    found = next(iter(waits), None) if isinstance(waits, list | tuple) else None
+    return float(found) if isinstance(found, int | float) and found >= 0 else None
+
+
+def _status(section: Mapping[str, Any]) -> int:
+    reply = section.get("reply")
+    status = reply.status if isinstance(reply, Reply) else section.get("status")
+    return status if isinstance(status, int) else 0
+
+
+def _name(told: CallHeader, section: Mapping[str, Any]) -> str:
+    if told.kind in (TOOL, RETRIEVAL):
+        return _call(told)
+    status = _status(section)
+    if status >= 400:
+        return f"{status} {_error_kind(section) or records.phrase(status)}".strip()
+    if told.failed:
+        return told.failed
+    if told.kind != MODEL or status == 101:
+        return _asked(told, section)
+    return conversation.gist(_turns(section), LONG) or _asked(told, section)
+
+
+def _asked(told: CallHeader, _section: Mapping[str, Any]) -> str:
+    """`GET orders/search?q=my order`; of a function, its name."""
+    if told.kind in (TOOL, RETRIEVAL):
+        return f"{told.asked}(…)"
+    return f"{told.method.upper()} {host_and_path(told.asked)[1]}"
+
+
+def _call(told: CallHeader) -> str:
+    """`lookup_order(query="my order")`"""
+    entry = told.entry
+    if entry is None or not isinstance(entry.book, Book):
+        return told.asked
+    arguments = entry.book.request_section(entry).get("arguments")
+    pairs = arguments.items() if isinstance(arguments, Mapping) else ()
+    return f"{told.asked}({', '.join(f'{name}={_short(value)}' for name, value in pairs)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value[:LONG]}"'
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(map(str, list(value)[:4]))}}}"
+    return f"[{len(value)}]" if isinstance(value, list) else str(value)[:40]
+
+
+# ---------------------------------------------------------------- what a reply says
+
+
+def _turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
+    if "body" in section:
+        return conversation.answered(section["body"])
+    events = _events(section)
+    if events is not None:
+        return conversation.answered(whole(events))
+    reply = _reply(section)
+    data = http.plain(reply.headers, reply.readable) if reply is not None else None
+    return conversation.said(reply.headers, data) if reply is not None and data else []
+
+
+def _events(section: Mapping[str, Any]) -> list[Any] | None:
+    """The JSON of a stream's events, each folded group as one; None where its bytes must be
+    restored.
+    """
+    entries = section.get("events", section.get("lines"))
+    if not isinstance(entries, list):
+        return None
+    found = list(_merged(entries))
+    return None if None in found else found
+
+
+def _merged(entries: Iterable[Any]) -> Iterator[Any]:
+    for entry in entries:
+        told = event_folding.merged(entry)
+        yield from [None] if told is None else told
+
+
+def _reply(section: Mapping[str, Any]) -> Reply | None:
+    reply = section.get("reply")
+    if reply is None and "large" not in section:
+        reply = records.reply_of(dict(section))[0]
+    return reply if isinstance(reply, Reply) else None
+
+
+def _error_kind(section: Mapping[str, Any]) -> str:
+    """`rate_limit` of Anthropic's and OpenAI's error bodies; "" where the body names no kind."""
+    body = section.get("body")
+    if "body" not in section:
+        reply = _reply(section)
+        body = (
+            http.loads(http.plain(reply.headers, reply.readable) or b"")
+            if reply is not None
+            else None
+        )
+    error = body.get("error") if isinstance(body, dict) else None
+    told = error if isinstance(error, dict) else body if isinstance(body, dict) else {}
+    kind = next(
+        (
+            told[name]
+            for name in ("type", "status", "code", "__type")
+            if isinstance(told.get(name), str)
+        ),
+        "",
+    )
+    return kind.rpartition("#")[2].removesuffix("_error").removesuffix("Exception")

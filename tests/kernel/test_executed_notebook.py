@@ -1,0 +1,63 @@
+"""Programs that execute notebooks from a command line: which notebook runs is known, also where its
+output lies beside it and holds the same cells.
+"""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from tests.notebook import clean_env, notebook
+from tests.tapes import ASK
+
+
+def cells(url):
+    return ("%load_ext tape_jupyter\n" + ASK.replace("URL", url), "%%tape record\nprint(ask('Hi'))")
+
+
+NBCONVERT = "nbconvert --to notebook --execute"
+COMMANDS = {
+    "nbconvert": f"{NBCONVERT} shop.ipynb --output out.ipynb",
+    "nbconvert, the output first": f"{NBCONVERT} --output out shop.ipynb",
+    "jupyter execute": "jupyter execute shop.ipynb --output=out.ipynb",
+}
+
+
+def run(where, words):
+    words = words.split()
+    program = [sys.executable, "-m", *words]
+    return subprocess.run(
+        program, cwd=where, env=clean_env(where), capture_output=True, text=True, timeout=170
+    )
+
+
+def shown(path):
+    """What the last cell printed, and whether a line under it names several notebooks."""
+    outputs = nbformat.read(path, 4).cells[-1].outputs
+    told = [str(each.get("data", {}).get("text/plain", "")) for each in outputs]
+    return outputs[0]["text"], any("several notebooks" in text for text in told)
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_executed_twice_it_is_still_the_notebook_that_was_named(words, tmp_path, provider):
+    notebook(tmp_path / "shop.ipynb", *cells(provider.url))
+    for _ in range(2):
+        done = run(tmp_path, words)
+        assert done.returncode == 0, done.stderr
+        assert shown(tmp_path / "out.ipynb")[1] is False
+    assert (tmp_path / "shop.tapes" / "main.tape.yaml").is_file()
+    assert not (tmp_path / "out.tapes").exists() and len(provider.requests) == 2
+
+
+def test_papermill_from_another_folder_with_its_output_elsewhere(tmp_path, provider):
+    (tmp_path / "work").mkdir()
+    notebook(tmp_path / "notebooks" / "shop.ipynb", *cells(provider.url))
+    words = f"papermill ../notebooks/shop.ipynb {tmp_path / 'made.ipynb'} -k python3"
+    for _ in range(2):
+        done = run(tmp_path / "work", words)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "notebooks" / "shop.tapes" / "main.tape.yaml").is_file()
+    assert sorted(each.name for each in tmp_path.iterdir() if each.name[0] != ".") == [
+        "made.ipynb", "notebooks", "work",
+    ]  # fmt: skip

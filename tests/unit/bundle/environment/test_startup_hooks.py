@@ -1,0 +1,200 @@
+"""Nothing of a bundle's packages runs before its kernel does: neither while they are installed nor by lying there."""
+
+import io
+import os
+import tarfile
+import zipfile
+
+import pytest
+
+from tape_jupyter.bundle.environment import lock, install
+from tape_jupyter.errors import BundleError
+from tests.package_index import wheel_of
+from tests.unit.bundle.environment.test_bundle_venv import FOREIGN, UV, run, world
+
+__all__ = ["world"]
+
+
+@pytest.fixture(params=["pip", "uv"])
+def installer(request, world, monkeypatch):
+    if request.param == "uv":
+        if not UV:
+            pytest.skip("uv is not installed")
+        monkeypatch.setenv("UV", UV)
+
+
+@pytest.fixture
+def canary(tmp_path):
+    """What an attacker's line of Python writes, and the line."""
+    place = tmp_path / "canary"
+    return place, f"import os; open({str(place)!r}, 'a').write(os.environ.get('API_KEY', '?'))\n"
+
+
+def serve(world, *files, **named):
+    """An index that has a package of an attacker's, with these files in its wheel."""
+    name, data = wheel_of("evil", "1.0", files={"evil.py": "", **dict(files), **named})
+    world.server.files[name] = data
+
+
+def refusal(world, *wanted):
+    with pytest.raises(BundleError) as refused:
+        install.made(world.bundle(*(wanted or ("evil==1.0", "birch==2.0")), local=[world.wren]))
+    assert not list((world.folder / "cache/environments").glob("*/")), "it was left half made"
+    return str(refused.value)
+
+
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize(
+    "inside",
+    ["evil.pth", "evil-1.0.data/purelib/evil.pth", "evil-1.0.data/data/lib/python{}/site-packages/evil.pth",
+     "sitecustomize.py", "usercustomize/__init__.py", "sitecustomize.so"],
+)  # fmt: skip
+def test_what_each_start_of_python_would_run_is_refused(world, canary, monkeypatch, inside):
+    place, line = canary
+    monkeypatch.setenv("API_KEY", "sk-mine")
+    version = f"{os.sys.version_info[0]}.{os.sys.version_info[1]}"
+    serve(world, (inside.format(version), line))
+    said = refusal(world)
+    assert said.startswith("evil brings ") and "the environment was not made" in said
+    assert not place.exists()
+
+
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize("name", ["unshare", "sh", "sudo", "xdg-open", "python", "python3.11"])
+def test_a_program_that_stands_for_one_of_the_system_is_refused(world, canary, name):
+    serve(world, (f"evil-1.0.data/scripts/{name}", f"#!python\n{canary[1]}"))
+    said = refusal(world)
+    assert (
+        f"evil brings {name!r}" in said or "cannot be installed" in said
+    )  # uv itself puts no `python` there
+    assert not canary[0].exists()
+
+
+@pytest.mark.usefixtures("installer")
+def test_an_entry_point_is_such_a_program_too(world):
+    serve(
+        world, ("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\nunshare = evil:main\n")
+    )
+    assert "evil brings 'unshare', which stands for a program of the system" in refusal(world)
+
+
+@pytest.mark.usefixtures("installer")
+def test_a_folder_elsewhere_is_no_place_for_packages(world):
+    serve(world, ("evil.pth", "/tmp\n"))
+    assert "evil brings 'evil.pth'" in refusal(world)
+
+
+@pytest.mark.usefixtures("installer")
+def test_ordinary_packages_have_their_programs_and_known_hooks_do_not_run(world, canary):
+    serve(
+        world,
+        ("distutils-precedence.pth", canary[1]),
+        ("zope.x-nspkg.pth", canary[1]),
+        ("folders.pth", "# packages of mine\ninner\n"),
+        ("inner/found_there.py", ""),
+        ("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\nhttp = evil:main\n"),
+    )
+    python = install.made(world.bundle("evil==1.0", "birch==2.0", local=[world.wren]))
+    assert run(python, "import evil, birch, wren, found_there; print('all')") == "all"
+    assert (python.parent / "http").exists()
+    assert not canary[0].exists()
+
+
+def sdist_of(name, setup):
+    """A source distribution whose build runs `setup`."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        for path, text in {"setup.py": setup, "PKG-INFO": about, f"{name}.py": ""}.items():
+            entry = tarfile.TarInfo(f"{name}-1.0/{path}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return f"{name}-1.0.tar.gz", data.getvalue()
+
+
+SETUP = "import setuptools; setuptools.setup(name='evil', version='1.0', py_modules=['evil'])\n"
+
+
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize("ask_index", [True, False])
+def test_sources_are_not_built(world, canary, ask_index):
+    """Neither where the lock lists nothing else, nor where it leaves it to the index."""
+    name, data = sdist_of("evil", canary[1] + SETUP)
+    world.server.files[name] = data
+    bundle = world.bundle("evil==1.0", ask_index=ask_index)
+    with pytest.raises(
+        BundleError,
+        match="no wheel of evil, and to build one"
+        if ask_index
+        else "evil: your package index has no such version as a wheel",
+    ):
+        install.made(bundle)
+    assert not canary[0].exists()
+
+
+def test_what_would_have_to_be_built_is_said_of_the_lock(world):
+    name, data = sdist_of("evil", SETUP)
+    world.server.files[name] = data
+    bundle = world.bundle("evil==1.0", "birch==2.0")
+    (said,) = [
+        each for each in lock.oddities(bundle.read("environment/pylock.toml")) if "built" in each
+    ]
+    assert said.startswith("evil: has no wheel: it would have to be built")
+
+
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://x.test/evil-1.0.tar.gz",
+        "https://x.test/evil.tar.gz#evil.whl",
+        "https://x.test/a?b=evil.whl",
+    ],
+)
+def test_sources_at_an_address_of_the_bundles_are_not_installed_though_it_is_allowed(
+    world, address
+):
+    bundle = world.bundle(ask_index=False)
+    bundle.files["environment/pylock.toml"] += FOREIGN % (
+        b'archive = {url = "%s", hashes = {sha256 = "%s"}}' % (address.encode(), b"0" * 64)
+    )
+    with pytest.raises(BundleError, match="evil has no https address of a wheel"):
+        install.made(bundle, allow_index=True)
+
+
+@pytest.mark.usefixtures("installer")
+def test_an_installer_gets_none_of_a_persons_other_variables(world, tmp_path, monkeypatch):
+    """Told by a program that stands for uv, and by pip's own start."""
+    monkeypatch.setenv("API_KEY", "sk-mine")
+    monkeypatch.setenv("PIP_NO_BINARY", ":all:")
+    monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "startup.py"))
+    seen = []
+    popen = venv_popen(seen)
+    monkeypatch.setattr("subprocess.Popen", popen)
+    install.made(world.bundle("birch==2.0"))
+    assert seen and not {"API_KEY", "PIP_NO_BINARY", "PYTHONSTARTUP"} & set().union(*seen)
+    assert all("PATH" in each for each in seen)
+
+
+def venv_popen(seen):
+    import subprocess
+
+    started = subprocess.Popen
+
+    class Popen(started):
+        def __init__(self, line, *args, env=None, **kwargs):
+            if any(word in ("install", "venv") for word in line):
+                seen.append(set(env or os.environ))
+            super().__init__(line, *args, env=env, **kwargs)
+
+    return Popen
+
+
+def test_a_wheel_with_two_entries_of_one_name_hides_nothing(world):
+    """The names of the archive are looked at, not only the last entry of each."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("x.pth", "import os\n")
+        archive.writestr("wren.py", "")
+    with pytest.raises(BundleError, match="wren brings 'x.pth'"):
+        install.startup_hooks.refuse("wren", zipfile.ZipFile(data).namelist())

@@ -1,0 +1,83 @@
+"""An object is what its attributes and the builtin class beneath it hold, and no code of its class is run."""
+
+import datetime
+import decimal
+
+import pytest
+
+from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+
+
+class Loud:
+    """Every hook that a curious tool could set off."""
+
+    def __init__(self):
+        self.v = 1
+
+    def _no(self, *_a, **_k):
+        raise AssertionError("the user's code was run")
+
+    __reduce__ = __reduce_ex__ = __eq__ = __hash__ = __repr__ = __len__ = __iter__ = __bool__ = (
+        __getattr__
+    ) = _no
+    __getstate__ = __sizeof__ = _no
+    prop = property(_no)
+
+
+def test_nothing_of_an_object_is_run():
+    one = Loud()
+    before = fingerprint(one).digest
+    one.__dict__["v"] = 2
+    assert fingerprint(one).digest != before
+    assert not fingerprint(one).opaque
+
+
+class Tag(str):
+    __str__ = __eq__ = __hash__ = Loud._no
+
+
+class Count(int):
+    __repr__ = __eq__ = __hash__ = Loud._no
+
+
+class Share(float):
+    __repr__ = __eq__ = __hash__ = Loud._no
+
+
+class Raw(bytes):
+    __getitem__ = __eq__ = __hash__ = Loud._no
+
+
+class Buffer(bytearray):
+    __getitem__ = __eq__ = Loud._no
+
+
+class Day(datetime.datetime):
+    __reduce__ = __reduce_ex__ = __eq__ = __hash__ = Loud._no
+
+
+class Price(decimal.Decimal):
+    __str__ = __reduce__ = __eq__ = __hash__ = Loud._no
+
+
+class Refused(Exception):
+    __str__ = __reduce__ = Loud._no
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), [
+    (Tag, ["a"], ["b"]), (Count, [1], [2]), (Share, [0.5], [0.25]), (Raw, [b"a"], [b"b"]), (Buffer, [b"a"], [b"b"]),
+    (Day, [2020, 1, 1], [2021, 1, 1]), (Price, ["1.5"], ["2.5"]), (Refused, ["no"], ["never"]),
+    (ValueError, ["a"], ["b"]),
+])  # fmt: skip
+def test_values_of_classes_made_of_builtin_ones_are_told_apart(kind, one, other):
+    assert (
+        fingerprint(kind(*one)).digest
+        == fingerprint(kind(*one)).digest
+        != fingerprint(kind(*other)).digest
+    )
+
+
+def test_a_file_that_is_open_is_opaque_and_a_closed_one_is_not(tmp_path):
+    with (tmp_path / "a").open("w") as file:
+        assert fingerprint(file).opaque
+    assert not fingerprint(file).opaque

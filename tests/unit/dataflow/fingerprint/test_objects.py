@@ -1,0 +1,37 @@
+"""What there is to see of functions, generators, views and classes of containers is seen, without asking them."""
+
+import itertools
+
+import pytest
+
+from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+
+
+class Sub(dict):
+    def items(self):
+        raise AssertionError
+
+    __iter__ = items
+
+
+def test_a_containers_own_methods_are_not_used():
+    assert fingerprint(Sub(a=1)).digest != fingerprint(Sub(a=2)).digest
+
+
+@pytest.mark.parametrize("make", [lambda: (x for x in [1, 2]), lambda: iter([1, 2]), lambda: map(str, [1, 2]),
+                                  lambda: itertools.count(), lambda: zip([1], [2], strict=True)])  # fmt: skip
+def test_no_generator_or_iterator_is_moved_and_all_are_opaque(make):
+    value = make()
+    assert fingerprint(value).opaque
+    assert next(value) == next(make())
+
+
+def test_views_and_containers_share_what_they_share():
+    import numpy as np
+
+    a = np.zeros(4)
+    assert fingerprint(a).ids & fingerprint(a[1:]).ids
+    inner = []
+    assert fingerprint({"k": inner}).ids & fingerprint(inner).ids
+    d = {"a": 1}
+    assert fingerprint(d).ids & fingerprint(d.keys()).ids

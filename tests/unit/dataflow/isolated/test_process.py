@@ -1,0 +1,135 @@
+"""A history is replayed in a fresh process, away from the world."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tape_jupyter.dataflow.isolated import process
+from tape_jupyter.dataflow.isolated.process import ReplayJob, replay
+from tape_jupyter.dataflow.history import Change, Execution, History
+
+
+def job(tmp_path, *sources, **more):
+    folder = tmp_path / "work"
+    folder.mkdir(exist_ok=True)
+    return ReplayJob(sources, str(folder), **more)
+
+
+@pytest.fixture(params=["layers", "copy"])
+def away(request, monkeypatch):
+    if request.param == "copy":
+        monkeypatch.setattr(process, "_layers", lambda: False)
+    elif not process._layers():
+        pytest.skip("this system gives us no mounts of our own")
+    return request.param
+
+
+def test_it_runs_every_cell_and_tells_what_each_shows(tmp_path, away):
+    started = []
+    done = replay(
+        job(
+            tmp_path, "x = 1\nprint('hi')\nx + 1", "await __import__('asyncio').sleep(0)\n1/0", "x"
+        ),
+        process.ReplayListener(started.append),
+    )
+    assert done.failed is None and done.away == away and started == [0, 1, 2]
+    assert [each.text for each in done.ran] == [
+        "hi\n2\n",
+        "ZeroDivisionError: division by zero",
+        "1\n",
+    ]
+    assert done.ran[0].changed == {"x"} and done.ran[0].after["x"]
+
+
+def test_files_are_as_they_were_before_and_nothing_that_it_writes_stays(tmp_path, away):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "log").write_text("late")
+    (folder / "gone").write_text("g")
+    files = {str(folder / "log"): b"early ", str(folder / "gone"): None}
+    cells = (
+        "import os; open('log', 'a').write('x'); print(open('log').read(), os.path.exists('gone'))",
+        "!echo 1 > new; cat new",
+    )
+    done = replay(job(tmp_path, *cells, files=files))
+    assert done.ran[0].text.startswith("early x False") and "1" in done.ran[1].text
+    assert (folder / "log").read_text() == "late" and sorted(p.name for p in folder.iterdir()) == [
+        "gone",
+        "log",
+    ]
+
+
+def test_a_write_outside_is_refused_and_no_proof(tmp_path, away):
+    target = Path(sys.prefix) / "tape-was-here"
+    done = replay(job(tmp_path, "x = 1", f"open({str(target)!r}, 'w')"))
+    assert (
+        done.failed == f"not provable: cell 2 writes {target}, outside the notebook's folder"
+        and not target.exists()
+    )
+
+
+def test_there_is_no_network(tmp_path, away):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        done = replay(
+            job(tmp_path, f"import socket; socket.create_connection({server.getsockname()!r})")
+        )
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert "connects to" in done.failed
+
+
+def test_what_takes_too_long_or_ends_the_process_is_no_proof(tmp_path):
+    assert (
+        replay(job(tmp_path, "1", "import time; time.sleep(99)", seconds=6)).failed
+        == "not provable: cell 2 took longer than 6 s"
+    )
+    assert (
+        replay(job(tmp_path, "import os; os._exit(3)")).failed
+        == "not provable: cell 1 ended the process"
+    )
+
+
+def test_setup_and_environment_come_first(tmp_path):
+    done = replay(
+        job(
+            tmp_path,
+            "print(ready, __import__('os').environ['T_B'])",
+            setup="ready = 1",
+            env={"T_B": "b"},
+        )
+    )
+    assert done.ran[0].text == "1 b\n"
+
+
+def test_the_job_of_a_history_starts_where_and_from_what_the_history_started(tmp_path):
+    one, two = Execution(0, "", "a", 1), Execution(1, "", "b", 2)
+    one.files["/f"] = Change(b"0", b"1")
+    two.files["/f"] = Change(b"1", b"2")
+    two.ambient["cwd"] = Change(str(tmp_path), "/")
+    made = process.job(History([one, two]))
+    assert made.sources == ("a", "b") and made.files == {"/f": b"0"} and made.cwd == str(tmp_path)
+    two.files["/g"] = Change(None, None, known=False)
+    assert process.impossible([one, two]) == "/g as it was before [2] was not kept"
+
+
+def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
+    done = replay(
+        job(
+            tmp_path,
+            "import json; json.dumps = None; json.JSONEncoder.default = None",
+            "print('k')",
+        )
+    )
+    assert done.failed is None and done.ran[1].text == "k\n"
+
+
+def test_folders_to_layer_over_are_none_inside_another(tmp_path):
+    inner = tmp_path / "a"
+    inner.mkdir()
+    assert process._roots([str(inner), str(tmp_path), str(tmp_path / "not there")]) == [
+        os.path.realpath(tmp_path)
+    ]

@@ -1,0 +1,39 @@
+"""The shell of a fresh replay: what it says that a cell showed."""
+
+import pytest
+
+from tape_jupyter.dataflow.isolated import worker
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    return worker.shell()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("print('a'); 'b'", "a\n'b'\n"),
+        ("None", ""),
+        ("print('a'); 1/0", "a\nZeroDivisionError: division by zero"),
+        ("from IPython.display import display; display(1); print(2)", "2\n1\n"),
+        ("%%capture out\nprint(1)", ""),
+        ("!echo hi", "hi\n"),
+        ("await __import__('asyncio').sleep(0, 'x')", "'x'\n"),
+        ("import sys; print('e', file=sys.stderr)", ""),
+    ],
+)
+def test_what_a_cell_shows(shell, source, text):
+    assert worker.execute(shell, source)["text"].replace("\r", "") == text
+
+
+def test_text_that_is_no_python(shell):
+    ran = worker.execute(shell, "a b")
+    assert ran["error"] == "SyntaxError" and "SyntaxError: invalid syntax" in ran["text"]
+
+
+def test_pictures_are_told_by_a_digest(shell):
+    worker.execute(shell, "%matplotlib inline\nimport matplotlib.pyplot as plt")
+    one, other = (worker.execute(shell, f"plt.plot([1, {n}]);")["images"] for n in (2, 3))
+    assert len(one) == 1 and one != other

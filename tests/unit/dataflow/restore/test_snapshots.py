@@ -1,0 +1,211 @@
+"""What changeable objects held can be put back into the very same objects."""
+
+import collections
+import io
+import itertools
+import random
+import types
+import weakref
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tape_jupyter.dataflow.restore.snapshots import remember
+
+
+class Agent:
+    __module__ = "__main__"
+    shared = []
+
+    def __init__(self):
+        self.log = [1]
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+def changed_back(value, change):
+    """Change it, put it back; whether it could be."""
+    memento = remember(value)
+    change(value)
+    assert memento.possible(), memento.opaque
+    memento.put()
+    return value
+
+
+def test_containers_hold_again_what_they_held_and_stay_the_same_objects():
+    inner = [1, 2]
+    value = {"turns": inner, "seen": {1}, "queue": collections.deque([1], maxlen=3)}
+
+    def change(value):
+        inner.append(3)
+        value["seen"].add(2)
+        value["queue"].extend([2, 3, 4])
+        value["new"] = value.pop("turns")
+
+    changed_back(value, change)
+    assert (
+        value == {"turns": [1, 2], "seen": {1}, "queue": collections.deque([1])}
+        and value["turns"] is inner
+    )
+    assert list(value) == ["turns", "seen", "queue"] and value["queue"].maxlen == 3
+
+
+def test_subclasses_of_containers_keep_their_order_and_attributes():
+    ordered = collections.OrderedDict(a=1, b=2)
+    counted = collections.Counter("aab")
+    changed_back(ordered, lambda o: o.move_to_end("a"))
+    changed_back(counted, lambda c: c.update("zzz"))
+    assert list(ordered) == ["a", "b"] and counted == {"a": 2, "b": 1}
+
+
+def test_a_value_that_holds_itself():
+    value = [1]
+    value.append(value)
+    changed_back(value, lambda v: v.clear())
+    assert value[0] == 1 and value[1] is value
+
+
+def test_objects_their_classes_and_slots():
+    agent, slotted = Agent(), Slotted()
+    slotted.a = [1]
+    both = [agent, slotted]
+
+    def change(both):
+        agent.log.append(2)
+        agent.mood = "angry"
+        Agent.shared.append(1)
+        Agent.late = lambda self: None
+        slotted.a.append(2)
+        slotted.b = 3
+
+    changed_back(both, change)
+    assert vars(agent) == {"log": [1]} and Agent.shared == [] and not hasattr(Agent, "late")
+    assert slotted.a == [1] and not hasattr(slotted, "b")
+
+
+def test_functions_with_defaults_closures_and_attributes():
+    def make():
+        total = 0
+
+        def add(n, seen=[]):
+            nonlocal total
+            total += n
+            seen.append(n)
+            add.calls = len(seen)
+            return total
+
+        return add
+
+    add = make()
+    add.__module__ = "__main__"
+    changed_back(add, lambda f: (f(2), f(3)))
+    assert add(5) == 5 and add.__defaults__ == ([5],) and add.calls == 1
+
+
+def test_a_bound_method_is_its_object():
+    history = []
+    changed_back(history.append, lambda push: push(1))
+    assert history == []
+
+
+def test_arrays_and_tables():
+    array, frame, series = np.arange(3.0), pd.DataFrame({"a": [1, 2]}), pd.Series([1, 2])
+
+    def change(value):
+        array[0] = 9
+        frame.loc[0, "a"] = 9
+        frame["new"] = 1
+        series[0] = 9
+
+    changed_back([array, frame, series], change)
+    assert (
+        array.tolist() == [0, 1, 2]
+        and frame.to_dict("list") == {"a": [1, 2]}
+        and series.tolist() == [1, 2]
+    )
+
+
+def test_a_table_put_back_twice_is_not_changed_in_between():
+    frame = pd.DataFrame({"a": [1, 2]})
+    memento = remember(frame)
+    for _ in range(2):
+        memento.put()
+        frame.loc[0, "a"] = 9
+    memento.put()
+    assert frame["a"].tolist() == [1, 2]
+
+
+def test_random_generators_and_buffers():
+    dice, rng, buffer = random.Random(1), np.random.default_rng(1), io.StringIO()
+    buffer.write("a")
+    first = []
+    changed_back(
+        [dice, rng, buffer],
+        lambda _: first.extend([dice.random(), rng.random(), buffer.write("b")]),
+    )
+    assert [dice.random(), rng.random()] == first[:2] and buffer.getvalue() == "a"
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ((n for n in [1]), "generator"),
+        (itertools.count(), "count"),
+        (iter([1]), "list_iterator"),
+        (zip([1]), "zip"),
+    ],
+)
+def test_what_cannot_be_wound_back_is_named(value, name):
+    memento = remember({"deep": [value]})
+    assert not memento.possible() and name in memento.opaque[0]
+
+
+def test_a_buffer_closed_since_cannot_be_put_back():
+    buffer = io.StringIO("a")
+    memento = remember(buffer)
+    buffer.close()
+    assert memento.whole and not memento.possible()
+
+
+def test_a_connection_and_a_cache_cannot():
+    import functools
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    assert not remember(connection).possible() and not remember(functools.lru_cache(abs)).possible()
+    connection.close()
+
+
+def test_what_is_vast_is_not_kept():
+    assert not remember(np.zeros(1000), size=100).possible()
+    assert remember([[n] for n in range(100)], nodes=10).opaque == ["something vast"]
+
+
+def test_modules_and_plain_values_hold_nothing():
+    assert remember([types, 1, "a", None, 2.5, (1, 2), frozenset([1])]).possible()
+
+
+class Lease:
+    def __del__(self):
+        pass
+
+
+def test_what_does_something_when_it_goes_is_told_and_can_still_be_wound_back():
+    agent, awaited = Agent(), Agent()
+    weakref.finalize(awaited, print).atexit = False
+    agent.lease = Lease()
+    seen = weakref.ref(agent.lease)
+    for value in (agent, [awaited]):
+        memento = remember(value)
+        assert memento.whole and memento.ends and not memento.possible()
+        assert memento.bare().puts == [] and not memento.bare().possible()
+    assert not remember([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
+
+
+def test_a_memento_tells_what_it_copied_and_what_its_value_weighs():
+    assert remember(np.zeros(10_000)).size == 80_000
+    assert 8_000 <= remember(list(range(1_000))).size < 10_000
+    assert remember("x").size == 0 and remember([[n] for n in range(1_000)]).weight >= 100_000

@@ -1,0 +1,48 @@
+"""Breakpoints of `%%tape step`."""
+
+import pytest
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.debugger.breakpoints import Breaks
+from tape_jupyter.debugger.call_site import CallSite
+
+MODEL = CallSite("model", "claude-sonnet-4-5", text="where is my order?", cell="c-1 3")
+TOOL = CallSite("tool", "lookup", failed=True, arguments={"query": "Ada"}, cell="c-1 3")
+
+
+@pytest.mark.parametrize(
+    ("word", "met"),
+    [
+        ("kind=model", [MODEL]), ("tool", [TOOL]), ("tool=lookup", [TOOL]), ("tool=look*", [TOOL]), ("model=claude*", [MODEL]),
+        ("model=lookup", []), ("nth=2", [TOOL]), ("error", [TOOL]), ("cell=3", [MODEL, TOOL]), ("cell=c-1", [MODEL, TOOL]),
+        ("cell=4", []), ('"order" in text', [MODEL]), ("arguments.get('query') == 'Ada'", [TOOL]), ("nth == 1", [MODEL]),
+        ("kind == 'tool' and error", [TOOL]),
+    ],
+)  # fmt: skip
+def test_a_breakpoint_is_met(word, met):
+    breaks = Breaks.of([word])
+    assert [
+        each for number, each in enumerate((MODEL, TOOL), 1) if breaks.at(each, number, "")
+    ] == met
+
+
+def test_without_any_nothing_is_met():
+    assert not Breaks.of([]) and not Breaks.of([]).at(MODEL, 1, "")
+
+
+def test_a_condition_that_raises_is_met_and_says_so_once():
+    breaks = Breaks.of(["arguments['x'] > 1"])
+    assert breaks.at(MODEL, 1, "") and breaks.at(TOOL, 2, "")
+    assert len(breaks.failures) == 1 and "KeyError" in breaks.failures[0]
+
+
+@pytest.mark.parametrize("word", ["modle", "nth=0", "nth=x", "kind=dog", "1 +", "tool="])
+def test_what_is_none_is_refused(word):
+    with pytest.raises(TapeUsageError):
+        Breaks.of([word])
+
+
+def test_the_words_of_a_page_are_never_evaluated():
+    assert Breaks.of(["tool=x", "error"], conditions=False)
+    with pytest.raises(TapeUsageError, match="own line"):
+        Breaks.of(["__import__('os').system('x') == 0"], conditions=False)

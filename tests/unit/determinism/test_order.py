@@ -1,0 +1,290 @@
+"""The order of hand-overs: what a recording writes of it, what replay makes of that, and what it says where it cannot."""
+
+import asyncio
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import pytest
+
+import tape_jupyter as tape
+from tape_jupyter.errors import CassetteError
+from tape_jupyter.determinism.order import LIMIT, Handovers, RecordedOrder
+from tape_jupyter.determinism.idle_detection import Quiet
+from tape_jupyter.determinism.scheduler import BEYOND, NEVER
+
+
+class Call:
+    def __init__(self, name):
+        self.id = name
+
+
+def handovers(active=lambda _looks, _ignored, _first: None):
+    return Handovers(active, lambda _loop: False)
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_calls_are_told_with_how_many_of_their_parts_came_in_a_row():
+    order, a, b = handovers(), Call("a1"), Call("b2")
+    for call, strand in ((a, "ask-0"), (a, "ask-0"), (b, "ask-1"), (a, "ask-0")):
+        order.note(call, strand)
+    order.note(order.timer("ask 1"), "ask 1", together=True)
+    order.timer("ask-0")
+    assert order.record() == {"order": "a1*2 b2 a1 +@ask_1#0", "timers": {"ask 1": 1, "ask-0": 1}}
+
+
+def test_one_strand_alone_has_no_order():
+    order = handovers()
+    order.note(Call("a1"), "ask-0")
+    order.note(Call("b2"), "ask-0")
+    assert order.record() == {}
+    order.note(Call("c3"), "ask-1")
+    assert order.record() == {"order": "a1 b2 c3"}
+
+
+def test_turns_are_given_in_the_order_in_which_they_were_asked_for():
+    order, given, first = handovers(), [], threading.Event()
+    order._turn.__enter__()
+    threads = []
+    for number in range(8):
+        thread = threading.Thread(target=lambda number=number: (order.turn(), given.append(number)))
+        thread.start()
+        threads.append(thread)
+        while len(order._turn._waiting) < number + 2:
+            first.wait(0.001)
+    order._turn.__exit__()
+    for thread in threads:
+        thread.join()
+    assert sorted(given) == list(range(8))
+
+
+def test_a_cell_of_very_many_hand_overs_fills_no_cassette():
+    order, calls = handovers(), (Call("a"), Call("b"))
+    for number in range(LIMIT + 2):
+        order.note(calls[number % 2], str(number % 2))
+    assert order.record() == {}
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_parts_have_their_numbers_and_those_that_never_came_come_last():
+    sequence = RecordedOrder("a*2 b a b +@t#0", {"t": 2})
+    assert [sequence.part("a", part, 2) for part in range(4)] == [0, 1, 3, BEYOND]
+    assert sequence.part("b", 1, 2) == 4 and sequence.part("c", 0, 1) == BEYOND
+    assert [sequence.part("a", part, 9) for part in (0, 5)] == [0, 3], (
+        "an edited reply has other parts than it had"
+    )
+    assert [sequence.timer("t") for _ in range(3)] == [5, NEVER, None], "went off, did not, is new"
+    assert sequence.is_together(5) and not sequence.is_together(0)
+    assert sequence.follows(0) is False
+    sequence.passed(0)
+    assert sequence.follows(1) and not sequence.follows(3)
+
+
+def test_what_goes_in_another_order_is_known_by_its_names():
+    sequence = RecordedOrder("a b c")
+    for number in (1, 0, 2):
+        sequence.passed(number)
+    assert list(sequence.swapped) == [("b", "a")] and not sequence.untold
+    unsure = RecordedOrder("a +b c")
+    unsure.passed(0), unsure.passed(1), unsure.passed(2, quiet=False)
+    assert list(unsure.untold) == [("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize("bad", [7, None, "a*x", "+", "*3"])
+def test_an_order_that_is_none_is_refused(bad):
+    with pytest.raises(CassetteError, match="order of hand-overs"):
+        RecordedOrder(bad)
+
+
+# ---------------------------------------------------------------- while recording
+
+
+def test_a_thread_is_held_until_the_others_wait_and_not_for_one_that_computes_on():
+    seen = iter([5, 5, None])
+    assert handovers(lambda *_: next(seen)).turn()
+
+    def computing(_looks, ignored, _first):
+        return None if 7 in ignored else 7
+
+    order = handovers(computing)
+    burning = threading.Event()
+    burner = threading.Thread(target=lambda: [sum(range(1000)) for _ in iter(burning.is_set, True)])
+    burner.start()
+    try:
+        assert not order.turn(), "it computes on"
+        assert not order.turn(), "still, and is not waited for again"
+    finally:
+        burning.set()
+        burner.join()
+
+
+def test_who_is_alone_in_a_cell_gives_up_no_time_to_others_of_the_process():
+    """Each time costs a switch of threads, five milliseconds where one of them computes."""
+    alone = Quiet(list, lambda _ident: 1)
+    given_up = []
+    sys.setprofile(lambda _frame, event, what: given_up.append(what) if event == "c_call" else None)
+    try:
+        assert alone.active([], 3) is None
+    finally:
+        sys.setprofile(None)
+    assert "sleep" not in [what.__name__ for what in given_up]
+
+
+def test_no_event_loop_is_ever_blocked():
+    async def main():
+        return handovers(lambda *_: 1).turn()
+
+    assert asyncio.run(main())
+
+
+# ---------------------------------------------------------------- as people meet it
+
+
+@tape.tool
+def look(name):
+    return name
+
+
+def both(tmp_path, first, second=None):
+    """The first program recorded, the second one (or the same) replayed: what they gave, and the replay's report."""
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        recorded = first()
+    with tape.replaying(path) as block:
+        replayed = (second or first)()
+    return recorded, replayed, block.report
+
+
+def test_calls_of_threads_that_never_overlapped_keep_their_order(tmp_path):
+    def program():
+        out, lines = [], []
+
+        def work(name):
+            look(name)
+            out.append(name)
+
+        with ThreadPoolExecutor(4) as pool:
+            for number in range(30):
+                wait([pool.submit(work, f"second {number}"), pool.submit(work, f"first {number}")])
+                lines.append(tuple(out))
+        return lines
+
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed and not report.warnings
+
+
+def test_another_order_than_the_recorded_one_is_said_with_both_calls(tmp_path):
+    def program(*names):
+        for name in names:
+            thread = threading.Thread(target=look, args=(name,))
+            thread.start()
+            thread.join()
+
+    _, _, report = both(tmp_path, lambda: program("a", "b"), lambda: program("b", "a"))
+    (said,) = report.warnings
+    ids = re.findall(r'^call: "?([\w-]+)', (tmp_path / "a.tape.yaml").read_text(), re.MULTILINE)
+    assert re.match(
+        rf"call {ids[1]} of look-1 was handed on before call {ids[0]} of look-0, which the recording",
+        said,
+    )
+
+
+def test_two_replies_that_a_program_had_at_once_are_said_to_be_untold(tmp_path):
+    """One thread computes on what it got while the other gets its reply: which of them is done first is chance."""
+
+    def program():
+        told, computing, over = [], threading.Event(), threading.Event()
+
+        def slow():
+            look("slow")
+            computing.set()
+            while not over.is_set():
+                sum(range(1000))
+            told.append("slow")
+
+        def quick():
+            computing.wait()
+            look("quick")
+            told.append("quick")
+            over.set()
+
+        threads = [threading.Thread(target=each) for each in (slow, quick)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return told
+
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed == ["quick", "slow"]
+    (said,) = report.warnings
+    assert re.search(r"call \w+ of slow-0 and call \w+ of quick-0 could not be told apart", said)
+
+
+def test_a_task_that_was_cancelled_while_its_reply_was_under_way_is_cancelled_again(tmp_path):
+    @tape.tool
+    async def ask(name, rounds):
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        return name
+
+    async def race():
+        tasks = [asyncio.create_task(ask(name, 1)) for name in "abc"]
+        done, left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        return sorted(task.result() for task in done)
+
+    recorded, replayed, report = both(tmp_path, lambda: asyncio.run(race()))
+    assert recorded == replayed and not report.warnings
+
+
+def test_a_timer_goes_off_between_the_same_replies_or_never(tmp_path):
+    def program():
+        told = []
+        rung, never = (
+            threading.Timer(0.03, told.append, ["rung"]),
+            threading.Timer(5, told.append, ["never"]),
+        )
+
+        def one(name, seconds):
+            real_wait.wait(seconds)
+            told.append(look(name))
+
+        real_wait = threading.Event()
+        threads = [
+            rung,
+            never,
+            *(threading.Thread(target=one, args=each) for each in (("a", 0), ("b", 0.1))),
+        ]
+        for thread in threads:
+            thread.start()
+        threads[2].join(), threads[3].join(), rung.join()
+        never.cancel()
+        never.join()
+        return told
+
+    recorded, replayed, _ = both(tmp_path, program)
+    assert recorded == replayed and "never" not in recorded
+
+
+def test_a_broken_order_is_said_and_the_cell_replays_all_the_same(tmp_path):
+    def program():
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(look, "ab"))
+
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        program()
+    text = path.read_text()
+    assert "\norder: " in text
+    path.write_text(re.sub(r"\norder: .*", '\norder: "x*y"', text))
+    with tape.replaying(path) as block:
+        assert program() == ["a", "b"]
+    assert any("order of hand-overs" in each for each in block.report.warnings)

@@ -1,0 +1,125 @@
+"""`tape why NB --good A --bad B --check EXPR`: the replies that make the difference, found by offline replays."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+import tape_jupyter as tape
+from tape_jupyter.cli import tape as command
+from tests.notebook import clean_env, notebook
+from tests.support import digest
+from tests.tapes import ASK
+
+TOOL = """import tape_jupyter as tape
+@tape.tool
+def stock(item):
+    return {"item": item, "left": 0}"""
+ASKS = """%%tape record
+said = [ask(f"Question {n}: good or bad?") for n in range(6)]
+left = stock("lamp")["left"]
+happy = said[1] == said[4] == "good"
+print(said, left)"""
+
+
+@pytest.fixture
+def path(tmp_path, provider, monkeypatch):
+    """A notebook, recorded, and a take `fixed` in which every second thing is answered otherwise."""
+    wanted = clean_env(tmp_path)
+    for name in set(os.environ) - set(wanted):
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)
+    setup = "%load_ext tape_jupyter\n" + ASK.replace("URL", provider.url)
+    later = '%%tape record\nfollow = ask(f"They said {said[5]}")\nprint(follow)'
+    path = notebook(tmp_path / "shop.ipynb", setup, TOOL, ASKS, later, "assert left < 5")
+    assert run("record", path).exit_code == 0
+    base = tape.open(base_of(path))
+    asked = [entry for entry in base.calls if entry.head()["kind"] == "model"]
+    for number in (1, 3, 4):
+        base.override(asked[number], text="good", take="fixed")
+    base.override(
+        next(e for e in base.calls if e.head()["kind"] == "tool"),
+        value={"item": "lamp", "left": 7},
+        take="fixed",
+    )
+    provider.requests.clear()
+    return path
+
+
+def base_of(path):
+    return path.with_suffix(".tapes") / "main.tape.yaml"
+
+
+def run(*words):
+    return CliRunner().invoke(command, [str(word) for word in words])
+
+
+def why(path, check, *words, good="fixed", bad="main"):
+    return run("why", path, "--good", good, "--bad", bad, "--check", check, *words)
+
+
+def test_a_joint_cause_of_two_replies_is_found_offline_and_nothing_is_written(path, provider):
+    tapes = path.with_suffix(".tapes")
+    before = {file: digest(file) for file in (path, *tapes.rglob("*.yaml"))}
+    done = why(path, "happy", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    calls = [
+        entry.id for entry in tape.open(base_of(path)).calls if entry.head()["kind"] == "model"
+    ]
+    assert told["minimal"] == [calls[1], calls[4]]
+    assert told["layers"] == {"model": "flips", "tool stock": "stays"} and told["differing"] == 4
+    assert provider.requests == [] and told["trials"] <= 32
+    assert {file: digest(file) for file in (path, *tapes.rglob("*.yaml"))} == before
+
+
+def test_a_tool_that_makes_a_later_cell_raise_is_named(path):
+    done = why(path, "cell:5", good="main", bad="fixed")
+    assert done.exit_code == 0, done.output
+    assert "1 reply makes the difference, of 4" in done.output and "tool stock" in done.output
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("1 ==", "no Python expression"),
+        ("nobody > 1", "the check raised NameError"),
+        ("True", "always true"),
+        ("False", "always false"),
+        ("left == 0", "holds in main, not in fixed"),
+        ("cell:9", "code cells are 1 to 5"),
+    ],
+)
+def test_a_check_that_tells_nothing_is_one_line_and_no_search(path, check, said):
+    done = why(path, check)
+    assert (
+        done.exit_code == 2 and said in done.output and len(done.output.strip().splitlines()) == 1
+    ), done.output
+
+
+def test_a_recording_that_is_not_there_or_of_another_notebook_is_one_line(path, tmp_path):
+    done = why(path, "happy", good="nobody")
+    assert (
+        done.exit_code == 2
+        and "no take, cassette or run 'nobody'" in done.output
+        and "fixed" in done.output
+    )
+    other = notebook(tmp_path / "other.ipynb", "%load_ext tape_jupyter", "%%tape record\nprint(1)")
+    assert run("record", other).exit_code == 0
+    done = why(path, "happy", good=base_of(other))
+    assert done.exit_code == 2 and "different notebooks" in done.output
+
+
+def test_what_only_the_good_run_asked_later_is_answered_as_there(path, provider):
+    asked = [entry for entry in tape.open(base_of(path)).calls if entry.head()["kind"] == "model"]
+    tape.open(base_of(path)).override(asked[5], text="good", take="other")
+    run("rerun", path, "--take", "other", "--on-divergence", "live")
+    assert len(provider.requests) == 1
+    provider.requests.clear()
+    done = why(path, "'good' in said[5]", "--json", good="other")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["minimal"] == [asked[5].id] and told["unresolved"] == 0 and provider.requests == []

@@ -1,0 +1,66 @@
+"""The calls of a cell before and after, aligned: overridden, live, stale, new and gone ones."""
+
+import pytest
+
+import tape_jupyter as tape
+from tape_jupyter.jupyter.rerun.comparison import calls_changed
+from tests.taped_cells import ask
+
+MOOD = ["negative"]
+
+
+def program(provider):
+    ask(provider, "which order?")
+    ask(provider, f"answer kindly: {MOOD[0]}")
+
+
+@pytest.fixture
+def recorded(provider, tmp_path):
+    path, MOOD[0] = tmp_path / "nb.tapes" / "main.tape.yaml", "negative"
+    with tape.recording(path):
+        program(provider)
+    return tape.open(path)
+
+
+def compared(path, provider, what=program, **options):
+    block = tape.replaying(path, **options)
+    with block:
+        cell = block._cell
+        what(provider)
+    run = tape.open(path).runs[0]["run"]
+    return [(each.mark, each.note) for each in calls_changed(run, cell)]
+
+
+def test_a_replay_changes_nothing(recorded, provider):
+    assert compared(recorded.path, provider) == [("same", ""), ("same", "")]
+
+
+def test_an_overridden_call_stands_beside_the_recorded_one(recorded, provider):
+    recorded.override(recorded.calls[0], text="none", take="angry")
+    (changed, note), same = compared(recorded.path, provider, take="angry")
+    assert changed == "changed" and note.endswith('-> "none"') and same == ("same", "")
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"), [("live", "went live"), ("stale", "stale: recorded for another request")]
+)
+def test_a_divergence_says_what_became_of_it(recorded, provider, policy, said):
+    MOOD[0] = "positive"
+    same, (mark, note) = compared(recorded.path, provider, take="t", on_divergence=policy)
+    assert same == ("same", "") and mark == "changed" and note.startswith(said)
+
+
+def test_calls_that_are_new_and_calls_that_are_gone(recorded, provider):
+    assert compared(recorded.path, provider, lambda p: ask(p, "which order?")) == [
+        ("same", ""),
+        ("gone", ""),
+    ]
+
+    def more(provider):
+        program(provider)
+        ask(provider, "one more")
+
+    assert compared(recorded.path, provider, more, take="t", on_divergence="live")[2] == (
+        "added",
+        "went live",
+    )

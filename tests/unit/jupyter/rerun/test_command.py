@@ -1,0 +1,67 @@
+"""What people type and read of plans and re-runs."""
+
+import pytest
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.dataflow.plan import Plan, PlanCell
+from tape_jupyter.jupyter.rerun.command import plan_text, run, take_of, ticked
+from tests.tapes import churn
+
+PLAN = Plan(
+    (
+        PlanCell(2, "c-2", 3, "mood = ask()", ("holds the changed reply",), "changed"),
+        PlanCell(5, "c-5", None, "report", ("reads `mood`, set by [3]", "and 2 more"), "downstream"),
+    ),
+    9, ("[3] starts a process",), "`rows` is from before the first cell", 4, 1, take="angry",
+)  # fmt: skip
+
+
+def test_the_plan_reads_as_a_table_with_its_reasons():
+    lines = plan_text(PLAN).splitlines()
+    assert lines[0] == "Re-run 2 of 9 cells with take angry: 4 calls from the tape, 1 may ask anew"
+    assert lines[1].split() == [
+        "x",
+        "[3]",
+        "mood",
+        "=",
+        "ask()",
+        "holds",
+        "the",
+        "changed",
+        "reply",
+    ]
+    assert lines[2].endswith("reads `mood`, set by [3]; and 2 more")
+    assert lines[3:] == [
+        "  ! [3] starts a process",
+        "  ! only a fresh kernel gets this right: `rows` is from before the first cell",
+    ]
+
+
+def test_cells_are_ticked_by_their_number_or_id():
+    assert ticked(PLAN, ["3"]) == {2} and ticked(PLAN, ["[3]", "c-5"]) == {2, 5}
+    with pytest.raises(TapeUsageError, match="'4' is no cell of this plan; there are: 3, c-5"):
+        ticked(PLAN, ["4"])
+
+
+def test_without_a_name_the_default_take_is_meant_and_else_the_newest(tmp_path):
+    from tape_jupyter.cassette.takes import files
+    from tape_jupyter.cassette.cassette import Cassette
+
+    root = churn(tmp_path)
+    with pytest.raises(TapeUsageError, match="has no takes"):
+        take_of(root)
+    base = Cassette.open(root)
+    call = next(entry for entry in base.calls if entry.head()["kind"] == "tool")
+    for name in ("first", "second"):
+        base.override(f"{call.run}/{call.id}", value={}, take=name)
+    assert take_of(root).chain[-1] == "second"
+    files.choose(root, "first")
+    assert take_of(root).chain[-1] == "first"
+    with pytest.raises(TapeUsageError, match="no take 'third'"):
+        take_of(root, "third")
+
+
+@pytest.mark.parametrize("line", ["--on-divergence guess", "a b", "'a", "--cells"])
+def test_a_line_that_makes_no_sense_is_explained_before_anything_runs(tmp_path, line):
+    with pytest.raises(TapeUsageError, match="%tape help"):
+        run(None, tmp_path, line, print)

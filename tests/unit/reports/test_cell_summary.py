@@ -1,0 +1,185 @@
+"""The static summary below a taped cell: says what happened, runs nothing, escapes everything."""
+
+import re
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tape_jupyter.errors import UnmatchedCall
+from tape_jupyter.reports import cell_summary
+from tape_jupyter.session.cell import CellReport, ReportRow
+from tape_jupyter.providers.registry import Facts, Usage
+
+EVIL = "</script></td><img src=x onerror=alert(1)><script>alert(2)</script>"
+TOLD = Facts(
+    provider="anthropic", model="claude-sonnet-4-5", usage=Usage(1204, 310)
+)  # 3 and 15 dollars a million
+ASK = ReportRow("78a670b1", "model", "claude-sonnet-5", TOLD, 3.21)
+LOOK = ReportRow("0badcafe", "tool", "lookup", seconds=0.004, error="KeyError: 'x'")
+
+
+def report(
+    *calls,
+    mode="record",
+    misses=(),
+    warnings=(),
+    notes=(),
+    path="churn.tapes/main.tape.yaml",
+    incomplete=False,
+):
+    where = Path(path) if path else None
+    return CellReport(
+        mode, where, list(calls), list(misses), list(warnings), list(notes), 3.4, incomplete
+    )
+
+
+def test_one_line_says_mode_calls_models_tokens_cost_time_and_cassette():
+    assert cell_summary.text(report(ASK, ASK, LOOK)) == (
+        "● recorded  3 calls · claude-sonnet-5 ×2, lookup · 1 failed · 3,028 tok · $0.017 · 3.40 s · churn.tapes/main"
+    )
+
+
+def test_a_replay_says_what_it_saved():
+    assert "saved $0.0083" in cell_summary.headline(report(ASK, mode="replay"))
+
+
+def test_a_cell_without_calls_is_one_short_line():
+    assert cell_summary.text(report()) == "● recorded  no calls · 3.40 s · churn.tapes/main"
+    assert cell_summary.text(report(mode="live", path=None)) == "● observed  no calls · 3.40 s"
+    assert not cell_summary.worth_showing(report())
+    assert cell_summary.worth_showing(report(warnings=["w"]))
+
+
+def test_an_unknown_price_is_not_told_and_a_partly_known_one_has_a_plus():
+    unknown = ReportRow(
+        "1", "model", "gemma", Facts(provider="local", model="gemma", usage=Usage(10, 5))
+    )
+    assert "15 tok · 3.40 s" in cell_summary.headline(report(unknown))
+    assert "$0.0083+" in cell_summary.headline(report(ASK, unknown))
+
+
+def test_misses_warnings_and_an_incomplete_run_are_told():
+    said = cell_summary.text(
+        report(
+            LOOK,
+            misses=[UnmatchedCall("no such call\nnearest: 78a670b1")],
+            warnings=["cold"],
+            incomplete=True,
+        )
+    )
+    assert said.startswith("✗ missed") and "1 refused" in said
+    assert "incomplete" in said
+    assert "✗ UnmatchedCall: no such call\nnearest: 78a670b1" in said
+    assert "! cold" in said
+
+
+@pytest.mark.parametrize(
+    ("dollars", "said"),
+    [
+        (None, "–"),
+        ("0", "$0.00"),
+        ("0.00000234", "$0.0000023"),
+        ("0.0999", "$0.100"),
+        ("0.5", "$0.50"),
+        ("12.346", "$12.35"),
+    ],
+)
+def test_money_shows_two_figures_that_count(dollars, said):
+    assert cell_summary.money(None if dollars is None else Decimal(dollars)) == said
+
+
+class Tags(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.names, self.attributes, self.words = set(), [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def test_recorded_text_stays_text():
+    hostile = ReportRow(
+        EVIL, EVIL, EVIL, Facts(provider=EVIL, model=EVIL, usage=Usage(1, 1)), 0.1, EVIL
+    )
+    page = cell_summary.html(
+        report(
+            hostile, misses=[UnmatchedCall(EVIL)], warnings=[EVIL], notes=[EVIL], path=f"{EVIL}/x"
+        )
+    )
+    tags = Tags(page)
+    assert tags.names <= {
+        "div",
+        "details",
+        "summary",
+        "span",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+    assert {name for name, _ in tags.attributes} <= {"style", "class", "scope"}
+    assert tags.words.count(EVIL) >= 7
+
+
+def test_the_summary_loads_nothing_and_follows_the_pages_colours():
+    page = cell_summary.html(report(ASK, LOOK, warnings=["w"]))
+    assert not re.search(r"url\(|src=|href=|@import|<style", page)
+    assert "var(--jp-border-color2," in page
+    assert "background:#" not in page
+
+
+def test_the_table_of_many_calls_is_cut_and_says_so():
+    page = cell_summary.html(report(*[ASK] * 10_000))
+    assert "and 9,900 more: %tape calls" in page
+    assert len(page) < 64_000
+
+
+def test_calls_are_listed_in_columns():
+    lines = cell_summary.plain_table([ASK, LOOK]).splitlines()
+    assert lines[0].split()[:2] == ["call", "kind"]
+    assert lines[1].split() == [
+        "78a670b1",
+        "model",
+        "claude-sonnet-5",
+        "1,204",
+        "310",
+        "$0.0083",
+        "3.21",
+        "s",
+    ]
+    assert "KeyError: 'x'" in lines[2]
+
+
+def test_columns_that_tell_nothing_are_left_out():
+    quick = ReportRow("0badcafe", "tool", "lookup", seconds=0.0004)
+    assert cell_summary.plain_table([quick]).split() == [
+        "call",
+        "kind",
+        "model",
+        "or",
+        "name",
+        "time",
+        "0badcafe",
+        "tool",
+        "lookup",
+        "<1",
+        "ms",
+    ]
+    assert ">error<" not in cell_summary.html(report(quick))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, "–"), (0.0004, "<1 ms"), (0.031, "31 ms"), (3.4, "3.40 s"), (12.3, "12 s")],
+)
+def test_a_time_reads_like_a_time(seconds, said):
+    assert cell_summary.seconds(seconds) == said
