@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-long lint js ui demo demo-live examples docs bench browser chromium clean
+.PHONY: help constraints test test-long lint js ui demo demo-live examples docs bench browser chromium clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -80,10 +80,19 @@ $(VENV)/.made: Makefile
 	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check --upgrade 'pip>=25.1' | $(SHORT)
 	@touch $@
 
-$(VENV)/.group-%: $(VENV)/.made pyproject.toml
+# `make CONSTRAINTS= ...` takes the newest of everything.
+CONSTRAINTS ?= tests/constraints.txt
+$(VENV)/.group-%: $(VENV)/.made pyproject.toml $(CONSTRAINTS)
 	@echo "== packages of group '$*' (once; a minute or two for the first)"
-	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check --editable . --group $* | $(SHORT)
+	@$(BIN)/python -m pip install --progress-bar=off --disable-pip-version-check $(CONSTRAINTS:%=--constraint %) --editable . --group $* | $(SHORT)
 	@touch $@
+
+constraints: ## let the tests run with the newest versions from now on; then make test
+	rm -rf $(VENV)-newest
+	$(MAKE) VENV=$(VENV)-newest CONSTRAINTS= $(VENV)-newest/.group-test $(VENV)-newest/.group-lint
+	{ head -n 1 tests/constraints.txt; $(VENV)-newest/bin/python -m pip freeze --exclude-editable; } > $(VENV)-newest/constraints.txt
+	mv $(VENV)-newest/constraints.txt tests/constraints.txt
+	rm -rf $(VENV)-newest
 
 docs: $(VENV)/.group-docs ## the pages, in docs/_build; the example notebooks are replayed on the way
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build

@@ -11,6 +11,9 @@ from typing import Any
 from tape_jupyter.errors import TapeError
 
 MAX_DEPTH = 200
+_TOO_DEEP = "it is nested too deep"
+_PARSERS_DEPTH = "exceeded maximum nesting depth"
+"""What libyaml says of its own limit, from 0.2.6 on (PyYAML 6.0.4 carries it)."""
 _KEPT = ("bool", "int", "float", "null")
 _PREFIX = "tag:yaml.org,2002:"
 
@@ -30,9 +33,10 @@ def load(text: str, yaml: Any) -> Any:
         return yaml.load(text, _loader(yaml))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlError(
-            f"is no YAML that is read: {error.problem}", mark.line + 1 if mark else 0
-        ) from None
+        line = mark.line + 1 if mark else 0
+        if error.problem == _PARSERS_DEPTH:
+            raise YamlError(_TOO_DEEP, line) from None
+        raise YamlError(f"is no YAML that is read: {error.problem}", line) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlError(f"is no YAML that is read: {str(error)[:200]}") from None
 
@@ -50,7 +54,7 @@ def _check(text: str, yaml: Any) -> None:
         depth += isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))
         depth -= isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent))
         if depth > MAX_DEPTH:
-            raise YamlError("it is nested too deep", line)
+            raise YamlError(_TOO_DEEP, line)
 
 
 @cache

@@ -38,6 +38,8 @@ STOPPED = (
     "stepping was stopped: the notebook's variables and files are as they were before the cell"
 )
 
+AGAIN = "the cell begins again: what is above was shown by the pass before"
+
 
 class CellPasses:
     """Runs one stepped cell as often as a person wants. `cell` is the taped cell of the pass that
@@ -194,7 +196,10 @@ class CellPasses:
         return True
 
     def _clear(self) -> None:
-        """Take what the pass showed off the cell."""
+        """Take what the pass showed off the cell, or say where the next pass begins."""
+        if not self.stepper.reach.clears:
+            print(f"tape step: {AGAIN}")  # noqa: T201 - a note below the cell
+            return
         sys.stdout.flush()
         sys.stderr.flush()
         if getattr(self.shell, "kernel", None) is not None:

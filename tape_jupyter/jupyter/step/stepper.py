@@ -105,6 +105,8 @@ class Reach:
     """
 
     name = "page"
+    clears = True
+    """Whether what a pass showed is taken off the cell when the person goes back."""
 
     # a prompt asks at once
     def block(self, gone: threading.Event, waiter: Waiter) -> None:  # noqa: ARG002

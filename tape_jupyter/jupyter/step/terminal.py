@@ -58,9 +58,13 @@ def _is_interactive() -> bool:
 
 
 class Prompt(Reach):
-    """Asks at each stop, one strand after another."""
+    """Asks at each stop, one strand after another. It clears nothing: outputs and questions come to
+    a front end by two channels with no order between them, and a clearing that comes late takes
+    the question with it.
+    """
 
     name = "prompt"
+    clears = False
 
     def __init__(
         self, shell: InteractiveShell, ask: Callable[[str], str] | None = None, why: str = ""

@@ -1,17 +1,24 @@
 """A changed reply, re-run in place: the notebook ends as one that ran from its start with the changed reply."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import adversarial
 import flow_score
 import pytest
 import whole_runs
 
 
-@pytest.fixture(scope="module", autouse=True)
-def imported():
-    flow_score.prepare()
+@pytest.fixture(scope="module")
+def clean():
+    """A process that no other test ran in: what those left would be the notebook's own code, and be watched."""
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=flow_score.prepare
+    ) as pool:
+        yield pool
 
 
 @pytest.mark.parametrize("name", adversarial.NOTEBOOKS)
-def test_a_re_run_leaves_what_a_whole_run_leaves(name):
-    how, why = whole_runs.judged(*adversarial.NOTEBOOKS[name], prove=False)
+def test_a_re_run_leaves_what_a_whole_run_leaves(name, clean):
+    how, why = clean.submit(whole_runs.judged, *adversarial.NOTEBOOKS[name], prove=False).result()
     assert how == "right", why
