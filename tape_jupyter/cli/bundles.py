@@ -10,7 +10,15 @@ from typing import Any
 
 import click
 
-from tape_jupyter.cli.common import EXAMPLES, StepProgress, as_json, handled, json_text, pace
+from tape_jupyter.cli.common import (
+    EXAMPLES,
+    StepProgress,
+    as_json,
+    handled,
+    json_text,
+    pace,
+    progress,
+)
 from tape_jupyter.errors import NotExported, TapeUsageError
 
 VERDICT = {
@@ -86,9 +94,7 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
     help="With --as otlp or openinference: send it there instead.",
 )
 @pace
-@click.option(
-    "--progress", is_flag=True, hidden=True, help="Tell the steps on stderr, as lines of JSON."
-)
+@progress
 @click.option("--python", default="", hidden=True, help="The interpreter of the kernel.")
 @as_json
 @handled

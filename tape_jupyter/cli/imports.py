@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tape_jupyter.cli.common import EXAMPLES, StepProgress, as_json, handled, json_text
+from tape_jupyter.cli.common import EXAMPLES, StepProgress, as_json, handled, json_text, progress
 from tape_jupyter.errors import TapeUsageError
 
 
@@ -31,9 +31,12 @@ from tape_jupyter.errors import TapeUsageError
     metavar="NB.ipynb",
     help="Also write a notebook that replays it.",
 )
+@progress
 @as_json
 @handled
-def import_(places: tuple[Path, ...], form: str, out: Path | None, *, as_json: bool) -> int:
+def import_(
+    places: tuple[Path, ...], form: str, out: Path | None, *, progress: bool, as_json: bool
+) -> int:
     """Make a cassette of what another system recorded.
 
     Traces (OTLP, OpenInference, ...), HTTP recordings (HAR, vcrpy, ...), logs and sessions: their
@@ -51,7 +54,7 @@ def import_(places: tuple[Path, ...], form: str, out: Path | None, *, as_json: b
     if out is not None:
         replaying_notebook.require_free(out)
     goal = paths.folder(out) / "main.tape.yaml" if out is not None else None
-    with StepProgress(quiet=as_json) as steps:
+    with StepProgress(quiet=as_json, lines=progress) as steps:
         done = assemble.import_trace(*places, form=form, cassette=goal, tell=steps.tell)
     left = (
         replaying_notebook.write(out, done.path)

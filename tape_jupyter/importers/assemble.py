@@ -65,6 +65,12 @@ class FileReport:
         """The lowest of its calls' grades."""
         return max(self.grades, key="WJPMT".index, default="")
 
+    @classmethod
+    def of_record(cls, told: Mapping[str, Any]) -> Self:
+        own: dict[str, Any] = {each.name: told[each.name] for each in fields(cls)}
+        counted = {name: Counter(own[name]) for name in ("grades", "reasons", "missing", "assumed")}
+        return cls(**{**own, **counted})
+
     def record(self) -> dict[str, Any]:
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**told, "grade": self.grade, "seconds": round(self.seconds, 3)}
@@ -78,6 +84,12 @@ class Imported:
 
     path: Path | None
     files: list[FileReport]
+
+    @classmethod
+    def of_record(cls, told: Mapping[str, Any]) -> Self:
+        """From what `record` gave, in another process."""
+        path, files = told.get("cassette"), told.get("files", ())
+        return cls(Path(path) if path else None, [FileReport.of_record(each) for each in files])
 
     def record(self) -> dict[str, Any]:
         return {
@@ -390,7 +402,7 @@ class _Assembly:
             end["error"] = trace.failed[:2000]
         if writer.missing:
             end["cold"] = [
-                f"{what}: not in the file ({count} calls)"
+                f"{what}: not in the file ({_number(count, 'call')})"
                 for what, count in writer.missing.most_common(30)
             ]
         if trace.skipped:
@@ -629,6 +641,10 @@ def _umask() -> int:
     return told
 
 
+def _number(many: int, thing: str) -> str:
+    return f"{many} {thing}{'' if many == 1 else 's'}"
+
+
 def text(done: Imported) -> str:
     """For people."""
     lines = []
@@ -640,15 +656,17 @@ def text(done: Imported) -> str:
             f"{count} of grade {grade}" for grade, count in sorted(each.grades.items())
         )
         lines.append(
-            f"{each.file}: {each.format}, {len(each.runs)} runs, {each.calls} calls ({grades or 'none'}), "
-            f"{each.spans} spans"
+            f"{each.file}: {each.format}, {_number(len(each.runs), 'run')}, {_number(each.calls, 'call')} "
+            f"({grades or 'none'}), {_number(each.spans, 'span')}"
         )
         lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
         lines += [
-            f"    missing: {what} ({count} calls)" for what, count in each.missing.most_common()
+            f"    missing: {what} ({_number(count, 'call')})"
+            for what, count in each.missing.most_common()
         ]
         lines += [
-            f"    assumed: {what} ({count} calls)" for what, count in each.assumed.most_common()
+            f"    assumed: {what} ({_number(count, 'call')})"
+            for what, count in each.assumed.most_common()
         ]
         lines += [f"    {note}" for note in each.notes]
     return "\n".join([*lines, f"{done.path}" if done.path else "nothing was found to import"])

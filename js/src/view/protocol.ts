@@ -308,13 +308,24 @@ export interface StepCompared { variables: { name: string; before: string; after
 // -> Exporting; with {look: true} how the last one stands; "export.stop" {} -> {}; tell "export": Exporting. The notebook
 // is exported as it is saved: a door that can save it does so first.
 
-export interface Exporting {
+/** A command that the kernel runs in a process of its own (long_command.py). */
+export interface LongTask {
   state: "idle" | "running" | "done" | "failed";
   step: string; done: number; total: number;
-  /** Of the end: what there is to read. */
-  text: string; path: string; sha256: string;
+  /** Of the end: what there is to read, and the file that was made. */
+  text: string; path: string;
+}
+export interface Exporting extends LongTask {
+  sha256: string;
   /** Cells differ: it is marked so, or was not made. */
   differs: boolean;
   /** It was not made, since a secret was found. */
   secret: boolean;
 }
+
+// ---------------------------------------------------------------- about: "import" {file}
+// -> LongTask; with {look: true} how the last one stands, as Importing; "import.stop" {} -> {}; tell "import": LongTask.
+// `path` is the notebook that was written, in the folder of this one.
+
+/** files: names in the notebook's folder that may be meant; sent where one looks. */
+export interface Importing extends LongTask { files?: string[] }

@@ -27,9 +27,9 @@ class Fake:
     def __init__(self, notebook, words):
         self.words, self.go, self.stopped = words, threading.Event(), False
         self.error = None
-        Fake.last = self
 
     def run(self, tell):
+        Fake.last = self
         tell("packing", 1, 2)
         assert self.go.wait(20)
         if self.error is not None:

@@ -5,6 +5,7 @@ import type { TakesProps } from "../lazyPanel.tsx";
 import { Alert, useDoing } from "../edit/widgets.tsx";
 import type { Work } from "../edit/store.ts";
 import { Export } from "./exporting.tsx";
+import { Import } from "./importing.tsx";
 
 export function Takes({ work, session, able, onClose }: TakesProps) {
   const list = useRef<HTMLDivElement>(null);
@@ -30,6 +31,7 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
     {now && able.override && <TakeActions work={work} take={now.name} isDefault={session.default_take === now.name} onPlan={able.rerun ? onClose : undefined} />}
     <Alert text={wrong} />
     {able.override && <Export work={work} />}
+    {able.override && <Import work={work} />}
   </div>;
 }
 

@@ -1,0 +1,189 @@
+"""A `tape` command that a kernel starts and watches: in a process of its own, so that nothing of the
+kernel's state is in what it makes.
+
+One at a time for a kernel and command, on a thread of its own; it tells every view how it gets on
+(js/src/view/protocol.ts, `LongTask`).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from tape_jupyter.core.progress import Tell
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.isolation import network_guard
+from tape_jupyter.jupyter.viewer import live
+from tape_jupyter.jupyter.viewer.server import Viewer
+
+if TYPE_CHECKING:
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+
+_PATIENCE = 20.0
+"""Seconds that it gets to put its own kernel away when it is interrupted."""
+Told = dict[str, Any]
+
+
+class LongCommand:
+    """One `tape WORD ...`. `run` waits for its end; `stop` ends it, from another thread."""
+
+    def __init__(self, word: str, *words: str, folder: Path | None = None) -> None:
+        self._word, self._folder = word, folder
+        self._line = [sys.executable, "-m", "tape_jupyter", word, *words, "--json", "--progress"]
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def run(self, tell: Tell) -> Told:
+        """What it says of what it made (`--json`).
+
+        Raises TapeUsageError where it said nothing but what is in the way.
+        """
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+            process = self._started(said)
+            try:
+                wrong = _heard(process, tell)
+            except BaseException:
+                self.stop()
+                raise
+            finally:
+                _ended(process)
+            said.seek(0)
+            return self._result(said.read(), wrong, process.returncode)
+
+    def stop(self) -> None:
+        """End it: nothing is written."""
+        self._stopped = True
+        if self._process is not None and self._process.poll() is None:
+            with suppress(OSError):
+                self._process.send_signal(signal.SIGINT)
+
+    def _started(self, said: IO[str]) -> subprocess.Popen[str]:
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TAPE_", "JPY_"))
+        }
+        with network_guard.unwatched():
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                self._line, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+                errors="replace", env={**environ, "PYTHONIOENCODING": "utf-8"}, cwd=self._folder,
+                start_new_session=True,
+            )  # fmt: skip
+        return self._process
+
+    def _result(self, said: str, wrong: Sequence[str], code: int) -> Told:
+        try:
+            told = json.loads(said)
+        except ValueError:
+            told = None
+        if isinstance(told, Mapping):
+            return dict(told)
+        if self._stopped or code == 128 + signal.SIGINT:
+            raise TapeUsageError(f"the {self._word} was stopped; nothing was written")
+        message = "\n".join(wrong).removeprefix("tape: ").strip()
+        raise TapeUsageError(message or f"the {self._word} ended with code {code} and said nothing")
+
+
+def _heard(process: subprocess.Popen[str], tell: Tell) -> list[str]:
+    """Hand its steps on; gives what else it said."""
+    wrong = []
+    for line in process.stderr or ():
+        try:
+            step = json.loads(line)
+            tell(str(step["step"]), int(step["done"]), int(step["total"]))
+        except (ValueError, KeyError, TypeError):
+            wrong.append(line.rstrip("\n"))
+    return wrong
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+# ---------------------------------------------------------------- as views see it
+
+
+@dataclass
+class LongTask:
+    """A command that a view asked for. `idle` is what stands before it says more; `last` is what
+    views were told of it.
+    """
+
+    about: str
+    viewer: Viewer
+    command: LongCommand
+    idle: Mapping[str, Any]
+    last: Told = field(default_factory=dict)
+
+    def begin(
+        self, done: Callable[[Told], Told], failed: Callable[[TapeError], Mapping[str, Any]]
+    ) -> Told:
+        """Start it, and say how it stands. `done` and `failed` say its end to a view.
+
+        Raises TapeUsageError while one runs.
+        """
+        mine = _asked.setdefault(self.viewer.cells, {})
+        known = mine.get(self.about)
+        if known is not None and known.last.get("state") == "running":
+            raise TapeUsageError(f"an {self.about} is under way already")
+        self.last = {**self.idle, "state": "running", "step": "starting"}
+        mine[self.about] = self
+        thread = threading.Thread(
+            target=self._run, args=(done, failed), name=f"tape {self.about}", daemon=True
+        )
+        # a thread of ours takes no number among the program's
+        contextvars.Context().run(thread.start)
+        return self.last
+
+    def _run(
+        self, done: Callable[[Told], Told], failed: Callable[[TapeError], Mapping[str, Any]]
+    ) -> None:
+        """To its end; never raises."""
+        try:
+            told = self.command.run(
+                lambda what, made, total: self._tell("running", step=what, done=made, total=total)
+            )
+            self._tell("done", **done(told))
+        except TapeError as error:
+            self._tell("failed", text=str(error), **failed(error))
+        except Exception as error:
+            self._tell("failed", text=f"{type(error).__name__}: {error}; please report it")
+
+    def _tell(self, state: str, **told: Any) -> None:
+        self.last = {**self.idle, "state": state, **told}
+        views = [view for view in live.of(self.viewer.deck).views if isinstance(view, Viewer)]
+        for viewer in dict.fromkeys([self.viewer, *views]):
+            viewer.tell(self.about, **self.last)
+
+
+_asked: WeakKeyDictionary[CellRunner, dict[str, LongTask]] = WeakKeyDictionary()
+
+
+def last_of(viewer: Viewer, about: str, idle: Told) -> Told:
+    """How the last one stands that was asked for."""
+    known = _asked.get(viewer.cells, {}).get(about)
+    return known.last if known is not None and known.last else idle
+
+
+def stop(viewer: Viewer, about: str) -> None:
+    known = _asked.get(viewer.cells, {}).get(about)
+    if known is not None:
+        known.command.stop()
