@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from tape_jupyter.cli.common import (
     opened,
     pace,
 )
+from tape_jupyter.core import plugins
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -43,11 +45,36 @@ if TYPE_CHECKING:
 GRADES = {"ok": ("green", "ok"), "note": ("yellow", "note"), "wrong": ("red", "wrong")}
 
 
+COMMAND_GROUP = "tape_jupyter.commands"
+"""Entry points by which other packages add commands (click's) to `tape`. Ours keep their names."""
+
+
 class OrderedGroup(click.Group):
-    """A group whose commands stand in the order of use, not of the alphabet."""
+    """A group whose commands stand in the order of use, not of the alphabet; other packages' last."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        added = plugins.entry_points_of(COMMAND_GROUP)
+        return [*self.commands, *(name for name in added if name not in self.commands)]
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name in self.commands:
+            return self.commands[name]
+        point = plugins.entry_points_of(COMMAND_GROUP).get(name)
+        if point is None:
+            return None
+        try:
+            return plugins.load(point, click.Command)
+        except TapeUsageError as error:
+            anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+            why = str(error)
+            return click.Command(
+                name, anything, callback=partial(_raise_usage, why), help=why, add_help_option=False
+            )
+
+
+def _raise_usage(why: str) -> None:
+    """A command that cannot be loaded: the others, and the list of all, work all the same."""
+    raise click.UsageError(why)
 
 
 @click.group(

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any, Protocol, cast
 
+from tape_jupyter.core import plugins
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import CassetteError, NotExported, TapeUsageError
 from tape_jupyter.exporters import formats, reading
@@ -78,19 +79,10 @@ def known_formats() -> dict[str, Format]:
     found: dict[str, Format] = {
         name: importlib.import_module(module) for name, module in sorted(own.items())
     }
-    for point in entry_points(group=GROUP):
-        if point.name not in found:
-            found[point.name] = _loaded(point.name, point.load)
+    for name, point in plugins.entry_points_of(GROUP).items():
+        if name not in found:
+            found[name] = cast("Format", plugins.load(point, ModuleType))
     return found
-
-
-def _loaded(name: str, load: object) -> Format:
-    try:
-        return load()  # type: ignore[operator,no-any-return]
-    except Exception as error:
-        raise TapeUsageError(
-            f"the exporter {name!r} of an installed package cannot be loaded: {error}"
-        ) from error
 
 
 def export(

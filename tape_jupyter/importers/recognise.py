@@ -12,9 +12,10 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Protocol
+from types import ModuleType
+from typing import Protocol, cast
 
+from tape_jupyter.core import plugins
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.importers import formats
 from tape_jupyter.importers.source import Source, TraceError
@@ -42,19 +43,10 @@ def known() -> dict[str, Format]:
     found: dict[str, Format] = {
         name: importlib.import_module(module) for name, module in sorted(own.items())
     }
-    for point in entry_points(group=GROUP):
-        if point.name not in found:
-            found[point.name] = _loaded(point.name, point.load)
+    for name, point in plugins.entry_points_of(GROUP).items():
+        if name not in found:
+            found[name] = cast("Format", plugins.load(point, ModuleType))
     return found
-
-
-def _loaded(name: str, load: object) -> Format:
-    try:
-        return load()  # type: ignore[operator,no-any-return]
-    except Exception as error:
-        raise TapeUsageError(
-            f"the importer {name!r} of an installed package cannot be loaded: {error}"
-        ) from error
 
 
 def named(name: str) -> Format:

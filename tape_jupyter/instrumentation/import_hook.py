@@ -4,6 +4,9 @@ arrive.
 An import hook stands first in `sys.meta_path`. It lets the other finders find a module it watches
 for, and taps the module once it has run. Nothing is imported by it, and nothing else is ever
 changed by it.
+
+Other packages tap libraries of theirs by the entry-point group `tape_jupyter.instrumentation`: the
+module to wait for, and `patch(module) -> undo`.
 """
 
 from __future__ import annotations
@@ -12,18 +15,23 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from importlib.metadata import EntryPoint
+from types import FunctionType, ModuleType
 from typing import Any
 
+from tape_jupyter.core import plugins
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.determinism import clock, entropy, timers
-from tape_jupyter.instrumentation.patching import sweep, undoing
+from tape_jupyter.instrumentation.patching import sweep
 from tape_jupyter.instrumentation.tools import output
 
 Undo = Callable[[], None]
+Patch = Callable[[ModuleType], Undo]
+GROUP = "tape_jupyter.instrumentation"
 
 
 def watch() -> None:
@@ -34,7 +42,7 @@ def watch() -> None:
         for tap in (threads, entropy, clock, timers, output):
             if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
                 _undo[tap.__name__] = tap.patch()
-        for name in _TAPS:
+        for name in _watched():
             module = sys.modules.get(name)
             if module is not None and not getattr(module.__spec__, "_initializing", False):
                 _tap(name, module)
@@ -53,17 +61,19 @@ def unwatch() -> None:
 
 
 def _tap(name: str, module: ModuleType) -> None:
-    # a module imported anew after `del sys.modules[name]` has new classes
-    key = f"{name} {id(module)}"
-    if key in _undo:
-        return
-    taps = [import_module(f"tape_jupyter.instrumentation.{tap}") for tap in _TAPS[name].split()]
+    for number, patch in enumerate(_patches(name)):
+        # a module imported anew after `del sys.modules[name]` has new classes
+        key = f"{name} {id(module)} {number}"
+        if key not in _undo:
+            _undo[key] = _patched(name, module, patch)
+
+
+def _patched(name: str, module: ModuleType, patch: Patch) -> Undo:
     try:
-        _undo[key] = undoing(*(tap.patch(module) for tap in taps))
+        return patch(module)
     except Exception as error:
         # A version that is not known here. The import goes on whatever we met; the guard sees what
         # it opens.
-        _undo[key] = _nothing
         lacks = (
             f"has no {error}"
             if isinstance(error, AttributeError | KeyError)
@@ -73,6 +83,30 @@ def _tap(name: str, module: ModuleType) -> None:
             f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return _nothing
+
+
+def _patches(name: str) -> list[Patch]:
+    """What taps this module: ours, then another package's. They are imported when they are called."""
+    ours: list[Patch] = [partial(_patch, tap) for tap in _TAPS.get(name, "").split()]
+    point = plugins.entry_points_of(GROUP).get(name)
+    return ours if point is None else [*ours, partial(_patch_added, point)]
+
+
+def _patch(tap: str, module: ModuleType) -> Undo:
+    undo: Undo = import_module(f"tape_jupyter.instrumentation.{tap}").patch(module)
+    return undo
+
+
+def _patch_added(point: EntryPoint, module: ModuleType) -> Undo:
+    undo: Undo = plugins.load(point, FunctionType)(module)
+    return undo
+
+
+@cache
+def _watched() -> frozenset[str]:
+    """Names of all modules that something taps."""
+    return frozenset({*_TAPS, *plugins.entry_points_of(GROUP)})
 
 
 def _nothing() -> None:
@@ -146,7 +180,7 @@ class _Arrivals(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in _TAPS or getattr(self._asking, "now", False):
+        if fullname not in _watched() or getattr(self._asking, "now", False):
             return None
         self._asking.now = True
         try:

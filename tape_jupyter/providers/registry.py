@@ -11,12 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from tape_jupyter.core import plugins
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import http as wire
 from tape_jupyter.providers import realtime
 from tape_jupyter.providers.anthropic import provider as anthropic
@@ -79,12 +78,7 @@ _OLLAMA_PORT = 11434
 @lru_cache(maxsize=1)
 def providers() -> Mapping[str, Provider]:
     """All that are installed, by wire, in the order in which they are asked."""
-    added = [point.load() for point in entry_points(group=GROUP)]
-    for provider in added:
-        if not isinstance(provider, Provider):
-            raise TapeUsageError(
-                f"an entry point of {GROUP} gives {provider!r}, which is no Provider"
-            )
+    added = plugins.load_all(GROUP, Provider).values()
     return {provider.wire: provider for provider in (*added, *BUILT_IN)}
 
 

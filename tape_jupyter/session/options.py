@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from tape_jupyter.cassette.paths import check_name
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core import plugins
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.replay.player import POLICIES
@@ -183,12 +184,16 @@ def check_pace(word: str) -> str:
 
 
 PINS = ("clock", "sleep", "random", "timezone")
-"""What `--no-pin` and `no_pin=` take off."""
+"""What `--no-pin` and `no_pin=` take off; and the pins of other packages, by their names."""
+PIN_GROUP = "tape_jupyter.pins"
+"""Entry points by which other packages add pins (session/pins)."""
 
 
 def check_pins(words: Iterable[str]) -> tuple[str, ...]:
     """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
-    return _checked(words, PINS, "pin")
+    words = tuple(words)
+    added = () if set(words) <= set(PINS) else tuple(plugins.entry_points_of(PIN_GROUP))
+    return _checked(words, (*PINS, *added), "pin")
 
 
 def check_effects(words: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ eval.
 What round-trips is what the codecs name: scalars (standard library), classes (Enum, namedtuple,
 dataclass, pydantic), errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (responses
 and requests of httpx and requests), outcomes (sqlite3, subprocess), steps (generators). Their
-libraries are imported only to thaw a value of theirs.
+libraries are imported only to thaw a value of theirs. Other packages add codecs by the entry-point
+group `tape_jupyter.value_codecs`: a class with its module, and its `Codec`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
+from tape_jupyter.core import plugins
 from tape_jupyter.encoding.values import (
     exceptions,
     generators,
@@ -77,6 +80,9 @@ _MARKS = {
     },
 }
 """Marks by the file that reads them: a library is imported when a value of its is met."""
+
+
+GROUP = "tape_jupyter.value_codecs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,7 @@ def _codec_of(kind: type) -> Codec | None:
         return known
     if issubclass(kind, BaseException):
         return exceptions.CODEC
-    return _codec_of_library(kind) or user_classes.codec_for(kind)
+    return _codec_of_library(kind) or _codec_added(kind) or user_classes.codec_for(kind)
 
 
 def _codec_of_library(kind: type) -> Codec | None:
@@ -179,13 +185,26 @@ def _codec_of_library(kind: type) -> Codec | None:
     return codec
 
 
+def _codec_added(kind: type) -> Codec | None:
+    """The codec of another package for this very class."""
+    point = plugins.entry_points_of(GROUP).get(f"{kind.__module__}.{kind.__qualname__}")
+    return plugins.load(point, Codec) if point is not None else None
+
+
+@cache
+def _added_by_mark() -> Mapping[str, Codec]:
+    return {codec.name: codec for codec in plugins.load_all(GROUP, Codec).values()}
+
+
 def _codec_named(name: str) -> Codec | None:
     """How a value with this mark is read; None: there is no such mark."""
     for known in _ALWAYS:
         if name in known:
             return known[name]
     file = next((file for file, marks in _MARKS.items() if name in marks), None)
-    codec: Codec | None = _codecs(file).BY_NAME[name] if file else None
+    if file is None:
+        return _added_by_mark().get(name)
+    codec: Codec = _codecs(file).BY_NAME[name]
     return codec
 
 

@@ -4,24 +4,43 @@ Each pin is a function `pin(cell, recorded)`: `recorded` is the record of the ru
 repeats (None: this cell is the recording); what was written of a pin stands under `pins`, by its
 name. It fills `cell.pins[name]` with plain structure for the run record, and returns what takes it
 off again. A pin that fails says so and is off: no cell fails of a pin, and after the cell there is
-none.
+none. Other packages add pins by the entry-point group `tape_jupyter.pins`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.metadata import EntryPoint
+from types import FunctionType
 from typing import Any
 
 from tape_jupyter.cassette import paths
+from tape_jupyter.core import plugins
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.options import PIN_GROUP
 from tape_jupyter.session.pins import clock, random, timezone
 
 Undo = Callable[[], None]
 Pin = Callable[[TapedCell, "Mapping[str, Any] | None"], Undo]
 
-PINS: Mapping[str, Pin] = {"timezone": timezone.pin, "random": random.pin}
-"""In the order they are put on; taken off in the opposite one."""
+BUILT_IN: Mapping[str, Pin] = {"timezone": timezone.pin, "random": random.pin}
+
+
+def known_pins() -> Mapping[str, Pin]:
+    """By name, in the order in which they are put on; they are taken off in the opposite one.
+
+    The clock's is not among them: it is always first.
+    """
+    points = plugins.entry_points_of(PIN_GROUP).items()
+    return {**BUILT_IN, **{name: partial(_put_on_added, point) for name, point in points}}
+
+
+def _put_on_added(point: EntryPoint, cell: TapedCell, recorded: Mapping[str, Any] | None) -> Undo:
+    """The pin of another package. One that cannot be loaded fails here, as a pin."""
+    undo: Undo = plugins.load(point, FunctionType)(cell, recorded)
+    return undo
 
 
 def start(cell: TapedCell) -> Undo:
@@ -36,7 +55,9 @@ def start(cell: TapedCell) -> Undo:
     if run is None and cell.replaying:
         undo.append(lambda: _say_unheld(cell))
     else:
-        undo += [_put_on(name, pin, cell, run) for name, pin in PINS.items() if name not in off]
+        undo += [
+            _put_on(name, pin, cell, run) for name, pin in known_pins().items() if name not in off
+        ]
     return lambda: _take_off(cell, undo)
 
 

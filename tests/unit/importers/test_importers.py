@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import types
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape as command
+from tape_jupyter.core import plugins
 from tape_jupyter.importers import recognise
 
 ROOT = Path(__file__).parents[3]
@@ -182,14 +184,9 @@ def test_our_own_formats_are_named_in_the_entry_point_group():
 
 
 def test_an_importer_of_an_installed_package_is_found(monkeypatch):
-    class Point:
-        name = "theirs"
-
-        def load(self):
-            return types.ModuleType("theirs")
-
+    point = EntryPoint("theirs", "json", recognise.GROUP)
     monkeypatch.setattr(
-        recognise, "entry_points", lambda group: [Point()] if group == recognise.GROUP else []
+        plugins, "entry_points_of", lambda group: {"theirs": point} if group == point.group else {}
     )
     recognise.known.cache_clear()
     try:

@@ -46,4 +46,4 @@ def test_the_example_of_the_documentation_is_a_provider(tmp_path):
 
 def test_an_entry_point_that_is_no_provider_is_named(tmp_path):
     done = added(tmp_path, "PROVIDER = 3", "tape_acme:PROVIDER")
-    assert "an entry point of tape_jupyter.providers gives 3, which is no Provider" in done.stderr
+    assert "of tape_jupyter.providers gives 3, which is no Provider" in done.stderr

@@ -179,7 +179,7 @@ def test_a_pin_that_fails_is_named_and_the_cell_runs(deck, tmp_path, monkeypatch
     def broken(cell, recorded):
         raise OSError("no entropy")
 
-    monkeypatch.setattr(pins, "PINS", {**pins.PINS, "random": broken})
+    monkeypatch.setattr(pins, "BUILT_IN", {**pins.BUILT_IN, "random": broken})
     drawn, report = run(deck, "record", tmp_path / "a.tape.yaml")
     assert drawn and "random is not held: OSError: no entropy" in report.warnings
     monkeypatch.undo()
@@ -196,7 +196,7 @@ def test_a_pin_that_does_not_come_off_keeps_no_other_on(deck, tmp_path, monkeypa
     def fine(cell, recorded):
         return lambda: taken_off.append(True)
 
-    monkeypatch.setattr(pins, "PINS", {"timezone": fine, "random": stuck})
+    monkeypatch.setattr(pins, "BUILT_IN", {"timezone": fine, "random": stuck})
     _, report = run(deck, "record", tmp_path / "a.tape.yaml")
     assert taken_off == [True] and "did not come off cleanly" in "\n".join(report.warnings)
 
