@@ -4,6 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 DOCS = Path(__file__).parent
 TUTORIALS = DOCS / "tutorials"
 
@@ -20,7 +22,7 @@ for notebook in TUTORIALS.glob("*.ipynb"):
 os.environ["TAPE_MODE"] = "replay"
 
 project = "tape-jupyter"
-extensions = ["myst_nb", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click"]
 html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build"]
 suppress_warnings = ["mystnb.unknown_mime_type"]  # the viewer's tree; its HTML form is shown
@@ -28,3 +30,14 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_timeout = 180
 nb_execution_raise_on_error = True
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("sphinx-click-process-epilog", show_examples_as_typed)
+
+
+def show_examples_as_typed(_app: Sphinx, _context: object, lines: list[str]) -> None:
+    """A command's examples are no reStructuredText (`--exclude 'data/*'`)."""
+    shown = [line.removeprefix("| ") for line in lines]
+    shown = [line for line in shown if line.strip() != "Examples:"]
+    lines[:] = [".. code-block:: text", "", *(f"   {line}" for line in shown), ""]

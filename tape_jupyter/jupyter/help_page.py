@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tape_jupyter.session.options import LINE_OPTIONS
+
 Lines = tuple[tuple[str, str], ...]
 
 TAPE_A_CELL: Lines = (
@@ -38,21 +40,12 @@ SHARE: Lines = (
     ("%tape export [PATH]", "the session as one file that was proven; --redact masks secrets"),
     ("%tape verify FILE", "whether such a file is whole; nothing of it runs"),
 )
-OPTIONS: Lines = (
-    ("--take NAME", "play that take, or write to it"),
-    ("--live X", "X goes live: llm, tools, tool:NAME, host:NAME, call:ID, cell:ID"),
-    ("--freeze X", "X never runs: answered as recorded"),
-    ("--stub tool:NAME=JSON", "that tool never runs: answered with JSON"),
-    ("--on-divergence WHAT", "a call that is not recorded: stop, live or stale"),
-    ("--strict", "refuse replies edited by hand, and loose matches"),
-    ("--ignore JSON.PATH", "leave a field out when requests are matched"),
-    ("--tools a,b", "tape these functions"),
-    ("--pace WHEN", "replies come instant, in order, or after the recorded waits"),
-    ("--cut-short", "play a reply that an interrupt cut, and the interrupt"),
-    ("--no-pin a,b", "leave to chance: clock, sleep, random, timezone"),
-    ("--no-effects a,b", "of tools, leave out: output, memory, files"),
-    ("--break WHERE", "of step: KIND, tool=NAME, model=NAME, nth=N, error, 'PYTHON'"),
-    ("--record", "of step: record instead of replay"),
+OPTIONS: Lines = tuple(
+    (
+        f"{option.flag} {option.value}".rstrip(),
+        f"of {option.mode}: {option.help}" if option.mode else option.help,
+    )
+    for option in LINE_OPTIONS
 )
 PARTS: tuple[tuple[str, Lines], ...] = (
     ("Tape a cell (its first line)", TAPE_A_CELL),

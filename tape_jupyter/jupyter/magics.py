@@ -38,6 +38,7 @@ from tape_jupyter.session import session
 from tape_jupyter.session.options import (
     HELP,
     LINE_MODES,
+    LINE_OPTIONS,
     SESSION_MODES,
     Word,
     did_you_mean,
@@ -49,11 +50,6 @@ if TYPE_CHECKING:
 
     from tape_jupyter.cassette.cassette import Cassette
 
-OPTIONS = (
-    "--strict", "--ignore", "--tools", "--cut-short", "--no-pin", "--no-effects", "--pace", "--take", "--live",
-    "--freeze", "--stub",
-    "--on-divergence", "--break", "--record",
-)  # fmt: skip
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
         "export", "verify", "prune", "set")  # fmt: skip
 
@@ -338,7 +334,7 @@ def complete(cells: CellRunner, line: str) -> list[str]:
     magic, *words = line.split(" ")
     if len(words) <= 1:
         return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return names(cells) if len(words) == 2 else [*OPTIONS]
+    return names(cells) if len(words) == 2 else [option.flag for option in LINE_OPTIONS]
 
 
 def load(shell: InteractiveShell) -> None:

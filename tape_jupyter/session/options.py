@@ -27,11 +27,87 @@ CELL_MODES = ("record", "replay", "once", "new_episodes")
 LINE_MODES = (*CELL_MODES, "step")
 """What a `%%tape` line may ask for."""
 SESSION_MODES = (*CELL_MODES, "live", "off")
-USAGE = (
-    f"%%tape {'|'.join(LINE_MODES)} [NAME] [--strict] [--ignore JSON.PATH]... [--tools a,b] [--cut-short] "
-    "[--no-pin clock,sleep,random,timezone] [--no-effects output,memory,files] [--pace instant|order|recorded] "
-    "[--take NAME] [--live X]... [--freeze X]... [--stub tool:NAME=JSON]... [--on-divergence stop|live|stale] "
-    "[step: --break KIND|tool=NAME|model=NAME|nth=N|error|'PYTHON CONDITION']... [step: --record]"
+PACES = ("instant", "order", "recorded")
+"""What `--pace` and `pace=` take; without a word: in order where calls overlapped, else at once."""
+PINS = ("clock", "sleep", "random", "timezone")
+"""What `--no-pin` and `no_pin=` take off; and the pins of other packages, by their names."""
+PIN_GROUP = "tape_jupyter.pins"
+"""Entry points by which other packages add pins (session/pins)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineOption:
+    """An option of `%%tape`, in its one place: read, named in the usage, helped and completed by it.
+
+    value: what stands behind the flag; "" for a switch. parse: how argparse reads it. mode: the one
+    mode that takes it ("": all).
+    """
+
+    flag: str
+    value: str
+    help: str
+    parse: dict[str, Any]
+    mode: str = ""
+
+    @property
+    def usage(self) -> str:
+        value = "|".join(self.parse.get("choices", ())) or self.value
+        word = f"{self.flag} {value}".rstrip()
+        repeated = "..." if self.parse.get("action") == "append" and not self.mode else ""
+        return f"[{self.mode}: {word}]" if self.mode else f"[{word}]{repeated}"
+
+
+def _listed(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+_SWITCH = {"action": "store_true"}
+_REPEATED = {"action": "append", "default": []}
+_LISTED = {"type": _listed, "action": "extend", "default": []}
+LINE_OPTIONS = (
+    LineOption("--take", "NAME", "play that take, or write to it", {}),
+    LineOption(
+        "--live",
+        "X",
+        "X goes live: llm, tools, tool:NAME, host:NAME, call:ID, cell:ID",
+        _REPEATED,
+    ),
+    LineOption("--freeze", "X", "X never runs: answered as recorded", _REPEATED),
+    LineOption("--stub", "tool:NAME=JSON", "that tool never runs: answered with JSON", _REPEATED),
+    LineOption(
+        "--on-divergence",
+        "WHAT",
+        f"a call that is not recorded: {', '.join(POLICIES)}",
+        {"choices": POLICIES},
+    ),
+    LineOption("--strict", "", "refuse replies edited by hand, and loose matches", _SWITCH),
+    LineOption("--ignore", "JSON.PATH", "leave a field out when requests are matched", _REPEATED),
+    LineOption("--tools", "a,b", "tape these functions", {"type": _listed, "default": []}),
+    LineOption(
+        "--pace",
+        "WHEN",
+        f"replies are handed on: {', '.join(PACES)} (with their waits)",
+        {"choices": PACES},
+    ),
+    LineOption("--cut-short", "", "play a reply that an interrupt cut, and the interrupt", _SWITCH),
+    LineOption("--no-pin", "a,b", f"leave to chance: {', '.join(PINS)}", _LISTED),
+    LineOption(
+        "--no-effects",
+        "a,b",
+        f"of what tools do, leave out: {', '.join(tool_effects.KINDS)}",
+        _LISTED,
+    ),
+    LineOption(
+        "--break",
+        "WHERE",
+        "stop at KIND, tool=NAME, model=NAME, nth=N, error, 'PYTHON'",
+        {**_REPEATED, "dest": "breaks"},
+        mode="step",
+    ),
+    LineOption("--record", "", "record instead of replay", _SWITCH, mode="step"),
+)
+USAGE = " ".join(
+    [f"%%tape {'|'.join(LINE_MODES)} [NAME]", *(option.usage for option in LINE_OPTIONS)]
 )
 
 HELP = "What there is: %tape help"
@@ -70,25 +146,9 @@ def _parser() -> LineParser:
     parser = LineParser("%%tape")
     parser.add_argument("mode")
     parser.add_argument("name", nargs="?")
-    parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--cut-short", action="store_true")
-    parser.add_argument("--ignore", action="append", default=[])
-    parser.add_argument("--no-pin", type=_listed, action="extend", default=[])
-    parser.add_argument("--no-effects", type=_listed, action="extend", default=[])
-    parser.add_argument("--pace", choices=PACES)
-    parser.add_argument("--tools", type=_listed, default=[])
-    parser.add_argument("--take")
-    parser.add_argument("--live", action="append", default=[])
-    parser.add_argument("--freeze", action="append", default=[])
-    parser.add_argument("--stub", action="append", default=[])
-    parser.add_argument("--on-divergence", choices=POLICIES)
-    parser.add_argument("--break", action="append", default=[], dest="breaks")
-    parser.add_argument("--record", action="store_true")
+    for option in LINE_OPTIONS:
+        parser.add_argument(option.flag, **option.parse)
     return parser
-
-
-def _listed(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
 
 
 def excepted(
@@ -170,10 +230,6 @@ def _stepped(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
     return {"breaks": tuple(breaks), "record": records}
 
 
-PACES = ("instant", "order", "recorded")
-"""What `--pace` and `pace=` take; without a word: in order where calls overlapped, else at once."""
-
-
 def check_pace(word: str) -> str:
     """The pace itself ("": none was said). Raises TapeUsageError for what is none."""
     if word and word not in PACES:
@@ -181,12 +237,6 @@ def check_pace(word: str) -> str:
             f"{word[:80]!r} is no pace{did_you_mean(word, PACES)} (there are: {', '.join(PACES)})"
         )
     return word
-
-
-PINS = ("clock", "sleep", "random", "timezone")
-"""What `--no-pin` and `no_pin=` take off; and the pins of other packages, by their names."""
-PIN_GROUP = "tape_jupyter.pins"
-"""Entry points by which other packages add pins (session/pins)."""
 
 
 def check_pins(words: Iterable[str]) -> tuple[str, ...]:
