@@ -69,7 +69,7 @@ def paired(
     found: dict[str, CallSeen] = {}
     for key in _KEYS:
         waiting = [call for call in after if call.id not in found]
-        found |= _by(key, left, waiting)
+        found |= _pair_by(key, left, waiting)
         taken = {id(call) for call in found.values()}
         left = [call for call in left if id(call) not in taken]
     return [(found[call.id], call) for call in after if call.id in found]
@@ -84,7 +84,7 @@ _KEYS: tuple[Callable[[CallSeen], Any], ...] = (
 )
 
 
-def _by(
+def _pair_by(
     key: Callable[[CallSeen], Any], before: Iterable[CallSeen], after: Iterable[CallSeen]
 ) -> dict[str, CallSeen]:
     known: dict[Any, list[CallSeen]] = {}
@@ -129,7 +129,7 @@ def _results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     if after.kind != "retrieval":
         one, other = _value(before.reply), _value(after.reply)
         if one != other:
-            yield Drift(f"tool result of {after.name}", *_apart(one, other), after.id)
+            yield Drift(f"tool result of {after.name}", *_from_difference(one, other), after.id)
         return
     old, new = chunks_of(before.reply), chunks_of(after.reply)
     told = {
@@ -141,7 +141,7 @@ def _results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
         (name for name, (one, other) in told.items() if one != other), ""
     )  # the text holds all of it
     if what:
-        yield Drift(f"{what} of {after.name}", *_apart(*told[what]), after.id)
+        yield Drift(f"{what} of {after.name}", *_from_difference(*told[what]), after.id)
 
 
 def _scores(chunks: Iterable[Mapping[str, Any]]) -> str:
@@ -153,7 +153,7 @@ def _value(value: Value) -> str:
     return json.dumps(told, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def _apart(one: str, other: str) -> tuple[str, str]:
+def _from_difference(one: str, other: str) -> tuple[str, str]:
     """Both from where they part, so that the change is in what is shown."""
     start = parting(one, other, _SHOWN, _SHOWN // 4)
     return _cut(one, start), _cut(other, start)
@@ -180,7 +180,7 @@ def _order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Dri
     one, other = (
         ", ".join(f"{call.name} {call.id[:4]}" for _, call in order) for order in (before, pairs)
     )
-    return [Drift("order of completion", *_apart(one, other))]
+    return [Drift("order of completion", *_from_difference(one, other))]
 
 
 def _counts(before: RunSeen, after: RunSeen) -> list[Drift]:
@@ -258,7 +258,7 @@ def _changed(
     for name in dict.fromkeys((*before, *after)):
         one, other = before.get(name, ""), after.get(name, "")
         if one != other and (not both or (one and other)):
-            yield Drift(f"{what} {name}".strip(), *_apart(one, other), call)
+            yield Drift(f"{what} {name}".strip(), *_from_difference(one, other), call)
 
 
 # ---- in words

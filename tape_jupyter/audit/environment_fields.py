@@ -50,10 +50,10 @@ def _there(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
     """Recorded where it is there, else missing."""
     if value in (None, "", {}, []):
         return AuditFinding(name, "missing", what or "not told", capture)
-    return AuditFinding(name, "recorded", _said(value))
+    return AuditFinding(name, "recorded", _shortened(value))
 
 
-def _said(value: Any) -> str:
+def _shortened(value: Any) -> str:
     if isinstance(value, Mapping):
         value = ", ".join(f"{key}={told}" for key, told in value.items())
     elif isinstance(value, list):
@@ -94,7 +94,9 @@ def _who(run: RunSeen) -> list[AuditFinding]:
     flags = told.get("flags")
     return [
         *found,
-        AuditFinding("flags", "recorded", _said(flags) if flags else "none told, none evaluated"),
+        AuditFinding(
+            "flags", "recorded", _shortened(flags) if flags else "none told, none evaluated"
+        ),
     ]
 
 
@@ -110,7 +112,7 @@ def _machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
 
 def _code(kit: Mapping[str, Any]) -> list[AuditFinding]:
     modules = mapping(kit.get("modules"))
-    local = _said(list(modules)) if modules else "none imported from the notebook's folder"
+    local = _shortened(list(modules)) if modules else "none imported from the notebook's folder"
     return [_git(mapping(kit.get("git"))), AuditFinding("local modules", "recorded", local)]
 
 

@@ -18,12 +18,12 @@ def imported() -> list[tuple[str, str]]:
     """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not
     wake up.
     """
-    return _look().files
+    return _scan_modules().files
 
 
 def not_installed() -> list[tuple[str, str]]:
     """Those of them that lie in no folder of installed packages."""
-    return _look().outside
+    return _scan_modules().outside
 
 
 _NONE: Mapping[str, Any] = {}
@@ -45,7 +45,7 @@ class _Look:
 _last = _Look((0, "", 0), [], [], [])
 
 
-def _look() -> _Look:
+def _scan_modules() -> _Look:
     """The last look while nothing was imported since: thousands of new tuples would have the
     collector run each time, which takes longer than anything else here, and the program waits
     meanwhile. What is imported comes last.
@@ -76,7 +76,7 @@ def _look() -> _Look:
 def distributions() -> list[str]:
     """`name==version` of each installed distribution a module of which is imported now, sorted."""
     sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves, look = [_shelf(site, _changed(site)) for site in sites], _look()
+    shelves, look = [_shelf(site, _changed(site)) for site in sites], _scan_modules()
     if look.owners is None or look.owners[0] != shelves:
         owners = {
             shelf.owner(key)

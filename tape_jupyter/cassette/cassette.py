@@ -280,7 +280,7 @@ class Cassette(Derived):
         if beginning is None or not beginning.holds(self._folder):
             asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
             beginning = begun(head.run, call, asked, secrets, self._folder)
-        text = self._whole(head, beginning, reply, secrets)
+        text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember
         if not text:
             record, remember = self._scrubbed(head, call, reply, secrets)
@@ -293,7 +293,7 @@ class Cassette(Derived):
         remember(head.call)
         return entry
 
-    def _whole(
+    def _record_text(
         self, head: records.Head, beginning: Beginning, reply: Reply | Value, secrets: Secrets
     ) -> str:
         """The text of a call's record, proven; "" where it holds secrets."""

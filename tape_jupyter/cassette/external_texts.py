@@ -234,14 +234,14 @@ def _write(text: str, folder: Path) -> str:
     data = text.encode("utf-8", "surrogatepass")
     name = hashlib.sha256(data).hexdigest()
     target = folder / name
-    if not _holds(target, data):
+    if not _has_content(target, data):
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(target, lasting=True) as draft:
             draft.write_bytes(data)
     return name
 
 
-def _holds(target: Path, data: bytes) -> bool:
+def _has_content(target: Path, data: bytes) -> bool:
     try:
         return (
             not target.is_symlink()
@@ -266,7 +266,7 @@ class _Recent:
         if text is None:
             text = _read(name, folder)
             if key:
-                self._keep(key, text)
+                self._remember(key, text)
         return text
 
     def _key(self, name: Any, folder: Path) -> tuple[str, int, int, int] | None:
@@ -276,7 +276,7 @@ class _Recent:
             return None
         return str(folder / str(name)), about.st_ino, about.st_size, about.st_mtime_ns
 
-    def _keep(self, key: tuple[str, int, int, int], text: str) -> None:
+    def _remember(self, key: tuple[str, int, int, int], text: str) -> None:
         with self._lock:
             self._texts[key] = text
             while sum(map(len, self._texts.values())) > _KEPT:

@@ -176,9 +176,9 @@ class CassetteIndex(Holder):
         if version < VERSION and self._memory is None:
             self._migrate(version)
         elif "take of" in record:
-            self._take_of(record, span)
+            self._read_take_header(record, span)
 
-    def _take_of(self, record: Mapping[str, Any], span: RecordPosition) -> None:
+    def _read_take_header(self, record: Mapping[str, Any], span: RecordPosition) -> None:
         """The header of a take; two branches' takes that were merged have two, which must say the
         same.
 

@@ -118,7 +118,7 @@ class Journal:
 
     def changed(self) -> bool:
         """Whether the file is another than at the last whole scan or append of ours."""
-        return not self._known or self._look() != self._seen
+        return not self._known or self._stat_file() != self._seen
 
     def grown(self) -> bool:
         """Whether all that was read is still there, and what changed was appended by others."""
@@ -131,7 +131,7 @@ class Journal:
         """What is known of the file no longer holds; `changed` until the next whole scan."""
         self.committed, self.torn, self._known = 0, 0, False
 
-    def _look(self) -> _Seen | None:
+    def _stat_file(self) -> _Seen | None:
         try:
             return _Seen.of(self.path.stat())
         except (FileNotFoundError, NotADirectoryError):
@@ -159,7 +159,7 @@ class Journal:
         """Every committed record from byte `start` (0, or `committed`) on; then `committed` and
         `torn` are known.
         """
-        self._known, self._seen, self._counted = False, self._look(), (0, 1)
+        self._known, self._seen, self._counted = False, self._stat_file(), (0, 1)
         self.committed, self.torn = start, 0
         if self.exists():
             with self._open() as file:
@@ -328,7 +328,7 @@ class Journal:
         while True:
             file = self._create()
             try:
-                self._hold(file)
+                self._wait_for_lock(file)
                 found = os.fstat(file)
                 if self._is_at_path(found):
                     yield file, _Seen.of(found)
@@ -336,7 +336,7 @@ class Journal:
             finally:
                 os.close(file)
 
-    def _hold(self, file: int) -> None:
+    def _wait_for_lock(self, file: int) -> None:
         """Wait for the lock: where it was waited for in vain the next append does not wait as long
         again.
         """

@@ -187,7 +187,7 @@ def _with_masked(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
     if not (masked.parts or masked.weak or masked.given or masked.asking):
         return told
     return told._replace(
-        apart=_apart(masked.parts),
+        apart=_digest_of_parts(masked.parts),
         masked=tuple(masked.weak),
         given=tuple(masked.given),
         by_value=tuple(masked.keyed),
@@ -195,7 +195,7 @@ def _with_masked(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
     )
 
 
-def _apart(parts: Sequence[str]) -> str:
+def _digest_of_parts(parts: Sequence[str]) -> str:
     return _digest("apart", "\n".join(sorted(parts)))[:16] if parts else ""
 
 
@@ -461,13 +461,13 @@ def fields(
             name: _fields_of(value if recorded else frozen_or_type(value))
             for name, value in given.items()
         }
-        return {"tool": call.name, **dict(leaves(_shown(arguments, secrets)))}
+        return {"tool": call.name, **dict(leaves(_scrubbed(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     if call.large is not None:
         body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
     value = json_value(body) if body else None
     whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
-    rest = dict(leaves(_shown(whole, secrets)))
+    rest = dict(leaves(_scrubbed(whole, secrets)))
     url = secrets.scrub_url(call.url) if secrets else call.url
     own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
@@ -486,7 +486,7 @@ def _fields_of(structure: Any) -> Any:
     }
 
 
-def _shown(value: Any, secrets: Secrets | None) -> Any:
+def _scrubbed(value: Any, secrets: Secrets | None) -> Any:
     return secrets.scrub_structure(value)[0] if secrets else value
 
 

@@ -165,7 +165,9 @@ class Ladder:
             and not word.startswith("-")
             and option not in _OUTPUT_OPTIONS
         ]
-        found = list(dict.fromkeys(path.resolve() for path in named if _holds(_read(path), source)))
+        found = list(
+            dict.fromkeys(path.resolve() for path in named if _has_cell(_read(path), source))
+        )
         first = _PAPERMILL in map(_program, command.words[:_PROGRAM_WORDS])
         return found[0] if len(found) == 1 or (found and first) else None
 
@@ -190,7 +192,7 @@ def _executes(words: Sequence[str]) -> bool:
     return "-m" in first and any(word in _EXECUTOR_MODULES for word in words[: _PROGRAM_WORDS + 1])
 
 
-def _holds(notebook: Mapping[str, Any] | None, source: str) -> bool:
+def _has_cell(notebook: Mapping[str, Any] | None, source: str) -> bool:
     """Whether a code cell of a notebook is `source` (white space around it aside)."""
     wanted = source.strip()
     return bool(wanted) and notebook is not None and wanted in map(str.strip, code_cells(notebook))
@@ -234,7 +236,7 @@ def _folders(where: Path) -> list[Path]:
 def _holding(source: str, where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(where.glob("*.ipynb")):
         notebook = _read(path)
-        if notebook is not None and _holds(notebook, source):
+        if notebook is not None and _has_cell(notebook, source):
             yield path, notebook
 
 

@@ -106,7 +106,7 @@ def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
             for text in counted(texts, f"records of {path.name}", tell)
         ]
         drops = droppable(
-            records, set(superseded(records)) - _held(texts, records, files.extent(path))
+            records, set(superseded(records)) - _runs_within(texts, records, files.extent(path))
         )
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
@@ -132,7 +132,7 @@ def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
     ]
 
 
-def _held(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
+def _runs_within(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
     """The runs with a record in the first `extent` bytes, which takes are based on."""
     held, offset = set(), 0
     for text, record in zip(texts, records, strict=True):

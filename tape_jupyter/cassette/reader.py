@@ -228,10 +228,10 @@ class Book(CassetteIndex):
                 _require_fit(entry, reply)
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
-        self._keep(entry, reply, edited)
+        self._cache_reply(entry, reply, edited)
         return reply, edited
 
-    def _keep(self, entry: Entry, reply: Reply | Value, edited: bool) -> None:
+    def _cache_reply(self, entry: Entry, reply: Reply | Value, edited: bool) -> None:
         """Hold on to a reply of a small file: it is read twice at least, by the check and by the
         replay.
         """
@@ -294,13 +294,13 @@ class Book(CassetteIndex):
             if self.base is not None:
                 self.base.check(large=large)
             references, known = Check(self.place, self._shape_below), set[str]()
-            for entry in self._own():
+            for entry in self._own_entries():
                 try:
                     self._check(entry, references, known, large=large)
                 except CassetteError as error:
                     raise self.at(error, entry.offset) from error
 
-    def _own(self) -> list[Entry]:
+    def _own_entries(self) -> list[Entry]:
         """The calls and overrides of this very file, in its order."""
         if self.base is None:
             return list(self.calls)
@@ -337,7 +337,7 @@ class Book(CassetteIndex):
         elif not external_texts.names(response):
             reply, edited = records.reply_of(response)
             if isinstance(reply, Reply):
-                self._keep(entry, records.true_length(reply, edited), edited)
+                self._cache_reply(entry, records.true_length(reply, edited), edited)
 
     def _shape_below(self, name: tuple[str, str]) -> Shape:
         """The shape of a body that a request of this take may refer to."""

@@ -326,7 +326,7 @@ def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Reques
                 kind,
                 own=None if own is None else _mapping(own, "self"),
             )
-    method, url = _asked(section)
+    method, url = _method_and_url(section)
     if "large" in section:
         headers = headers_of(section.get("headers"))
         return Request(method.upper(), url, headers, large=_large(section, folder))
@@ -335,7 +335,7 @@ def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Reques
     )
 
 
-def _asked(section: Mapping[str, Any]) -> tuple[str, str]:
+def _method_and_url(section: Mapping[str, Any]) -> tuple[str, str]:
     method = next(iter(section), "")
     url = section.get(method)
     if not isinstance(url, str) or "://" not in url:
@@ -350,7 +350,7 @@ def require_address(section: Mapping[str, Any]) -> None:
     if section.keys() & {"tool", "retrieval"}:
         return
     try:
-        _asked(section)
+        _method_and_url(section)
     except CassetteError:
         first = next(iter(section), "")
         raise CassetteError(

@@ -64,7 +64,7 @@ def parse_ref(text: Any) -> Ref:
     )
 
 
-def _alone(mark: dict[str, Any]) -> Ref:
+def _lone_ref(mark: dict[str, Any]) -> Ref:
     if len(mark) > 1:
         raise CassetteError(
             f"beside the reference {str(mark[MARK])[:80]!r} stand other keys; take them out"
@@ -173,7 +173,7 @@ class RequestFolder:
             else:
                 texts[path] = _item(value).digest
                 new = self._fold_text(run, path, value, texts[path])
-            folded = folded if new is value else _put(folded, path.split("."), new)
+            folded = folded if new is value else _with_value(folded, path.split("."), new)
         self._last = last
         return folded, lambda call: self._remember(run, call, lists, texts)
 
@@ -241,8 +241,8 @@ def _name(run: str, other: str, call: str) -> str:
     return call if other == run else f"{other}/{call}"
 
 
-def _put(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
-    return {**value, path[0]: new if len(path) == 1 else _put(value[path[0]], path[1:], new)}
+def _with_value(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
+    return {**value, path[0]: new if len(path) == 1 else _with_value(value[path[0]], path[1:], new)}
 
 
 def _get(value: Any, path: str) -> Any:
@@ -259,7 +259,7 @@ def references(body: Any) -> list[Ref]:
         value = stack.pop()
         if isinstance(value, dict):
             if MARK in value:
-                found.append(_alone(value))
+                found.append(_lone_ref(value))
             else:
                 stack.extend(value.values())
         elif isinstance(value, list):
@@ -275,7 +275,7 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         out: list[Any] = []
         for item in body:
             if isinstance(item, dict) and MARK in item:
-                out.extend(_slice(_alone(item), held))
+                out.extend(_slice(_lone_ref(item), held))
             else:
                 out.append(unfold(item, held))
             if len(out) > _MOST_NODES:
@@ -283,7 +283,7 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         return out
     if isinstance(body, dict):
         if MARK in body:
-            return _text(_alone(body), held)
+            return _text(_lone_ref(body), held)
         return {key: unfold(value, held) for key, value in body.items()}
     return body
 
@@ -399,7 +399,7 @@ class Histories:
                 uses[other] -= 1
                 if not uses[other]:
                     del whole[other]
-            whole[owner] = self._keep(owner, body)
+            whole[owner] = self._cache_body(owner, body)
         return bounded(whole[key]) if targets(key, folded) else folded
 
     def _needed(self, key: Key, folded: Any) -> tuple[dict[Key, Any], dict[Key, Any]]:
@@ -419,7 +419,7 @@ class Histories:
                     waiting.append(other)
         return bodies, whole
 
-    def _keep(self, key: Key, body: Any) -> Any:
+    def _cache_body(self, key: Key, body: Any) -> Any:
         self._whole[key] = body
         while len(self._whole) > _KEPT:
             self._whole.popitem(last=False)

@@ -41,7 +41,7 @@ class Images:
     def text(self) -> list[str]:
         """What a terminal shows."""
         told = [
-            f"{sign}{_told(size, data)}"
+            f"{sign}{_summary(size, data)}"
             for sign, size, data in (
                 ("-", self.size, self.expected),
                 ("+", self.new_size, self.replayed),
@@ -123,6 +123,6 @@ def _marked(one: Image, other: Image) -> tuple[float, bytes]:
     return share, out.getvalue()
 
 
-def _told(size: tuple[int, int] | None, data: bytes) -> str:
+def _summary(size: tuple[int, int] | None, data: bytes) -> str:
     shape = f"{size[0]} x {size[1]} pixels, " if size else ""
     return f"{shape}{len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}"

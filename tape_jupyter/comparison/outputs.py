@@ -74,10 +74,10 @@ def own(text: str) -> str:
     """
     if "Traceback (most recent call last)" not in text:
         return text
-    return "".join(_seen("\n".join(_kept(text.split("\n")))))
+    return "".join(_relevant_errors("\n".join(_own_frames(text.split("\n")))))
 
 
-def _kept(lines: Sequence[str]) -> Iterator[str]:
+def _own_frames(lines: Sequence[str]) -> Iterator[str]:
     """All lines but those of foreign frames, and the blank line behind each."""
     number = 0
     while number < len(lines):
@@ -105,7 +105,7 @@ def _is_body(line: str, margin: str) -> bool:
     return line.startswith(margin) and bool(_BODY.match(line, len(margin)))
 
 
-def _seen(text: str) -> Iterator[str]:
+def _relevant_errors(text: str) -> Iterator[str]:
     """The parts of chained errors; one that no frame of a person's own is in is left out, unless it
     is the last.
     """
@@ -231,7 +231,7 @@ def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iter
             streams[name] = streams.get(name, "") + joined(output.get("text", ""))
             continue
         yield from _streams(streams, where)
-        yield from _shown(output, where)
+        yield from _shown_lines(output, where)
     yield from _streams(streams, where)
 
 
@@ -249,7 +249,7 @@ def _overwritten(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _shown(output: Output, where: Mapping[str, str]) -> Iterator[str]:
+def _shown_lines(output: Output, where: Mapping[str, str]) -> Iterator[str]:
     if output.get("output_type") == "error":
         trace = _COUNT.sub(
             r"\1 [ ]", _ANSI.sub("", "\n".join(map(str, output.get("traceback") or ())))
@@ -307,7 +307,7 @@ class Rule:
     apply: Callable[[str], str]
 
 
-def _put(pattern: str, instead: str) -> Callable[[str], str]:
+def _replacer(pattern: str, instead: str) -> Callable[[str], str]:
     compiled = re.compile(pattern, re.MULTILINE)
     return lambda text: compiled.sub(instead, text)
 
@@ -327,11 +327,11 @@ def _renamed(pattern: str) -> Callable[[str], str]:
     return apply
 
 
-_traced = _put(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
-_warned = _put(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
-_wall = _put(r"^(CPU times|Wall time): .*$", r"\1: ...")
-_timeit = _put(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
-_svg_date = _put(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
+_traced = _replacer(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
+_warned = _replacer(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
+_wall = _replacer(r"^(CPU times|Wall time): .*$", r"\1: ...")
+_timeit = _replacer(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
+_svg_date = _replacer(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
 _svg_ids = _renamed(r"\bid=\"([a-zA-Z]{1,2}[0-9a-f]{10})\"")
 
 LATE = (
@@ -345,13 +345,13 @@ recorded late.
 RULES = (
     Rule(
         "the line that `%tape record` and other modes print", ("stream",),
-        _put(r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""),
+        _replacer(r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""),
     ),
     Rule(
         "the line that a call was recorded after its cell (`tape: a call ended after ...`)", ("stream",),
-        _put(rf"^tape: (?:{'|'.join(map(re.escape, LATE))})(?:\n|\Z)", ""),
+        _replacer(rf"^tape: (?:{'|'.join(map(re.escape, LATE))})(?:\n|\Z)", ""),
     ),
-    Rule("memory addresses (`at 0x7f3a10`)", ANY, _put(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
+    Rule("memory addresses (`at 0x7f3a10`)", ANY, _replacer(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
     Rule(
         "in tracebacks: frames of installed packages and of Python itself, and errors before the last that none of the "
         "notebook's own frames is in (own frames with their lines, names and messages count)",
@@ -367,7 +367,7 @@ RULES = (
     ),
     Rule(
         "the times in a progress bar of tqdm", ("stream",),
-        _put(r"\[(?:\d+:)?\d\d:\d\d(?:<[^\]\n]*|, *[^\]\n]*(?:it/s|s/it|B/s|[a-zA-Z]+/s)[^\]\n]*)\]", "[...]"),
+        _replacer(r"\[(?:\d+:)?\d\d:\d\d(?:<[^\]\n]*|, *[^\]\n]*(?:it/s|s/it|B/s|[a-zA-Z]+/s)[^\]\n]*)\]", "[...]"),
     ),
     Rule("ids of a styled pandas table (`T_1f0a3`)", HTML, _renamed(r"\b(T_[0-9a-f]{5})(?=_|\b)")),
     Rule(

@@ -154,14 +154,14 @@ class _Reader(HTMLParser):
 
 
 def _table(rows: list[tuple[bool, list[tuple[bool, str]]]]) -> HtmlTable | None:
-    head = [[_plain(text) for _, text in row] for in_head, row in rows if in_head]
+    head = [[_squeezed(text) for _, text in row] for in_head, row in rows if in_head]
     body = [row for in_head, row in rows if not in_head]
     if not head and body and all(heading for heading, _ in body[0]):
-        head = [[_plain(text) for _, text in body.pop(0)]]
+        head = [[_squeezed(text) for _, text in body.pop(0)]]
     if not body and not head:
         return None
-    names = [" ".join(_plain(text) for heading, text in row if heading) for row in body]
-    cells = [tuple(_plain(text) for heading, text in row if not heading) for row in body]
+    names = [" ".join(_squeezed(text) for heading, text in row if heading) for row in body]
+    cells = [tuple(_squeezed(text) for heading, text in row if not heading) for row in body]
     width = max([len(row) for row in cells], default=len(head[-1]) if head else 0)
     cells = [row + ("",) * (width - len(row)) for row in cells]
     columns = [
@@ -171,7 +171,7 @@ def _table(rows: list[tuple[bool, list[tuple[bool, str]]]]) -> HtmlTable | None:
     return HtmlTable(_named(columns), _named(names), tuple(cells))
 
 
-def _plain(text: str) -> str:
+def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 

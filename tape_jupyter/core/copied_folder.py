@@ -69,9 +69,9 @@ class CopiedFolder:
 
     def guard(self) -> None:
         """From now on refuse what would change the person's own folder, in this process."""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._check_event)
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _check_event(self, event: str, args: tuple[Any, ...]) -> None:
         if (event == "open" and _writes(args[1], args[2])) or event in _ONE:
             self._check(args[0])
         elif event in _TWO:

@@ -30,7 +30,7 @@ def hold(file: int, path: Path, patience: float = PATIENCE) -> None:
     waited, pause, said = 0.0, _SHORTEST, False
     while not _locks(file):
         if waited >= patience:
-            raise CassetteError(_given_up(file, waited), path=str(path))
+            raise CassetteError(_lock_timeout_text(file, waited), path=str(path))
         if waited >= SAID and not said:
             said = True
             _say(
@@ -58,7 +58,7 @@ def _say(text: str) -> None:
     print(f"tape: {text}", file=sys.stderr)  # noqa: T201
 
 
-def _given_up(file: int, waited: float) -> str:
+def _lock_timeout_text(file: int, waited: float) -> str:
     pid = _pid(file)
     now = f"end it (kill {pid}), or let it go on" if pid else "find who has it open, and end that"
     return f"is locked by {_holder(file)}, and was for {waited:.0f} s of waiting. Now: {now}; then run this again"

@@ -24,7 +24,11 @@ def genuine() -> Iterator[None]:
 
     Raises RuntimeError where Python's own cannot be found.
     """
-    replaced = [(owner, name, own) for owner, name, own in _own() if not _is(owner, name, own)]
+    replaced = [
+        (owner, name, own)
+        for owner, name, own in _genuine_members()
+        if not _is_genuine(owner, name, own)
+    ]
     theirs = [getattr(owner, name, None) for owner, name, _ in replaced]
     try:
         for owner, name, own in replaced:
@@ -35,7 +39,7 @@ def genuine() -> Iterator[None]:
             setattr(owner, name, value)
 
 
-def _own() -> Iterator[tuple[ModuleType, str, Any]]:
+def _genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
     """The module, the name, and what Python itself has there. A second `time` shares its C
     functions with the first.
     """
@@ -76,7 +80,7 @@ def _static_class(base: type, name: str) -> type:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, Include/object.h
 
 
-def _is(owner: ModuleType, name: str, own: Any) -> bool:
+def _is_genuine(owner: ModuleType, name: str, own: Any) -> bool:
     """Whether `owner.name` is what Python has there: of a function its twin in the second module
     will do.
     """

@@ -51,11 +51,11 @@ def sweep() -> None:
     with suppress(OSError):
         for entry in os.scandir(tempfile.gettempdir()):
             named = _NAME.fullmatch(entry.name)
-            if named and _is_left(entry, int(named[1])):
+            if named and _is_stale(entry, int(named[1])):
                 clean(Path(entry.path))
 
 
-def _is_left(entry: os.DirEntry[str], pid: int) -> bool:
+def _is_stale(entry: os.DirEntry[str], pid: int) -> bool:
     try:
         about = entry.stat(follow_symlinks=False)
         if not entry.is_dir(follow_symlinks=False) or about.st_uid != os.getuid():

@@ -69,7 +69,7 @@ class Breaks:
         if word in KINDS:
             key, equals, told = "kind", "=", word
         if equals and key in WORDS and told and not told.startswith("="):
-            return _plain(key, told)
+            return _keyed_test(key, told)
         if not conditions:
             raise TapeUsageError(
                 f"--break {word[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
@@ -85,9 +85,11 @@ class Breaks:
             ) from None
         if word.strip().isidentifier() and word.strip() not in NAMES:
             raise TapeUsageError(f"--break {word[:80]!r} is no breakpoint. Usage: {USAGE}")
-        return lambda site, nth, strand: self._holds(word, code, site, nth, strand)
+        return lambda site, nth, strand: self._condition_met(word, code, site, nth, strand)
 
-    def _holds(self, word: str, code: CodeType, site: CallSite, nth: int, strand: str) -> bool:
+    def _condition_met(
+        self, word: str, code: CodeType, site: CallSite, nth: int, strand: str
+    ) -> bool:
         try:
             # the person's own words
             return bool(eval(code, {}, names_of(site, nth, strand)))  # noqa: S307
@@ -107,7 +109,7 @@ def names_of(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain(key: str, told: str) -> Test:
+def _keyed_test(key: str, told: str) -> Test:
     if key == "nth":
         if not told.isdigit() or not int(told):
             raise TapeUsageError(

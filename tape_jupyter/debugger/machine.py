@@ -95,7 +95,7 @@ class Machine:
 
     def arrive(self, lineage: str, site: CallSite, name: str = "") -> ParkedStrand:
         """A strand is about to make a call. The caller asks `stays` next: whether it parks there."""
-        strand = self._strand(lineage)
+        strand = self._unique_strand(lineage)
         self._counts[strand] = self._counts.get(strand, 0) + 1
         self._arrived += 1
         return ParkedStrand(strand, f"{strand}:{self._counts[strand]}", self._arrived, site, name)
@@ -115,7 +115,7 @@ class Machine:
             self._changed()
         return False
 
-    def _strand(self, lineage: str) -> str:
+    def _unique_strand(self, lineage: str) -> str:
         """Threads that nobody numbered share a lineage: each that stands at a call has a name of
         its own.
         """

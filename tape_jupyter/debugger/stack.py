@@ -101,11 +101,12 @@ cell's.
 def stack(walked: Walked, cell_of: CellOf = lambda _: ("", "")) -> list[StackFrame]:
     """The user's frames as they are told."""
     return [
-        _told(index, frame, left_out, cell_of) for index, (frame, left_out) in enumerate(walked)
+        _stack_frame(index, frame, left_out, cell_of)
+        for index, (frame, left_out) in enumerate(walked)
     ]
 
 
-def _told(index: int, frame: types.FrameType, left_out: int, cell_of: CellOf) -> StackFrame:
+def _stack_frame(index: int, frame: types.FrameType, left_out: int, cell_of: CellOf) -> StackFrame:
     code = frame.f_code
     lines = linecache.getlines(code.co_filename, frame.f_globals)
     line = frame.f_lineno or code.co_firstlineno

@@ -134,7 +134,7 @@ def table(show: Show) -> dict[str, str]:
 def as_json(show: Show) -> str:
     """The same for programs: every cell of every act, and the figures as numbers."""
     acts = {
-        name: _ran(getattr(show, name))
+        name: _cell_records(getattr(show, name))
         for name in ("recorded", "again", "replayed", "edited", "missed")
     }
     told = {
@@ -158,5 +158,5 @@ def as_json(show: Show) -> str:
     return json.dumps(told, indent=1, ensure_ascii=False)
 
 
-def _ran(ran: DemoRun) -> list[dict[str, Any]]:
+def _cell_records(ran: DemoRun) -> list[dict[str, Any]]:
     return [asdict(cell) for cell in ran.cells]

@@ -79,7 +79,9 @@ class Firsts:
 
     def changed_by_others(self, path: str, before: bytes | None) -> None:
         """A process changed it; `before` are its bytes, None where there was no file."""
-        self._first.setdefault(path, First(there=False) if before is None else self._of(before))
+        self._first.setdefault(
+            path, First(there=False) if before is None else self._first_of(before)
+        )
 
     def begin(self) -> None:
         """A cell begins."""
@@ -120,11 +122,11 @@ class Firsts:
         if size > KEPT:
             return First(there=True, size=size, sha256=digest_of(path))
         try:
-            return self._of(Path(path).read_bytes())
+            return self._first_of(Path(path).read_bytes())
         except OSError:
             return First(there=True, size=size)
 
-    def _of(self, content: bytes) -> First:
+    def _first_of(self, content: bytes) -> First:
         sha256 = hashlib.sha256(content).hexdigest()
         if len(content) > KEPT or self._kept + len(content) > KEPT_ALL:
             return First(there=True, size=len(content), sha256=sha256)

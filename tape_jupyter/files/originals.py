@@ -89,14 +89,14 @@ def _otherwise(name: str, path: Path, told: Mapping[str, Any]) -> str:
 def _first_told(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]:
     """By path, what stands on the oldest run that counts and tells of it."""
     found: dict[str, Mapping[str, Any]] = {}
-    for _, told in sorted(_told(notebook, tapes), key=lambda each: each[0]):
+    for _, told in sorted(_recorded_firsts(notebook, tapes), key=lambda each: each[0]):
         for each in told:
             if isinstance(each, Mapping) and isinstance(each.get("path"), str):
                 found.setdefault(each["path"], each)
     return found
 
 
-def _told(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
+def _recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
     ids, sources = _cells(notebook)
     for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}")):
         with suppress(TapeError, OSError):  # who runs the notebook is told of it

@@ -162,7 +162,7 @@ def _start(
                 f"it in another one: --kernel NAME, or {KERNEL}=NAME"
             ) from error
         except (RuntimeError, OSError) as error:
-            if left and _taken(ports):
+            if left and _is_in_use(ports):
                 continue
             raise TapeUsageError(
                 f"{path}: its kernel ({client.kernel_name or 'default'}) did not start: {error}. Nothing was run"
@@ -170,7 +170,7 @@ def _start(
         return
 
 
-def _taken(ports: Iterable[int]) -> bool:
+def _is_in_use(ports: Iterable[int]) -> bool:
     """Whether somebody listens on one of these, now that their kernel is gone."""
     for port in ports:
         with socket.socket() as probe:
@@ -194,7 +194,7 @@ def _interrupt(client: NotebookClient) -> None:
             task.cancel()  # they would take the answer for their own
         await asyncio.gather(*waiting, return_exceptions=True)
         await ensure_async(client.km.interrupt_kernel())
-        await _asked(client, "", PARTING, {})
+        await _execute(client, "", PARTING, {})
 
     with suppress(Exception):  # what does not end so is ended otherwise
         run_sync(ended)()
@@ -252,7 +252,7 @@ def asked(
     Raises DeadKernelError where there is none, also after `patience` seconds (None: as long as the
     kernel lives).
     """
-    reply: dict[str, Any] = run_sync(_asked)(client, source, patience, expressions)
+    reply: dict[str, Any] = run_sync(_execute)(client, source, patience, expressions)
     return reply
 
 
@@ -270,7 +270,7 @@ def remarks(client: NotebookClient) -> dict[str, list[str]]:
     return {str(kind): [str(each) for each in said] for kind, said in found.items()}
 
 
-async def _asked(
+async def _execute(
     client: NotebookClient, source: str, patience: float | None, expressions: Mapping[str, str]
 ) -> dict[str, Any]:
     from queue import Empty

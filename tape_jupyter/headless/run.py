@@ -85,7 +85,7 @@ class CellEnd:
     lost: tuple[str, ...] = ()
 
 
-def _nobody(*_: Any) -> None:
+def _ignore(*_: Any) -> None:
     """Hears nothing."""
 
 
@@ -121,7 +121,7 @@ def replay(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _nobody,
+    note: Note = _ignore,
 ) -> list[CellRun]:
     """Replay the notebook apart from its folder (headless/folders.py) and compare each cell with
     its saved outputs.
@@ -138,12 +138,12 @@ def replayed(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _nobody,
+    note: Note = _ignore,
 ) -> tuple[list[CellRun], NotebookNode]:
     """The same, and the notebook with the outputs that replay gave."""
     saved = read(path)
     made = copy.deepcopy(saved)
-    return list(_apart(made, saved, path, starting, told, timeout, env, note)), made
+    return list(_run_in_copy(made, saved, path, starting, told, timeout, env, note)), made
 
 
 def replaying(
@@ -151,10 +151,10 @@ def replaying(
 ) -> Iterator[CellRun]:
     """The same, run when the first cell is asked for."""
     saved = read(path)
-    return _apart(copy.deepcopy(saved), saved, path, _nobody, _nobody, timeout, env, _nobody)
+    return _run_in_copy(copy.deepcopy(saved), saved, path, _ignore, _ignore, timeout, env, _ignore)
 
 
-def _apart(
+def _run_in_copy(
     notebook: NotebookNode,
     saved: NotebookNode,
     path: Path,
@@ -179,7 +179,7 @@ def record(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _nobody,
+    note: Note = _ignore,
 ) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run
     is interrupted.
@@ -220,13 +220,13 @@ def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note:
         if number not in begun:
             cell.outputs, cell.execution_count = [], None
     if stale:
-        kept = _kept_beside(path)
+        kept = _backup_of(path)
         note(
             f"{_were(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}"
         )
 
 
-def _kept_beside(path: Path) -> Path:
+def _backup_of(path: Path) -> Path:
     """A copy of the notebook under a name that is free: `churn.before.ipynb`."""
     content = path.read_bytes()
     for number in itertools.count(1):

@@ -29,11 +29,11 @@ def patch(ask: Ask, is_lent: IsLent) -> Undo:
     environ: Any = os.environ
     # only what a dict lacks costs anything there
     lending = _Lending(environ._data, ask, is_lent)  # noqa: SLF001
-    _put(lending)
+    _set_environ(lending)
 
     def undo() -> None:
         if environ._data is lending:  # noqa: SLF001
-            _put(dict(lending))
+            _set_environ(dict(lending))
 
     return undo
 
@@ -44,7 +44,7 @@ def is_set(name: str) -> bool:
     return environ.encodekey(name) in environ._data  # noqa: SLF001 - `in os.environ` would ask
 
 
-def _put(data: dict[Any, Any]) -> None:
+def _set_environ(data: dict[Any, Any]) -> None:
     environs: list[Any] = [os.environ]
     if hasattr(os, "environb"):  # not on Windows
         environs.append(os.environb)

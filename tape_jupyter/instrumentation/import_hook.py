@@ -83,7 +83,7 @@ def _patched(name: str, module: ModuleType, patch: Patch) -> Undo:
             f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return _nothing
+        return _no_undo
 
 
 def _patches(name: str) -> list[Patch]:
@@ -109,7 +109,7 @@ def _watched() -> frozenset[str]:
     return frozenset({*_TAPS, *plugins.entry_points_of(GROUP)})
 
 
-def _nothing() -> None:
+def _no_undo() -> None:
     """There is nothing to take off."""
 
 

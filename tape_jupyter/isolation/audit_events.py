@@ -153,11 +153,11 @@ def _text(value: Any) -> str:
 
 def said(event: str, args: tuple[Any, ...]) -> str:
     """The command line of a child process."""
-    return shortened(" ".join(_words(event, args)))
+    return shortened(" ".join(_command_words(event, args)))
 
 
 def _child(event: str, args: tuple[Any, ...]) -> Target | None:
-    words = _words(event, args)
+    words = _command_words(event, args)
     if shell_commands.silent(words):
         return None
     told = words[-1] if shell_commands.is_script(words) else " ".join(words)
@@ -169,20 +169,20 @@ def shortened(text: str) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _words(event: str, args: tuple[Any, ...]) -> list[str]:
+def _command_words(event: str, args: tuple[Any, ...]) -> list[str]:
     """The command line; it begins with the program that really runs, whatever the line says it is."""
     at = CHILDREN[event]
     told = args[at] if len(args) > at else ""
     if not isinstance(told, (list, tuple)):
-        return ["sh", "-c", _word(told)] if event == "os.system" else [_word(told)]
-    words = [_word(word) for word in told]
-    program = _word(args[at - 1]) if at and args[at - 1] is not None else ""
+        return ["sh", "-c", _as_text(told)] if event == "os.system" else [_as_text(told)]
+    words = [_as_text(word) for word in told]
+    program = _as_text(args[at - 1]) if at and args[at - 1] is not None else ""
     if program and words and PurePath(program).name != PurePath(words[0]).name:
         return [program, *words[1:]]
     return words
 
 
-def _word(word: Any) -> str:
+def _as_text(word: Any) -> str:
     return os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word)
 
 

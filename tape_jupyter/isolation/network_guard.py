@@ -155,7 +155,7 @@ def _never(_: Any) -> bool:
     return False
 
 
-def _nothing(_: Sighting) -> None:
+def _ignore(_: Sighting) -> None:
     pass
 
 
@@ -183,7 +183,7 @@ class Policy:
     mode: Literal["replay", "record", "off"]
     replays: Callable[[Any], bool] = _never
     allow: frozenset[str] = frozenset()
-    on_event: Callable[[Sighting], None] = _nothing
+    on_event: Callable[[Sighting], None] = _ignore
     on_allowed: Callable[[str, Any], None] = _ignored
     withheld: Callable[[str], str] = _no_reason
     starts: Callable[[Any], bool] = _never
@@ -299,7 +299,7 @@ class Guard:
         if not refuse or not target.networked:
             in_taped_function = bool(PARENT.get())  # its body does not run in replay
             if target.kind != "lookup" and not target.taped and not in_taped_function:
-                self._tell(Sighting(target.kind, _named(target), where, cell))
+                self._report_once(Sighting(target.kind, _named(target), where, cell))
             return
         if target.expected:
             raise socket.herror(1, f"{target.what} is not looked up in a replay")
@@ -313,7 +313,7 @@ class Guard:
         assert sighting.refusal is not None
         raise sighting.refusal
 
-    def _tell(self, sighting: Sighting) -> None:
+    def _report_once(self, sighting: Sighting) -> None:
         """Each thing once while the policy lasts: a polling loop is one source, not a thousand."""
         if str(sighting) not in self._reported:
             self._reported.add(str(sighting))

@@ -484,10 +484,10 @@ def _result_in(block: Mapping[str, Any], kind: str) -> Part | None:
 
 
 def _result(own: str, content: Any, *, error: bool) -> Part:
-    return {"type": "tool_result", "id": own, "text": _plain(content), "error": error}
+    return {"type": "tool_result", "id": own, "text": _tool_result_text(content), "error": error}
 
 
-def _plain(content: Any) -> str:
+def _tool_result_text(content: Any) -> str:
     """A tool's result as text: its text blocks, else its JSON."""
     if isinstance(content, str):
         return content

@@ -81,7 +81,7 @@ def particulars(request: Request, reply: Reply | None, *, parsed: Any = None) ->
     )
     if reply is None:
         return asked
-    said = list(_said(reply))
+    said = list(_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
     return Particulars(
         tier=_any(said, _TIERS) or asked.tier,
@@ -107,7 +107,7 @@ def _attempt(request: Request) -> int:
     return int(told) + 1 if told.isascii() and told.isdigit() and len(told) < 4 else 1
 
 
-def _said(reply: Reply) -> Iterable[Mapping[str, Any]]:
+def _reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
     """The reply's JSON, or the events of a stream that may tell something."""
     data = http.plain(reply.headers, reply.readable) or b""
     events = http.events(reply.headers, data, _WANTED) if data else None

@@ -115,11 +115,11 @@ LIMITS = ("anthropic-ratelimit-", "x-ratelimit", "ratelimit", "retry-after")
 
 def identify(request: Request) -> Wire:
     """What the address tells; an empty `wire` when it is no model's address that we know."""
-    return _at(request.url, request.method)
+    return _wire_at(request.url, request.method)
 
 
 @lru_cache(maxsize=256)
-def _at(address: str, method: str) -> Wire:
+def _wire_at(address: str, method: str) -> Wire:
     try:
         url = urlsplit(address)
         provider = "ollama" if url.port == _OLLAMA_PORT else _provider(url.hostname or "")
@@ -205,7 +205,7 @@ def facts(
     model = ask.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
         return Facts(**_heads(reply))
-    said, streamed = (said, False) if type(said) is dict else _said(view, reply, data)
+    said, streamed = (said, False) if type(said) is dict else _assembled_reply(view, reply, data)
     answer = view.answer(said)
     return Facts(
         provider=known.provider,
@@ -226,7 +226,7 @@ def facts(
     )
 
 
-def _said(view: View, reply: Reply | None, data: bytes | None) -> tuple[Any, bool]:
+def _assembled_reply(view: View, reply: Reply | None, data: bytes | None) -> tuple[Any, bool]:
     """The reply's JSON, a stream put together; and whether it came as a stream."""
     if reply is None or not data:
         return None, False

@@ -102,7 +102,9 @@ def with_fields(
                 f"the message has no field {path[:80]!r}; it has {', '.join(known) or 'none'}"
             )
         if field["value"] != value:
-            changed = put(changed, places[path], _given(field, get(message, places[path]), value))
+            changed = put(
+                changed, places[path], _parsed_field(field, get(message, places[path]), value)
+            )
     return dict(changed)
 
 
@@ -115,7 +117,7 @@ def _all_places(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
     yield from form.stops(message)
 
 
-def _given(field: Field, recorded: Any, value: str) -> Any:
+def _parsed_field(field: Field, recorded: Any, value: str) -> Any:
     """A field's text as what stands in the message: arguments that are JSON in a text stay JSON in
     a text.
     """

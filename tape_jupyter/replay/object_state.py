@@ -255,7 +255,7 @@ class _Walk:
             content = self._joined("set", sorted(members, key=lambda part: part.digest))
         else:
             content = self._sequence(list(base.__iter__(value)), at, depth)
-        held = {} if kind in _BOXES else _held(value)
+        held = {} if kind in _BOXES else _attributes(value)
         if kind in _BOXES:
             return _Part(_hash(base.__name__, content.digest), content.shown)
         fields = self._named(held, at, depth) if held else _part("no fields", "")
@@ -319,7 +319,7 @@ class _Walk:
         return {"<digest>": _hash(digest)[:16], "of": what}
 
     def _instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
-        held = _held(value)
+        held = _attributes(value)
         if issubclass(kind, BaseException):
             held["args"] = BaseException.__dict__["args"].__get__(value)
         elif (
@@ -492,7 +492,7 @@ def _is_library(kind: type) -> bool:
     return isinstance(module, str) and not is_users(module) and module in sys.modules
 
 
-def _held(value: Any) -> dict[str, Any]:
+def _attributes(value: Any) -> dict[str, Any]:
     """The attributes that an object holds in its slots and its dict; members that C code made are
     none.
     """

@@ -286,7 +286,9 @@ class Player:
             if execution.selection and site is not None:
                 return self._selected(execution, key, lineage, site, apart)
             found = (
-                self._take(execution, key, lineage, apart) if execution.mode != "record" else None
+                self._next_match(execution, key, lineage, apart)
+                if execution.mode != "record"
+                else None
             )
             if found is not None:
                 return found
@@ -304,7 +306,7 @@ class Player:
         self, execution: Execution, key: str, lineage: str, site: CallOrigin, apart: str | None
     ) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
-        mode, found = execution.mode, self._take(execution, key, lineage, apart)
+        mode, found = execution.mode, self._next_match(execution, key, lineage, apart)
         how = execution.selection.how(site, found)
         if how == "live":
             return GoLive(found if mode == "replay" else None)
@@ -358,7 +360,7 @@ class Player:
         )
         return [call for call in calls if call.run in runs]
 
-    def _take(
+    def _next_match(
         self, execution: Execution, key: str, lineage: str, apart: str | None = None
     ) -> Recorded | None:
         shelf_name = key if apart is None else f"{key} {apart}"

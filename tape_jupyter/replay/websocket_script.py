@@ -91,14 +91,14 @@ class Script:
         with self._lock:
             while self._at < len(self.frames):
                 place, frame = self._at, self.frames[self._at]
-                if self._held(place, frame):
+                if self._is_held_back(place, frame):
                     return None
                 self._at += 1
                 if frame.by == "got" or frame.kind == "failed":
                     return DueFrame(frame, self._wait(place), place == self._last)
             return None
 
-    def _held(self, place: int, frame: WebSocketFrame) -> bool:
+    def _is_held_back(self, place: int, frame: WebSocketFrame) -> bool:
         if self._closed:
             return False
         if frame.by == "sent" and frame.kind == "close":
@@ -112,11 +112,11 @@ class Script:
         with self._lock:
             if not frame.is_message:
                 self._close(frame)
-            elif not self._take(frame) and not self._surplus(frame):
+            elif not self._consume(frame) and not self._surplus(frame):
                 place, recorded = self._nearest(frame)
                 raise self._refuse(frame, recorded, place)
 
-    def _take(self, frame: WebSocketFrame) -> bool:
+    def _consume(self, frame: WebSocketFrame) -> bool:
         places = self._places.get(self._same(frame))
         if not places:
             return False

@@ -120,7 +120,7 @@ def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
         "path": str(spans.book.path), "line": 0, "turns": [],
         "request": formatting.section(""), "reply": formatting.section(""), "headers": {"request": [], "reply": []},
         "status": None, "ending": "", "error": None,
-        "timing": {"at": _at(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
+        "timing": {"at": _iso_time(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
                    "first": None, "chunks": 0, "rate": None},
         "usage": {"tokens_in": None, "tokens_out": None, "cost": None, "model": ""},
         "kit": [], "tags": [], "raw": {"request": 0, "reply": 0},
@@ -128,7 +128,7 @@ def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _at(seconds: float) -> str:
+def _iso_time(seconds: float) -> str:
     from datetime import UTC, datetime
 
     return written(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < _LATE else ""

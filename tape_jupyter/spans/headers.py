@@ -161,7 +161,7 @@ def _slowly(entry: Entry) -> CallHeader:
         head = {**head, "at": recorded.head().get("at")}
     kit = head.get("kit")
     facts = recalled(kit) if isinstance(kit, Mapping) else _NOTHING
-    return _made(entry, head, facts, method, str(section.get(method, "")))
+    return _header(entry, head, facts, method, str(section.get(method, "")))
 
 
 _NOTHING = Facts()
@@ -176,7 +176,7 @@ def _facts(kit: str) -> Facts:
     return recalled({**told, "usage": usage})
 
 
-def _made(
+def _header(
     entry: Entry, head: Mapping[str, Any], facts: Facts, method: str, asked: str
 ) -> CallHeader:
     span = str(head.get("span") or "")

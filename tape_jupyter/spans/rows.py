@@ -264,9 +264,9 @@ class Spans:
                 node.depth,
                 node.kind,
                 mark,
-                _s(start),
+                _rounded(start),
                 None,
-                _s(end),
+                _rounded(end),
                 name,
                 note,
                 None,
@@ -279,8 +279,9 @@ class Spans:
         first = None if seen.first is None else min(start + seen.first, end)
         usage = told.facts.usage
         return SpanRow(
-            node.id, node.depth, node.kind, mark_of(told, seen), _s(start), None if first is None else _s(first),
-            _s(end), seen.name, seen.note, usage.input + usage.output if usage else None,
+            node.id, node.depth, node.kind, mark_of(told, seen),
+            _rounded(start), None if first is None else _rounded(first), _rounded(end), seen.name, seen.note,
+            usage.input + usage.output if usage else None,
             _dollars(price(told.facts, node.begin)), cell,
         )  # fmt: skip
 
@@ -312,7 +313,7 @@ class Spans:
                 "spans": len(self.nodes),
                 "calls": len(calls),
                 "errors": sum(1 for told in calls if told.failed or told.error),
-                "seconds": _s(
+                "seconds": _rounded(
                     sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
                 ),
                 "tokens_in": sum(t.facts.usage.input for t in used if t.facts.usage)
@@ -350,7 +351,7 @@ def _added(node: Node) -> str:
     return "added" if node.record.get("parent") else ""
 
 
-def _s(seconds: float) -> float:
+def _rounded(seconds: float) -> float:
     return round(seconds, _PLACES)
 
 

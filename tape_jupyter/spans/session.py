@@ -25,9 +25,9 @@ class Takes:
 
     def of(self, cassette: Path) -> list[dict[str, Any]]:
         """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
-        return [self._take(path) for path in files.found(cassette)]
+        return [self._take_record(path) for path in files.found(cassette)]
 
-    def _take(self, path: Path) -> dict[str, Any]:
+    def _take_record(self, path: Path) -> dict[str, Any]:
         try:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size)

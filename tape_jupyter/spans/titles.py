@@ -63,7 +63,7 @@ def happened(told: CallHeader) -> Happened:
     if told.error:
         return Happened(one_line(told.error), note, None, failed=True)
     if told.entry is None:
-        return Happened(one_line(_asked(told, {})), note, None, failed=False)
+        return Happened(one_line(_request_title(told, {})), note, None, failed=False)
     try:
         section = _section(told)
         name = _name(told, section)
@@ -112,11 +112,11 @@ def _name(told: CallHeader, section: Mapping[str, Any]) -> str:
     if told.failed:
         return told.failed
     if told.kind != MODEL or status == 101:
-        return _asked(told, section)
-    return conversation.gist(_turns(section), LONG) or _asked(told, section)
+        return _request_title(told, section)
+    return conversation.gist(_turns(section), LONG) or _request_title(told, section)
 
 
-def _asked(told: CallHeader, _section: Mapping[str, Any]) -> str:
+def _request_title(told: CallHeader, _section: Mapping[str, Any]) -> str:
     """`GET orders/search?q=my order`; of a function, its name."""
     if told.kind in (TOOL, RETRIEVAL):
         return f"{told.asked}(…)"

@@ -77,8 +77,8 @@ def _text(entry: Entry, text: Any) -> EditedReply:
     request = entry.request()
     if isinstance(request, FunctionCall):
         return EditedReply(overrides.answer(entry, value=text), {"edit": "text"})
-    taken, reply = _taken(entry)
-    was = http.loads(_plain(reply)) if taken is None else None
+    taken, reply = _reply_as_message(entry)
+    was = http.loads(_decoded_body(reply)) if taken is None else None
     if was is not None and type(http.loads(text.encode())) is not type(was):
         said = f"the reply of call {entry.id} is JSON that is no message of a model: there is no text to change in it"
         raise TapeUsageError(f"{said}. Give all of its body: --reply JSON (reply=)")
@@ -129,19 +129,23 @@ def made_of(entry: Entry, edit: Edit) -> EditedReply:
             _require_no_error(_problems(entry, taken, message))
             return _encoded(request, reply, message, "message")
         case "value":
-            return EditedReply(_value(entry, _told(edit, "value")), {"edit": "value"})
+            return EditedReply(_value(entry, _required_text(edit, "value")), {"edit": "value"})
         case "raw":
             status, headers = edit.get("status"), edit.get("headers")
-            return EditedReply(_raw(entry, _told(edit, "body"), status, headers), {"edit": "raw"})
+            return EditedReply(
+                _raw(entry, _required_text(edit, "body"), status, headers), {"edit": "raw"}
+            )
         case "fault":
-            return _fault(entry, {"name": _told(edit, "name"), "options": edit.get("options")})
+            return _fault(
+                entry, {"name": _required_text(edit, "name"), "options": edit.get("options")}
+            )
         case form:
             raise TapeUsageError(
                 f"an edit is of the form message, fields, value, raw, fault or text, not {form!r:.80}"
             )
 
 
-def _told(edit: Edit, key: str) -> str:
+def _required_text(edit: Edit, key: str) -> str:
     told = edit.get(key)
     if not isinstance(told, str):
         raise TapeUsageError(f"this edit has a text {key!r}")
@@ -151,7 +155,7 @@ def _told(edit: Edit, key: str) -> str:
 
 def _message_of(taken: Taken, edit: Edit) -> Any:
     if edit.get("form") == "message":
-        return _json(_told(edit, "message"), "the message")
+        return _json(_required_text(edit, "message"), "the message")
     changes = edit.get("fields")
     if not isinstance(changes, list) or not all(_is_change(each) for each in changes):
         raise TapeUsageError("fields are a list of {path, value}, both texts")
@@ -188,7 +192,7 @@ def _require_no_error(problems: Iterable[Mapping[str, str]]) -> None:
 # ---------------------------------------------------------------- messages
 
 
-def _taken(entry: Entry) -> tuple[Taken | None, Reply]:
+def _reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
     """The reply as a message: as it is in this take, else (a fault stands there now) as it was
     recorded.
     """
@@ -205,7 +209,7 @@ def _taken(entry: Entry) -> tuple[Taken | None, Reply]:
 
 
 def _require_message(entry: Entry) -> tuple[Taken, Reply, Request]:
-    taken, reply = _taken(entry)
+    taken, reply = _reply_as_message(entry)
     request = entry.request()
     assert isinstance(request, Request)
     if taken is None:
@@ -260,7 +264,7 @@ def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
     if status is not None and (type(status) is not int or not 100 <= status <= 999):
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     told = recorded.headers if headers is None else _headers(headers)
-    data = _plain(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
+    data = _decoded_body(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
     if recorded.status == SWITCHED and status in (None, SWITCHED):
         return replace(recorded, **_lines(entry, recorded, data))
     cut, waits = rechunking.whole(recorded, data)
@@ -289,7 +293,7 @@ def _bytes(entry: Entry, recorded: Reply, body: str) -> bytes:
         raise TapeUsageError(f"call {entry.id} {_FRAMES}")
     charset = charset_of(recorded)
     try:
-        _plain(recorded).decode(charset)
+        _decoded_body(recorded).decode(charset)
         return body.encode(charset)
     except UnicodeDecodeError:
         said = (
@@ -329,10 +333,10 @@ def text_of(reply: Reply) -> str:
     """The body as text, without content-encoding; bytes that are no text are shown escaped, and
     cannot be edited.
     """
-    return _plain(reply).decode(charset_of(reply), "backslashreplace")
+    return _decoded_body(reply).decode(charset_of(reply), "backslashreplace")
 
 
-def _plain(reply: Reply) -> bytes:
+def _decoded_body(reply: Reply) -> bytes:
     body = http.plain(reply.headers, reply.body)
     return reply.body if body is None else body
 
@@ -446,7 +450,7 @@ def warnings(entry: Entry, answer: EditedReply) -> list[dict[str, str]]:
         or answer.told["edit"] != "message"
     ):
         return []
-    taken, said = _taken(entry)[0], editing.message_of(request, answer.reply)
+    taken, said = _reply_as_message(entry)[0], editing.message_of(request, answer.reply)
     return [] if taken is None else _problems(entry, taken, said)
 
 

@@ -227,7 +227,7 @@ def _broken(name: str, recorded: Reply, after: int) -> Reply:
         return Reply(
             None,
             end="error",
-            error=_reset() if name == "reset" else _late(),
+            error=_reset() if name == "reset" else _timeout(),
             waits=recorded.waits[:1],
         )
     body = b"".join(_first(recorded, after))
@@ -239,7 +239,7 @@ def _broken(name: str, recorded: Reply, after: int) -> Reply:
         (key, told) for key, told in recorded.headers if key.lower() != "content-encoding"
     )
     return replace(
-        reply, headers=headers, end="error", error=_reset() if name == "reset" else _late()
+        reply, headers=headers, end="error", error=_reset() if name == "reset" else _timeout()
     )
 
 
@@ -266,7 +266,7 @@ def _reset() -> dict[str, Any]:
     return freeze_error(ConnectionResetError(104, "Connection reset by peer"))
 
 
-def _late() -> dict[str, Any]:
+def _timeout() -> dict[str, Any]:
     return freeze_error(TimeoutError("timed out"))
 
 

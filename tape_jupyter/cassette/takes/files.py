@@ -223,7 +223,7 @@ class Prefix(Journal):
         """Raises CassetteError where the file no longer begins with these bytes; that it grew is no
         change.
         """
-        seen = self._look()
+        seen = self._stat_file()
         if self._known and seen == self._seen:
             return False
         self.extent = self.base.fits(self.path)

@@ -115,7 +115,7 @@ def _folded(plain: bytes, content_type: str, parsed: Any = None) -> Section:
     """The first section that gives the same bytes again."""
     for section in _attempts(plain, content_type, parsed):
         try:
-            if _plain(section) == plain:
+            if _decoded_body(section) == plain:
                 return section
         except (CassetteError, *_MALFORMED):
             continue
@@ -231,12 +231,12 @@ def renewed(section: Mapping[str, Any]) -> tuple[Section, bytes]:
     kept = {key: value for key, value in section.items() if key not in ("sha256", "plain", "wire")}
     raw, _ = restore(kept)
     if "encoding" in kept:
-        kept |= {"plain": _digest(_plain(kept)), "wire": lines_of_base64(raw)}
+        kept |= {"plain": _digest(_decoded_body(kept)), "wire": lines_of_base64(raw)}
     return ({"sha256": _digest(raw), **kept} if raw else kept), raw
 
 
 def _wire(section: Mapping[str, Any]) -> bytes:
-    plain = _plain(section)
+    plain = _decoded_body(section)
     if "encoding" not in section:
         return plain
     if "wire" in section and _digest(plain) == section.get("plain"):
@@ -244,7 +244,7 @@ def _wire(section: Mapping[str, Any]) -> bytes:
     return sealed(plain, _text(section, "encoding"))
 
 
-def _plain(section: Mapping[str, Any]) -> bytes:
+def _decoded_body(section: Mapping[str, Any]) -> bytes:
     forms = [form for form in _FORMS if form in section]
     if len(forms) > 1:
         raise CassetteError(

@@ -143,7 +143,7 @@ class _Group:
         """
         whole = self._blank
         for path, column in self._columns.items():
-            whole = _put(whole, path, column[0])
+            whole = _with_leaf(whole, path, column[0])
         found: list[Path] = []
         if (
             not _changes(whole, data, (), found)
@@ -154,7 +154,7 @@ class _Group:
             if path not in self._columns:
                 leaf = _get(whole, path)
                 self._columns[path] = [leaf] * len(self._pads)
-                self._blank = _put(self._blank, path, _emptied(leaf))
+                self._blank = _with_leaf(self._blank, path, _emptied(leaf))
         return [_get(data, path) for path in self._columns]
 
     def entry(self, spelling: Dialect) -> Entry:
@@ -264,12 +264,12 @@ def _get(data: Any, path: Path) -> Any:
     return data
 
 
-def _put(data: Any, path: Path, leaf: Any) -> Any:
+def _with_leaf(data: Any, path: Path, leaf: Any) -> Any:
     """A copy of `data` with another leaf at `path`; what is off the path is shared."""
     if not path:
         return leaf
     copy: Any = data.copy()
-    copy[path[0]] = _put(data[path[0]], path[1:], leaf)
+    copy[path[0]] = _with_leaf(data[path[0]], path[1:], leaf)
     return copy
 
 
@@ -307,7 +307,7 @@ def merged(entry: Entry) -> list[Any] | None:
     data = entry["data"]
     if "at" not in entry:
         return [data] * min(pieces_of(entry), _MAX_GLANCE)
-    return [_put(data, _address(data, entry["at"]), entry["text"])]
+    return [_with_leaf(data, _address(data, entry["at"]), entry["text"])]
 
 
 _MAX_GLANCE: Final = 1_000
@@ -330,7 +330,7 @@ def apart(entry: Entry) -> list[Entry]:
     for number in range(times):
         piece = dict(bare)
         for column in columns:
-            piece["data"] = _put(
+            piece["data"] = _with_leaf(
                 piece["data"], _address(piece["data"], column["at"]), column["count"] + number
             )
         if isinstance(pads, list):
@@ -381,7 +381,7 @@ def _fill(data: Any, columns: list[Entry], spelling: Dialect, times: int) -> lis
         mark += "~"
     marks = [f"{mark}{i}:" for i in range(len(columns))]
     for column, name in zip(columns, marks, strict=True):
-        data = _put(data, _address(data, column["at"]), name)
+        data = _with_leaf(data, _address(data, column["at"]), name)
     parts = re.split(f'"{re.escape(mark)}([0-9]+):"', spelling.encode(data))
     order = [int(number) for number in parts[1::2]]
     if sorted(order) != list(range(len(columns))):

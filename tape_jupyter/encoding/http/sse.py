@@ -379,7 +379,7 @@ def _unfold_frames(section: Mapping[str, Any]) -> bytes:
 
 
 def _frame_bytes(entry: Entry, spelling: Dialect) -> list[bytes]:
-    kept = _kept(entry)
+    kept = _raw_bytes(entry)
     if kept is not None:
         return [kept]
     headers = entry.get("headers")
@@ -417,12 +417,12 @@ def unfold(section: Mapping[str, Any]) -> bytes:
 def _joined(section: Mapping[str, Any], kind: str, text_of: Callable[[Entry], str]) -> bytes:
     out: list[bytes] = []
     for entry in _list(section, kind):
-        kept = _kept(entry)
+        kept = _raw_bytes(entry)
         out.append(text_of(entry).encode("utf-8") if kept is None else kept)
     return b"".join(out)
 
 
-def _kept(entry: Entry) -> bytes | None:
+def _raw_bytes(entry: Entry) -> bytes | None:
     """The bytes of an entry that was kept as it was; None for any other."""
     if "raw" in entry:
         return "".join(repeated(_text(entry, "raw"), pieces_of(entry))).encode("utf-8")

@@ -42,7 +42,7 @@ def line_of(frame: WebSocketFrame) -> bytes:
     if not frame.is_message:
         name = "failed" if frame.kind == "failed" else f"{frame.by} close"
         return _written({name: frame.code, "reason": frame.data.decode("utf-8", "replace")})
-    line = _structured(frame) or _plain(frame)
+    line = _structured(frame) or _encode_plain(frame)
     return line if _same(line, frame) else _encoded(frame)
 
 
@@ -72,7 +72,7 @@ def _spliced(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> bytes:
     """The JSON as it is, in a line that is spelled as it is: with a space after colons, or without."""
     colon = core.find('":')
     space = " " if colon >= 0 and core[colon + 2 : colon + 3] == " " else ""
-    told = _told(frame, more)
+    told = _with_fragments(frame, more)
     rest = "".join(
         f",{space}{_COMPACT.string(name)}:{space}{_COMPACT.encode(value)}"
         for name, value in told.items()
@@ -80,11 +80,11 @@ def _spliced(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> bytes:
     return f'{{"{frame.by}":{space}{core}{rest}}}\n'.encode()
 
 
-def _plain(frame: WebSocketFrame) -> bytes:
+def _encode_plain(frame: WebSocketFrame) -> bytes:
     if frame.kind == "binary":
         return _encoded(frame)
     try:
-        return _written({frame.by: frame.data.decode("utf-8"), **_told(frame, {})})
+        return _written({frame.by: frame.data.decode("utf-8"), **_with_fragments(frame, {})})
     except UnicodeDecodeError:
         return _encoded(frame)
 
@@ -94,12 +94,12 @@ def _encoded(frame: WebSocketFrame) -> bytes:
     return _written(
         {
             frame.by: coded,
-            **_told(frame, {"as": "base64" if frame.kind == "binary" else "base64 text"}),
+            **_with_fragments(frame, {"as": "base64" if frame.kind == "binary" else "base64 text"}),
         }
     )
 
 
-def _told(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any]:
+def _with_fragments(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any]:
     if frame.parts:
         more = {**more, "parts": list(frame.parts)}
     return more if frame.whole else {**more, "open": True}

@@ -84,7 +84,8 @@ def _made_like(live: Any, wanted: Any) -> Any:
     items: Any = wanted
     if kind in _DICTS:
         items = {
-            key: _kept(live[key], value) if key in live else value for key, value in wanted.items()
+            key: _reuse_or_copy(live[key], value) if key in live else value
+            for key, value in wanted.items()
         }
     elif kind in _LISTS and kind is not bytearray:
         items = _kept_items(list(live), list(wanted))
@@ -93,7 +94,7 @@ def _made_like(live: Any, wanted: Any) -> Any:
     return live
 
 
-def _kept(live: Any, wanted: Any) -> Any:
+def _reuse_or_copy(live: Any, wanted: Any) -> Any:
     return (
         live
         if type(live) is type(wanted) and _text(live) == _text(wanted)

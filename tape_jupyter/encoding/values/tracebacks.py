@@ -75,7 +75,7 @@ def _placed(told: Any, inner: TracebackType | None) -> TracebackType | None:
         space = vars(sys.modules[module])
         code = _code(space, qualname.split("."))
         if code is not None and 0 <= int(line) <= MOST_LINES:
-            frame = _stand_in(code, space, int(line))
+            frame = _synthetic_frame(code, space, int(line))
             return TracebackType(inner, frame, 0, code.co_firstlineno + int(line))
     return None
 
@@ -109,7 +109,7 @@ def _code_of(found: Any) -> CodeType | None:
     return found.__code__ if isinstance(found, FunctionType) else None
 
 
-def _stand_in(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
+def _synthetic_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
     """A frame that reads like one of that code at a line: its file, name, parameters. None of the
     code runs.
     """

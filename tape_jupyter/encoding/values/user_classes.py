@@ -243,7 +243,7 @@ def _is_model(kind: type) -> bool:
     )
 
 
-def _is_v2(kind: type) -> bool:
+def _is_pydantic_v2(kind: type) -> bool:
     return hasattr(kind, "__pydantic_fields_set__")
 
 
@@ -252,7 +252,7 @@ def _freeze_model(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
         "class": _class_name(value, at),
         "fields": walk.mapping(dict_of(value), (at, "fields")),
     }
-    if not _is_v2(type(value)):
+    if not _is_pydantic_v2(type(value)):
         return {**structure, "set": sorted(value.__fields_set__)}
     structure["set"] = sorted(value.__pydantic_fields_set__)
     for name in ("extra", "private"):
@@ -273,7 +273,7 @@ def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     names = {need(name, str, (at, "set")) for name in s["set"]}
     object.__setattr__(model, "__dict__", {})
     fill(model, walk.mapping(s["fields"], (at, "fields")), (at, "fields"))
-    if not _is_v2(kind):
+    if not _is_pydantic_v2(kind):
         object.__setattr__(model, "__fields_set__", names)
         return model
     object.__setattr__(model, _V2_STATE["set"], names)

@@ -68,11 +68,11 @@ class Outline:
             return None
         try:
             reader.check_characters(pos, end)
-            return self._made(reader, pos, iter(found.groups()))
+            return self._filled(reader, pos, iter(found.groups()))
         except CassetteError:
             return None
 
-    def _made(self, reader: Reader, pos: int, values: Iterator[str]) -> dict[str, Any]:
+    def _filled(self, reader: Reader, pos: int, values: Iterator[str]) -> dict[str, Any]:
         root: dict[str, Any] = {}
         made: list[Any] = [root]
         known = _values.get
@@ -174,17 +174,17 @@ class Outlines:
             value = outline.read(reader, pos, end)
             if value is not None:
                 if outline is not self._kept[0]:
-                    self._keep(outline)
+                    self._remember(outline)
                 return value
         value = reader.read(pos, end)
         self._missed += 1
         if self._missed >= self._next:
             self._missed, self._next = 0, 2 * self._next
             if (drawn := Outline.of(reader, pos, end)) is not None:
-                self._keep(drawn)
+                self._remember(drawn)
         return value
 
-    def _keep(self, outline: Outline) -> None:
+    def _remember(self, outline: Outline) -> None:
         self._kept = (outline, *(other for other in self._kept if other is not outline))[:_KEPT]
 
 

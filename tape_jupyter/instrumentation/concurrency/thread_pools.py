@@ -40,7 +40,7 @@ class _Tap:
     def __init__(self, module: ModuleType) -> None:
         self.threads, self.unpacks = module.ThreadPool, module.starmapstar
 
-    def _strand(
+    def _strand_of_item(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
         own = strand(name_of(func, args)) if isinstance(pool, self.threads) else None
@@ -67,7 +67,7 @@ class _Tap:
     def apply_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def apply_async(pool: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            own = self._strand(pool, func, *args[:1])
+            own = self._strand_of_item(pool, func, *args[:1])
             return original(
                 pool, func if own is None else functools.partial(_call, own, func), *args, **kwargs
             )
@@ -84,7 +84,7 @@ class _Tap:
             *args: Any,
             **kwargs: Any,
         ) -> Any:
-            own = self._strand(pool, func)
+            own = self._strand_of_item(pool, func)
             if own is None:
                 return original(pool, func, iterable, mapper, *args, **kwargs)
             # An item may be a row of an array: `list` gives what a `for` loop would.
@@ -99,7 +99,7 @@ class _Tap:
         def imap(
             pool: Any, func: Callable[..., Any], iterable: Iterable[Any], *args: Any, **kwargs: Any
         ) -> Any:
-            own = self._strand(pool, func)
+            own = self._strand_of_item(pool, func)
             if own is None:
                 return original(pool, func, iterable, *args, **kwargs)
             return original(
@@ -114,7 +114,7 @@ class _Tap:
 
 
 def _call(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    with own.held(), _told():
+    with own.held(), _refusals_as_errors():
         return func(*args, **kwargs)
 
 
@@ -132,7 +132,7 @@ def _numbered(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, An
     """
     iterator = iter(iterable)
     while True:
-        with own.held(), _told():
+        with own.held(), _refusals_as_errors():
             try:
                 item = next(iterator)
             except StopIteration:
@@ -141,7 +141,7 @@ def _numbered(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, An
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _refusals_as_errors() -> Iterator[None]:
     """A refusal as an Exception: anything else ends the pool's thread, and whoever waits for the
     result waits on.
     """

@@ -171,7 +171,7 @@ def _name(thread: threading.Thread) -> str:
     )
 
 
-def _sort(thread: threading.Thread) -> str:
+def _library_kind(thread: threading.Thread) -> str:
     """A library's own class of threads: whether one is started (tqdm's monitor, anyio's idle
     workers) hangs on what the process did before this cell.
     """
@@ -183,7 +183,7 @@ def _sort(thread: threading.Thread) -> str:
 def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
-        own = strand(_name(thread), sort=_sort(thread))
+        own = strand(_name(thread), sort=_library_kind(thread))
         if own is None:
             return original(thread)
         run = thread.run

@@ -34,9 +34,15 @@ _stand_ins: dict[int, Any] = {}
 def patch() -> Callable[[], None]:
     """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
     doors: dict[str, Callable[[Any], Any]] = {name: partial(_reads, name) for name in _READS}
-    doors |= {name: partial(_told, name) for name in ("ctime", "asctime")} | {"sleep": _sleeps}
+    doors |= {name: partial(_text_of_moment, name) for name in ("ctime", "asctime")} | {
+        "sleep": _sleeps
+    }
     take_off = undoing(
-        *(swap(time, name, door) for name, door in doors.items() if _is_own(vars(time).get(name)))
+        *(
+            swap(time, name, door)
+            for name, door in doors.items()
+            if _is_genuine(vars(time).get(name))
+        )
     )
     _put_in_definitions(_stand_ins)
     rebind(_namespaces())
@@ -45,12 +51,12 @@ def patch() -> Callable[[], None]:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
         take_off()
         _put_in_definitions(back)
-        _put(_namespaces(), back)
+        _replace_in(_namespaces(), back)
 
     return undo
 
 
-def _is_own(value: Any) -> bool:
+def _is_genuine(value: Any) -> bool:
     """Whether that is Python's own. A program's stand-in (a mock, gevent's) is the program's clock
     and stays.
     """
@@ -59,10 +65,10 @@ def _is_own(value: Any) -> bool:
 
 def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
     """Put the stand-ins where these namespaces hold the functions themselves."""
-    _put(namespaces, _stand_ins)
+    _replace_in(namespaces, _stand_ins)
 
 
-def _put(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) -> None:
+def _replace_in(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) -> None:
     kinds = {
         type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)
     }
@@ -143,7 +149,7 @@ def _namespaces() -> list[Mapping[str, Any]]:
     return [vars(module) for module in found if hasattr(module, "__dict__")]
 
 
-def _stand_in(original: Any, call: Callable[..., Any]) -> Any:
+def _callable_stand_in(original: Any, call: Callable[..., Any]) -> Any:
     """An object of a class of its own, whose `__call__` is no method: calling it adds no frame but
     `call`'s.
     """
@@ -169,10 +175,10 @@ def _reads(name: str, original: Callable[[], Any]) -> Any:
         told = clock_callers.read(kind)
         return original() if told is None else told * scale
 
-    return _stand_in(original, read)
+    return _callable_stand_in(original, read)
 
 
-def _told(name: str, original: Callable[..., str]) -> Any:
+def _text_of_moment(name: str, original: Callable[..., str]) -> Any:
     """`ctime()` and `asctime()` without a moment read the clock in C."""
 
     def tell(*args: Any) -> str:
@@ -181,7 +187,7 @@ def _told(name: str, original: Callable[..., str]) -> Any:
             return original(*args)
         return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))
 
-    return _stand_in(original, tell)
+    return _callable_stand_in(original, tell)
 
 
 def _sleeps(original: Callable[[float], None]) -> Any:
@@ -201,7 +207,7 @@ def _sleeps(original: Callable[[float], None]) -> Any:
             clock.order.note(name, strand, together=together)
         return None
 
-    return _stand_in(original, sleep)
+    return _callable_stand_in(original, sleep)
 
 
 def _is_users(module: Any) -> bool:

@@ -16,8 +16,8 @@ def patch(module: ModuleType) -> Callable[[], None]:
     chance = held()
     if chance is not None:
         chance.arrived(module.__name__)
-    return _nothing
+    return _no_undo
 
 
-def _nothing() -> None:
+def _no_undo() -> None:
     """Nothing was patched."""

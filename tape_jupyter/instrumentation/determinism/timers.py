@@ -131,7 +131,9 @@ def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
         if clock.order is not None:
-            return _told(clock.order, partial(original, loop, delay), loop, callback, args, context)
+            return _ordered_timer(
+                clock.order, partial(original, loop, delay), loop, callback, args, context
+            )
         return _timer(loop, clock, max(0.0, delay), callback, args, context)
 
     return call_later
@@ -146,13 +148,15 @@ def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
         if clock is None:
             return original(loop, when, callback, *args, context=context)
         if clock.order is not None:
-            return _told(clock.order, partial(original, loop, when), loop, callback, args, context)
+            return _ordered_timer(
+                clock.order, partial(original, loop, when), loop, callback, args, context
+            )
         return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
 
     return call_at
 
 
-def _told(
+def _ordered_timer(
     order: Any,
     make: Callable[..., Any],
     loop: Any,
@@ -247,7 +251,7 @@ def _timer(
     # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not
     # quite that yet.
     due = clock.now() + math.ceil(delay * 1e9) + 1
-    wake, late = partial(_soon, loop, handle), partial(_again, loop, handle)
+    wake, late = partial(_soon, loop, handle), partial(_reschedule, loop, handle)
     clock.put(
         due,
         time.monotonic() + delay,
@@ -266,7 +270,7 @@ def _soon(loop: Any, handle: events.TimerHandle) -> None:
         loop._add_callback_signalsafe(handle)  # noqa: SLF001
 
 
-def _again(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
+def _reschedule(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
     """The cell ended before the timer was due: it goes off after what is left, in real time."""
     if not handle.cancelled():
         loop.call_later(seconds, _run, handle)

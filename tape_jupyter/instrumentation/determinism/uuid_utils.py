@@ -23,19 +23,23 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """
     kind = vars(module).get("UUID", uuid.UUID)
     whole = lambda number: kind(int=number)  # noqa: E731 - one of two ways to give it
-    doors: dict[str, tuple[Callable[..., int], Callable[[int], Any]]] = {
+    drawn_functions: dict[str, tuple[Callable[..., int], Callable[[int], Any]]] = {
         "_uuid4_int": (_four, int),
         "_uuid7_int": (_seven, int),
     }
     if not module.__name__.endswith(".compat"):
-        doors |= {"uuid4": (_four, whole), "uuid7": (_seven, whole)}
+        drawn_functions |= {"uuid4": (_four, whole), "uuid7": (_seven, whole)}
     return undoing(
-        *(swap(module, name, _door(*door)) for name, door in doors.items() if name in vars(module))
+        *(
+            swap(module, name, _drawing_wrapper(*wrap))
+            for name, wrap in drawn_functions.items()
+            if name in vars(module)
+        )
     )
 
 
-def _door(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
-    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+def _drawing_wrapper(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def draw(*args: Any, **kwargs: Any) -> Any:
             drawn = entropy.drawing()
@@ -45,7 +49,7 @@ def _door(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[An
 
         return draw
 
-    return door
+    return wrap
 
 
 def _four(drawn: entropy.Draw) -> int:

@@ -77,7 +77,7 @@ class _Tap:
     def connect(self, original: Door) -> Door:
         @functools.wraps(original)
         async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
-            tape = None if SENDING.get() else instrumentation.here(lambda: _seen(req))
+            tape = None if SENDING.get() else instrumentation.here(lambda: _visible_request(req))
             if tape is None:
                 return await original(connector, req, *args, **options)
             body = await self._drained(req, tape)
@@ -171,7 +171,9 @@ class _Tap:
         body = req.body
         if not body:
             return b""
-        sink = _Sink(Upload(None) if req.compress else uploads.begun(tape, lambda: _seen(req)))
+        sink = _Sink(
+            Upload(None) if req.compress else uploads.begun(tape, lambda: _visible_request(req))
+        )
         try:
             await body.write(sink)
         except Exception as error:
@@ -180,7 +182,7 @@ class _Tap:
         if getattr(
             body, "consumed", True
         ):  # aiohttp before 3.12 does not know whether it can be sent again
-            self._keep(req, body, data)
+            self._set_body(req, body, data)
         if req.compress and isinstance(data, bytes):
             return await _compressed(data, req.compress)
         return data
@@ -202,9 +204,9 @@ class _Tap:
         req.chunked, req.compress = None, None
         req.headers.clear()
         req.headers.extend(other.headers)
-        self._keep(req, req.body, other.body)
+        self._set_body(req, req.body, other.body)
 
-    def _keep(self, req: Any, body: Any, data: bytes | LargeBody) -> None:
+    def _set_body(self, req: Any, body: Any, data: bytes | LargeBody) -> None:
         from aiohttp.payload import BytesPayload
 
         large = isinstance(data, LargeBody)
@@ -217,7 +219,7 @@ class _Tap:
         setattr(req, "_body" if hasattr(req, "_body") else "body", kept)  # aiohttp 3.12 renamed it
 
 
-def _seen(req: Any) -> Request:
+def _visible_request(req: Any) -> Request:
     """What can be seen of a request without reading its body."""
     held = getattr(req.body, "_value", b"")
     return Request(

@@ -185,7 +185,7 @@ class Ear:
             pieces.append(untold.popleft()[1])
         if pieces:
             self._cancelled = None
-            self._tell(b"".join(pieces))
+            self._pass_on(b"".join(pieces))
             self._told_to = (
                 untold[0][0] if untold else reader.total_bytes if self._packed else self._heard
             )
@@ -237,9 +237,9 @@ class Ear:
         rest = b"".join(body for _, body in self._untold)
         self._untold.clear()
         if rest:
-            self._tell(rest)
+            self._pass_on(rest)
 
-    def _tell(self, data: bytes) -> None:
+    def _pass_on(self, data: bytes) -> None:
         if not self._over:
             self._capture.chunk(data)
 

@@ -25,7 +25,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the calls of `module` (grpc._channel, grpc.aio._channel). Returns the undo."""
     return undoing(
         *(
-            swap(kind, name, _door)
+            swap(kind, name, _announced)
             for kind in vars(module).values()
             if isinstance(kind, type)
             and kind.__module__ == module.__name__
@@ -36,7 +36,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     )
 
 
-def _door(original: Callable[..., Any]) -> Callable[..., Any]:
+def _announced(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(callable_: Any, *args: Any, **kwargs: Any) -> Any:
         sys.audit(EVENT, "grpc", _target(callable_), _text(getattr(callable_, "_method", b"")))

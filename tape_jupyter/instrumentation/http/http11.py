@@ -212,7 +212,7 @@ class _Heard(io.RawIOBase):
         except BaseException as error:
             self._break_off(error)
             raise
-        self._hear(data)
+        self._feed(data)
         view[: len(data)] = data
         return len(data)
 
@@ -223,12 +223,12 @@ class _Heard(io.RawIOBase):
             self._source.close()
         super().close()
 
-    def _hear(self, data: bytes) -> None:
+    def _feed(self, data: bytes) -> None:
         if self._framing.done:
             return
         for chunk in self._parts(data) if self._in_parts else self._framing.feed(data):
             self._capture.chunk(chunk)
-        if self._is_whole() or (not data and self._may_end_here()):
+        if self._is_complete() or (not data and self._may_end_here()):
             self._capture.finish()
         elif self._framing.done or not data:
             self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
@@ -239,7 +239,7 @@ class _Heard(io.RawIOBase):
             if body:
                 yield body
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         return self._framing.done and not (
             isinstance(self._framing, Chunked) and self._framing.broken
         )

@@ -121,7 +121,11 @@ def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
 def _send_output(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
-        tape = None if SENDING.get() else instrumentation.here(lambda: _seen(conn, message_body))
+        tape = (
+            None
+            if SENDING.get()
+            else instrumentation.here(lambda: _visible_request(conn, message_body))
+        )
         if tape is None:
             return original(conn, message_body, encode_chunked)
         call = _Call(conn, tape, original, encode_chunked=encode_chunked)
@@ -166,7 +170,7 @@ def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return getresponse
 
 
-def _seen(conn: Any, body: Any) -> Request:
+def _visible_request(conn: Any, body: Any) -> Request:
     """What can be seen of a request without reading its body."""
     first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
     method, target, _ = first.split(" ", 2)
@@ -230,7 +234,7 @@ class _Call:
         found = uploads.drained(self.tape, lambda: self._request(b""), _parts(self.conn, body))
         if isinstance(found, LargeBody) and self._is_all(found):
             self._large = found
-            return self._ask()
+            return self._decide()
         return self.add(b"".join(uploads.blocks(found)) if isinstance(found, LargeBody) else found)
 
     def _is_all(self, body: LargeBody) -> bool:
@@ -251,9 +255,9 @@ class _Call:
             self._sent.append(data)
             self._body += [data] if self._framing is None else self._framing.feed(data)
         if self._framing is None or self._framing.done:
-            self._ask()
+            self._decide()
 
-    def _ask(self) -> None:
+    def _decide(self) -> None:
         self.asked = True
         threads.settle()
         request = self._request(b"".join(self._body) if self._large is None else self._large)
@@ -323,7 +327,7 @@ class _Call:
     def response(self, receive: Callable[[], Any]) -> Any:
         """What `getresponse` gives."""
         if not self.asked:  # the program sent less than it declared
-            self._ask()
+            self._decide()
         if self.decision is None:
             return receive()
         if isinstance(self.decision, Play):

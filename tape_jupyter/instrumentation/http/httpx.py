@@ -71,10 +71,12 @@ class _Tap:
 
         @functools.wraps(original)
         def handle_request(transport: Any, request: Any) -> Any:
-            tape = None if SENDING.get() else instrumentation.here(lambda: _seen(request))
+            tape = (
+                None if SENDING.get() else instrumentation.here(lambda: _visible_request(request))
+            )
             if tape is None:
                 return original(transport, request)
-            seen, held = functools.partial(_seen, request), _held(request)
+            seen, held = functools.partial(_visible_request, request), _body_in_memory(request)
             body = (
                 uploads.drained(tape, seen, request.stream)
                 if held is None
@@ -105,7 +107,9 @@ class _Tap:
 
         @functools.wraps(original)
         async def handle_async_request(transport: Any, request: Any) -> Any:
-            tape = None if SENDING.get() else instrumentation.here(lambda: _seen(request))
+            tape = (
+                None if SENDING.get() else instrumentation.here(lambda: _visible_request(request))
+            )
             if tape is None:
                 return await original(transport, request)
             body = await _drained(tape, request)
@@ -136,7 +140,7 @@ class _Tap:
         as without us.
         """
         own = request.stream
-        if _held(request) is None:
+        if _body_in_memory(request) is None:
             request.stream = (
                 self.spooled(body) if isinstance(body, LargeBody) else self.module.ByteStream(body)
             )
@@ -190,7 +194,7 @@ class _Tap:
         return error
 
 
-def _held(request: Any) -> bytes | None:
+def _body_in_memory(request: Any) -> bytes | None:
     """The body of a request that holds one; None where it has only a stream to send."""
     content: bytes | None = getattr(request, "_content", None)
     return content
@@ -198,7 +202,7 @@ def _held(request: Any) -> bytes | None:
 
 async def _drained(tape: Tape, request: Any) -> bytes | LargeBody:
     """The whole body of a request that an async client sends."""
-    seen, held = functools.partial(_seen, request), _held(request)
+    seen, held = functools.partial(_visible_request, request), _body_in_memory(request)
     if held is not None:
         return uploads.held(tape, seen, held)
     upload = uploads.begun(tape, seen)
@@ -212,9 +216,9 @@ def _call(request: Any, body: bytes | LargeBody) -> Request:
     return _request(request, body)
 
 
-def _seen(request: Any) -> Request:
+def _visible_request(request: Any) -> Request:
     """What can be seen of a request without reading its stream."""
-    return _request(request, _held(request) or b"")
+    return _request(request, _body_in_memory(request) or b"")
 
 
 def _request(request: Any, body: bytes | LargeBody) -> Request:

@@ -105,13 +105,13 @@ def past_the_end(reply: Reply) -> UnmatchedCall:
 def pass_head(play: Play) -> None:
     """Wait until the head, or the error or value that stands instead of one, may be handed on."""
     if play.gate is not None:
-        play.gate.wait(_first(play), last=_is_whole(play))
+        play.gate.wait(_first(play), last=_is_complete(play))
 
 
 async def await_head(play: Play) -> None:
     """The same, awaited."""
     if play.gate is not None:
-        await play.gate.arrive(_first(play), last=_is_whole(play))
+        await play.gate.arrive(_first(play), last=_is_complete(play))
 
 
 def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
@@ -159,7 +159,7 @@ def _wait(reply: Reply, index: int) -> float:
     return reply.waits[min(index, len(reply.waits) - 1)] if reply.waits else 0.0
 
 
-def _is_whole(play: Play) -> bool:
+def _is_complete(play: Play) -> bool:
     reply = cast("Reply", play.reply)
     return (
         isinstance(play.reply, Value)

@@ -73,7 +73,9 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         called = functools.partial(_Call, pool, conn, method, url, headers, options)
         tape = (
-            None if SENDING.get() else instrumentation.here(lambda: called().request(_held(body)))
+            None
+            if SENDING.get()
+            else instrumentation.here(lambda: called().request(_body_in_memory(body)))
         )
         if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
@@ -83,7 +85,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         decision = tape.begin(call.request(read))
         sent: Any = read
         if isinstance(read, LargeBody):
-            held = _held(body)
+            held = _body_in_memory(body)
             sent = (read.sent or read).open() if held is None else held
         if isinstance(decision, Play):
             pass_head(decision)
@@ -101,7 +103,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     return make_request
 
 
-def _held(body: Any) -> bytes | None:
+def _body_in_memory(body: Any) -> bytes | None:
     """A body that can be seen without reading it."""
     return body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else None
 
@@ -121,7 +123,7 @@ class _Call:
         chunked.
         """
         if body is None or isinstance(body, (bytes, str)):
-            held = _held(body)
+            held = _body_in_memory(body)
             return None if held is None else uploads.held(tape, lambda: self.request(b""), held)
         framed = {name.lower() for name, _ in self.headers} & {
             "content-length",

@@ -146,13 +146,13 @@ class _Taped(Heard):
             await self._wake()
             return await self._send(method, params, opts)
         return await self._record(
-            McpRequest(decision, call.name, options, self._take_early()), method, params
+            McpRequest(decision, call.name, options, self._pop_early()), method, params
         )
 
     async def _send(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
 
-    def _take_early(self) -> list[dict[str, Any]]:
+    def _pop_early(self) -> list[dict[str, Any]]:
         early, self.early = self.early, []
         return early
 

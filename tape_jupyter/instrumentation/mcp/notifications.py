@@ -71,14 +71,14 @@ class McpRequest:
     def __init__(
         self, capture: Capture, name: str, given: dict[str, Any], early: list[dict[str, Any]]
     ) -> None:
-        self.capture, self.given, self._heard = capture, given, early
+        self.capture, self.given, self._listener_of = capture, given, early
         self.started, self.strand = time.perf_counter(), strand_of(name)
         self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
 
     def hear(self, event: dict[str, Any]) -> None:
         event["at"] = round(time.perf_counter() - self.started, 4)
-        self._heard.append(event)
+        self._listener_of.append(event)
 
     def options(self, *, direct: bool) -> dict[str, Any]:
         """The options with the program's progress callback in its place. `direct`: no notification
@@ -98,11 +98,11 @@ class McpRequest:
         return {**self.given, "on_progress": on_progress}
 
     def value(self, result: Any) -> None:
-        self.capture.value(Exchange(result, self._heard) if self._heard else result)
+        self.capture.value(Exchange(result, self._listener_of) if self._listener_of else result)
 
     def fail(self, error: BaseException) -> None:
-        if self._heard:
-            setattr(error, _HEARD, self._heard)
+        if self._listener_of:
+            setattr(error, _HEARD, self._listener_of)
         self.capture.fail(error)
         if not isinstance(
             error, asyncio.CancelledError
@@ -162,7 +162,7 @@ class Heard:
         import anyio.lowlevel
 
         if "asked" in event:
-            await self._ask_again(event, strand)
+            await self._repeat_request(event, strand)
         elif "progress" in event:
             self._start(strand, options.get("on_progress"), *event["progress"])
         else:
@@ -196,7 +196,7 @@ class Heard:
             with live():  # a task that takes no number
                 self.session._task_group.start_soon(heard)  # noqa: SLF001
 
-    async def _ask_again(self, event: dict[str, Any], strand: Origin | None) -> None:
+    async def _repeat_request(self, event: dict[str, Any], strand: Origin | None) -> None:
         method, recorded = event["asked"], event.get("answer")
         with placed(strand, ""):
             try:
@@ -266,7 +266,7 @@ def _short(answer: Any) -> str:
 # The session's own methods
 
 
-def _heard(session: Any) -> Heard | None:
+def _listener_of(session: Any) -> Heard | None:
     return vars(session).get(TAPED) if instrumentation.current() is not None else None
 
 
@@ -278,7 +278,7 @@ def _original(session: Any, name: str) -> Callable[..., Any]:
 def _intercept(original: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(original)
     def intercept_notification(session: Any, method: str, params: Mapping[str, Any] | None) -> bool:
-        heard = _heard(session)
+        heard = _listener_of(session)
         if heard is not None:
             heard.hear(method, params)
         return original(session, method, params)
@@ -291,7 +291,7 @@ def _on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaita
     async def on_notify(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> None:
-        heard = _heard(session)
+        heard = _listener_of(session)
         request = heard.asked_by(params) if heard is not None else None
         if request is None:
             return await original(session, dctx, method, params)
@@ -306,7 +306,7 @@ def _on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaita
     async def on_request(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> Any:
-        heard = _heard(session)
+        heard = _listener_of(session)
         request = heard.asked_by(None) if heard is not None else None
         if heard is None or method == "ping":
             return await original(session, dctx, method, params)

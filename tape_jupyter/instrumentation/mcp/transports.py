@@ -68,15 +68,17 @@ def _around(function: Any, kind: str) -> Undo:
     )
 
     @wraps(original)
-    async def door(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    async def wrapped(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         opens = partial(_watched, partial(asynccontextmanager(original), *args, **kwargs))
-        async with _connection(_told(kind, args, kwargs), opens, sleeping_streams) as streams:
+        async with _connection(
+            _server_record(kind, args, kwargs), opens, sleeping_streams
+        ) as streams:
             yield streams
 
-    cell.cell_contents = door
+    cell.cell_contents = wrapped
 
     def undo() -> None:
-        if cell.cell_contents is door:
+        if cell.cell_contents is wrapped:
             cell.cell_contents = original
 
     return undo
@@ -85,7 +87,8 @@ def _around(function: Any, kind: str) -> Undo:
 def _in_memory(original: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], Any]:
     def _connect(transport: Any) -> AbstractAsyncContextManager[Any]:
         opens = partial(_watched, partial(original, transport), near=True)
-        return _connection(_told("memory", (transport._server,), {}), opens, sleeping_streams)  # noqa: SLF001
+        server = _server_record("memory", (transport._server,), {})  # noqa: SLF001
+        return _connection(server, opens, sleeping_streams)
 
     return _connect
 
@@ -100,12 +103,12 @@ def _build_session(
     async def build_session(client: Any, exit_stack: AsyncExitStack) -> Any:
         connect = client._connect  # noqa: SLF001
 
-        async def door(stack: AsyncExitStack, *how: Any) -> Any:
+        async def wrapped(stack: AsyncExitStack, *how: Any) -> Any:
             opens = partial(_stacked, lambda inner: connect(inner, *how))
-            told = _told("client", (client.server,), {})
+            told = _server_record("client", (client.server,), {})
             return await stack.enter_async_context(_connection(told, opens, sleeping_dispatcher))
 
-        client._connect = door  # noqa: SLF001
+        client._connect = wrapped  # noqa: SLF001
         try:
             return await original(client, exit_stack)
         finally:
@@ -120,7 +123,7 @@ async def _stacked(enter: Callable[[AsyncExitStack], Awaitable[Any]]) -> AsyncIt
         yield await enter(stack)
 
 
-def _told(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _server_record(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Which server: what of it can be written, and is the same elsewhere. No headers, no
     environment.
     """
@@ -143,7 +146,7 @@ async def _connection(
     """What `opens` gives, recorded; or, played, what `asleep` makes of a connection that nobody
     opens.
     """
-    decision = await _ask(told)
+    decision = await _decide(told)
     if isinstance(decision, Play):
         await _pass(decision)
         async with Connection(opens) as connection, asleep(connection) as inner:
@@ -156,7 +159,7 @@ async def _connection(
             yield inner
 
 
-async def _ask(told: dict[str, Any]) -> Play | Capture | None:
+async def _decide(told: dict[str, Any]) -> Play | Capture | None:
     tape = instrumentation.current()
     if tape is None or SENDING.get():
         return None

@@ -194,9 +194,9 @@ class _Telling:
         """What a step gave: an item, told before it is handed on; or the end."""
         self.steps.waits.append(self._elapsed())
         if found:
-            self.steps.items.append(_kept(found[0]))
+            self.steps.items.append(_frozen_item(found[0]))
         else:
-            self.steps.returned, self.steps.end = _kept(returned), "complete"
+            self.steps.returned, self.steps.end = _frozen_item(returned), "complete"
             self.capture.value(self.steps)
         return found
 
@@ -224,7 +224,7 @@ class _Telling:
         return time.perf_counter() - self.started
 
 
-def _kept(value: Any) -> Any:
+def _frozen_item(value: Any) -> Any:
     try:
         return registry.freeze(value)
     except CannotFreeze as reason:

@@ -45,24 +45,24 @@ def _patch_builtin(module: ModuleType) -> Undo:
     if not isinstance(vars(module)["input"], BuiltinFunctionType):  # a front end's own
         return lambda: None
 
-    def door(original: Callable[..., Any]) -> Callable[..., Any]:
-        ask = _asking(original, "input", "maybe")
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        ask = _taped_prompt(original, "input", "maybe")
         return functools.wraps(original)(lambda prompt="", /: ask(prompt))
 
-    return swap(module, "input", door)
+    return swap(module, "input", wrap)
 
 
 def _swap_codes(functions: list[tuple[Any, str, Discreet]]) -> Undo:
     return undoing(
         *(
-            swap_code(function, functools.partial(_asking, name=name, discreet=discreet))
+            swap_code(function, functools.partial(_taped_prompt, name=name, discreet=discreet))
             for function, name, discreet in functions
             if isinstance(function, FunctionType)
         )
     )
 
 
-def _asking(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable[..., Any]:
+def _taped_prompt(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable[..., Any]:
     """What asks the tape before it asks a person."""
     signature = None if isinstance(body, BuiltinFunctionType) else inspect.signature(body)
 

@@ -83,7 +83,7 @@ class _Library:
     def retrieve(
         self, go: Callable[[Any], Any], name: str, retriever: Any, query: Any, more: dict[str, Any]
     ) -> Any:
-        tape, call = _asking(name, retriever, query, more)
+        tape, call = _retrieval_call(name, retriever, query, more)
         decision = None if tape is None else tape.begin(call)
         if decision is None:
             return go(retriever)
@@ -102,7 +102,7 @@ class _Library:
         query: Any,
         more: dict[str, Any],
     ) -> Any:
-        tape, call = _asking(name, retriever, query, more)
+        tape, call = _retrieval_call(name, retriever, query, more)
         decision = None if tape is None else await asked(tape, call)
         if decision is None:
             return await go(retriever)
@@ -116,7 +116,7 @@ class _Library:
         return _record(decision, retriever, documents, found)
 
 
-def _asking(
+def _retrieval_call(
     name: str, retriever: Any, query: Any, more: dict[str, Any]
 ) -> tuple[Tape | None, FunctionCall]:
     """The tape, and the call to ask it."""
@@ -202,7 +202,7 @@ def _langchain(module: ModuleType) -> Undo:
     recorded = functools.cache(functools.partial(_langchain_stand_in, base))
     library = _Library(lambda retriever, play: recorded().of(retriever, play), stores.heard)
 
-    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         # their name
         def invoke(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
@@ -223,7 +223,7 @@ def _langchain(module: ModuleType) -> Undo:
 
         return ainvoke
 
-    return undoing(swap(base, "invoke", door), swap(base, "ainvoke", async_door), stores.undo)
+    return undoing(swap(base, "invoke", wrap), swap(base, "ainvoke", async_door), stores.undo)
 
 
 def _langchain_stand_in(base: Any) -> Any:
@@ -294,18 +294,18 @@ def _listening(original: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(original)
         async def search_async(*args: Any, **kwargs: Any) -> Any:
-            return _hear(await original(*args, **kwargs))
+            return _collect_scores(await original(*args, **kwargs))
 
         return search_async
 
     @functools.wraps(original)
     def search(*args: Any, **kwargs: Any) -> Any:
-        return _hear(original(*args, **kwargs))
+        return _collect_scores(original(*args, **kwargs))
 
     return search
 
 
-def _hear(results: Any) -> Any:
+def _collect_scores(results: Any) -> Any:
     found = _FOUND.get()
     if found is not None and isinstance(results, list):
         found += [
@@ -328,10 +328,10 @@ def _llama_index(module: ModuleType) -> Undo:
 
     library = _Library(stand_in, lambda _retriever: nullcontext([]))
 
-    def door(original: Any) -> Callable[..., Any]:
+    def wrap(original: Any) -> Callable[..., Any]:
         @functools.wraps(original)
         def retrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
-            go = functools.partial(_go, original, str_or_query_bundle)
+            go = functools.partial(_call_bound, original, str_or_query_bundle)
             return library.retrieve(
                 go, type(retriever).__name__, retriever, *_query(str_or_query_bundle)
             )
@@ -341,17 +341,17 @@ def _llama_index(module: ModuleType) -> Undo:
     def async_door(original: Any) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
         async def aretrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
-            go = functools.partial(_go, original, str_or_query_bundle)
+            go = functools.partial(_call_bound, original, str_or_query_bundle)
             return await library.aretrieve(
                 go, type(retriever).__name__, retriever, *_query(str_or_query_bundle)
             )
 
         return aretrieve
 
-    return undoing(swap(base, "retrieve", door), swap(base, "aretrieve", async_door))
+    return undoing(swap(base, "retrieve", wrap), swap(base, "aretrieve", async_door))
 
 
-def _go(original: Any, query: Any, retriever: Any) -> Any:
+def _call_bound(original: Any, query: Any, retriever: Any) -> Any:
     """Their decorator wants to be bound: it looks at the instance."""
     return original.__get__(retriever, type(retriever))(query)
 

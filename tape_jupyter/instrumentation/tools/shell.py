@@ -32,11 +32,15 @@ def patch(module: ModuleType) -> Undo:
         return lambda: None
     shell = vars(module)["ZMQInteractiveShell"]
     return undoing(
-        *(swap(shell, name, _door) for name in ("system", "system_piped") if name in vars(shell))
+        *(
+            swap(shell, name, _taped_system)
+            for name in ("system", "system_piped")
+            if name in vars(shell)
+        )
     )
 
 
-def _door(original: Callable[..., Any]) -> Callable[..., Any]:
+def _taped_system(original: Callable[..., Any]) -> Callable[..., Any]:
     def system(self: Any, cmd: str) -> None:
         """Call the given cmd in a subprocess, piping stdout/err."""
         if cmd.rstrip().endswith("&"):
@@ -79,10 +83,10 @@ def _taped(shell: Any, line: str) -> None:
     def live(command: str) -> dict[str, Any]:
         ran.append(command)
         with _Heard(sys.stdout) as heard:
-            code = _system(line if command == _told(line) else command)
+            code = _system(line if command == _portable_line(line) else command)
         return {"output": heard.text(), "exit": code}
 
-    done = TapedFunction(NAME, "tool", live, _COMMAND, drop_first=False).call(_told(line))
+    done = TapedFunction(NAME, "tool", live, _COMMAND, drop_first=False).call(_portable_line(line))
     if not ran:
         sys.stdout.write(str(done["output"]))
         sys.stdout.flush()
@@ -90,7 +94,7 @@ def _taped(shell: Any, line: str) -> None:
     _raise(shell, code, line)
 
 
-def _told(line: str) -> str:
+def _portable_line(line: str) -> str:
     """The line without where this interpreter lies, which `%pip` writes out: it is elsewhere on
     another machine.
     """

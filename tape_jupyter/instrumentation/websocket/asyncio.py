@@ -41,7 +41,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """
     known(module)
 
-    def door(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    def wrap(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         @functools.wraps(original)
         async def create_connection(connect: Any) -> Any:
             tape = instrumentation.current()
@@ -58,7 +58,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
         return create_connection
 
     until_16 = hasattr(module.connect, "create_connection")
-    undo = swap(module.connect, "create_connection" if until_16 else "open_tcp_connection", door)
+    undo = swap(module.connect, "create_connection" if until_16 else "open_tcp_connection", wrap)
     try:
         probe = module.connect("ws://localhost")  # opens nothing until it is awaited
         _request(probe), _factory(probe)
@@ -129,7 +129,7 @@ async def _play(play: Play, connect: Any, where: Any) -> Any:
     hear_sent(connection.protocol, transport.said, transport.pinged)
     connection.connection_made(transport)
     transport.give_up = connection.protocol.fail
-    connection.start_keepalive = _nothing
+    connection.start_keepalive = _no_keepalive
     connection.ping = pinging(connection.ping)
     connection.recv = transport.guard(connection.recv)
     connection.recv_streaming = transport.guard_pieces(connection.recv_streaming)
@@ -137,5 +137,5 @@ async def _play(play: Play, connect: Any, where: Any) -> Any:
     return connection
 
 
-def _nothing() -> None:
+def _no_keepalive() -> None:
     """A recorded server needs no pings to stay."""

@@ -40,10 +40,10 @@ from tape_jupyter.instrumentation.websocket.replay_transport import PlayedTransp
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap `Connect` of `module` (websockets.legacy.client). Returns the undo."""
-    return swap(module.Connect, "__await_impl__", _door)
+    return swap(module.Connect, "__await_impl__", _taped_connect)
 
 
-def _door(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+def _taped_connect(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
     @functools.wraps(original)
     async def connect_taped(connect: Any) -> Any:
         if instrumentation.current() is not None and not SENDING.get():
@@ -81,11 +81,11 @@ class _Attempt(functools.partial[Any]):
             return await _play(decision, factory)
         with sending(decision):
             transport, protocol = await make()
-        _hear(protocol, decision)
+        _capture_frames(protocol, decision)
         return transport, protocol
 
 
-def _hear(protocol: Any, capture: Capture) -> None:
+def _capture_frames(protocol: Any, capture: Capture) -> None:
     parts, opened = Assembler("got"), []
     read, answer, lose, shake = (
         getattr(protocol, name)

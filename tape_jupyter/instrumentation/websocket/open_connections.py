@@ -34,15 +34,15 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """
     if hasattr(module, "WebSocketCommonProtocol"):
         return swap(module.WebSocketCommonProtocol, "write_frame_sync", _legacy_door)
-    return swap(module.Protocol, "send_frame", _door)
+    return swap(module.Protocol, "send_frame", _announced)
 
 
-def _door(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _announced(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def send_frame(protocol: Any, frame: Any) -> None:
         if frame.opcode in _DATA and protocol.side.name == "CLIENT":
             where = protocol.uri if hasattr(protocol, "uri") else protocol.wsuri  # to websockets 14
-            _tell(protocol, where.host, where.port)
+            _announce(protocol, where.host, where.port)
         original(protocol, frame)
 
     return send_frame
@@ -52,13 +52,13 @@ def _legacy_door(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def write_frame_sync(protocol: Any, fin: bool, opcode: int, data: Any) -> None:
         if opcode in _DATA and protocol.is_client:
-            _tell(protocol, *(protocol.remote_address or ("", 0))[:2])
+            _announce(protocol, *(protocol.remote_address or ("", 0))[:2])
         original(protocol, fin, opcode, data)
 
     return write_frame_sync
 
 
-def _tell(protocol: Any, host: str, port: int) -> None:
+def _announce(protocol: Any, host: str, port: int) -> None:
     way = way_of(protocol)
     if way != PLAYED:
         sys.audit(

@@ -48,9 +48,9 @@ class PlayedSocket(Peer):
             self._turn.notify_all()
 
     def pinged(self, data: bytes) -> None:
-        self._say(pong(data))
+        self._queue_answer(pong(data))
 
-    def _say(self, answer: bytes) -> None:
+    def _queue_answer(self, answer: bytes) -> None:
         with self._turn:
             self._answers.append(answer)
             self._turn.notify_all()
@@ -105,9 +105,9 @@ class PlayedSocket(Peer):
         return data
 
     def sendall(self, data: bytes) -> None:
-        answer = self._asks(bytes(data))
+        answer = self._handshake_answer(bytes(data))
         if answer is not None:
-            self._say(answer)
+            self._queue_answer(answer)
 
     def send(self, data: bytes) -> int:
         self.sendall(data)
@@ -183,7 +183,7 @@ class PlayedSocket(Peer):
             while not self._shut:
                 if self._answers:
                     return self._answers.popleft()
-                due = self._due() if self._greeted else None
+                due = self._next_frame() if self._greeted else None
                 if due is not None or self._left:
                     return due
                 if not self._turn.wait(self._patience()) and self._is_stuck():

@@ -97,7 +97,7 @@ class PlayedTransport(Peer, asyncio.Transport):
     # what the library does
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        answer = self._asks(bytes(data))
+        answer = self._handshake_answer(bytes(data))
         if answer is not None:
             self._soon(self._first_wait(), self._was_rejected, lambda: self._answer(answer))
 
@@ -161,7 +161,7 @@ class PlayedTransport(Peer, asyncio.Transport):
     def _pump(self) -> None:
         """Hand on all that is due."""
         while not (self._busy or self._over):
-            due = self._due() if self._greeted else None
+            due = self._next_frame() if self._greeted else None
             if due is None:
                 if self._left:
                     self._hang_up()

@@ -116,7 +116,7 @@ class Peer:
     def _first_wait(self) -> float:
         return self.reply.waits[0] if self._was_rejected and self.reply.waits else 0.0
 
-    def _asks(self, data: bytes) -> bytes | None:
+    def _handshake_answer(self, data: bytes) -> bytes | None:
         """The answer, once the whole request of the handshake was written; what is written later is
         heard above.
         """
@@ -128,7 +128,7 @@ class Peer:
         self._greeted = True
         return greeting(self.reply, self._request)
 
-    def _due(self) -> DueFrame | None:
+    def _next_frame(self) -> DueFrame | None:
         return self.dialogue.due() if self.dialogue is not None else None
 
     def _loss(self) -> OSError | None:

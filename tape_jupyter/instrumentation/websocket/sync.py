@@ -171,8 +171,8 @@ def _play(play: Play, attempt: _Attempt) -> Any:
         hear_sent(protocol, socket.said, socket.pinged)
         connection = attempt.make(socket, protocol, **more)
         connection.ping = pinging(connection.ping)
-        connection.start_keepalive = _nothing
-        socket.give_up = functools.partial(_give_up, connection)
+        connection.start_keepalive = _no_keepalive
+        socket.give_up = functools.partial(_fail_connection, connection)
         return connection
 
     changed: dict[str, Any] = {
@@ -194,11 +194,11 @@ def _guarded(connection: Any, socket: PlayedSocket) -> Any:
     return connection
 
 
-def _nothing() -> None:
+def _no_keepalive() -> None:
     """A recorded server needs no pings to stay."""
 
 
-def _give_up(connection: Any, code: int, reason: str) -> None:
+def _fail_connection(connection: Any, code: int, reason: str) -> None:
     """What the library does where it ends a connection itself."""
     with connection.protocol_mutex:
         connection.protocol.fail(code, reason)

@@ -224,10 +224,12 @@ def _relay(
         return
     cut: list[str | None] = [told or None] if key == "signature" else recut(parts, told)
     for place, part in zip(places, [*cut, *[None] * (len(places) - len(cut))], strict=True):
-        _hold(goes, place, name, part)
+        _set_delta_field(goes, place, name, part)
 
 
-def _hold(goes: dict[int, list[StreamEvent]], place: int, name: str, part: str | None) -> None:
+def _set_delta_field(
+    goes: dict[int, list[StreamEvent]], place: int, name: str, part: str | None
+) -> None:
     event = goes[place][0]
     inner = "content_block" if event.kind == "content_block_start" else "delta"
     if part is None and inner == "delta":
@@ -264,7 +266,7 @@ def _ends(
         return events
     if "error" in differs and "error" not in new:
         events = [event for event in events if event.kind != "error"]
-    out = [_told_anew(event, new, differs) for event in events]
+    out = [_with_new_fields(event, new, differs) for event in events]
     told = any(event.kind == "message_delta" for event in events)
     if differs & {"stop_reason", "stop_sequence"} and not told and new.get("stop_reason"):
         out = [
@@ -274,7 +276,7 @@ def _ends(
     return out
 
 
-def _told_anew(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
+def _with_new_fields(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
     if event.kind == "message_start":
         own = dict(mapping(event.data.get("message")))
         own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}

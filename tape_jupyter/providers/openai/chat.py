@@ -109,7 +109,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     choices: dict[Any, dict[str, Any]] = {}
     for event in events:
-        _keep(whole, event)
+        _merge_header_fields(whole, event)
         for chunk in maps(dig(event, "choices")):
             choice = choices.setdefault(
                 key(chunk.get("index")), {"finish_reason": None, "calls": {}}
@@ -122,7 +122,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     return {**whole, "choices": list(choices.values())}
 
 
-def _keep(whole: dict[str, Any], event: Any) -> None:
+def _merge_header_fields(whole: dict[str, Any], event: Any) -> None:
     """Usage may come in every chunk, in the last, or null; the model may be "" at first."""
     whole.update(
         {name: event[name] for name in ("model", "usage", "x_groq", "error") if dig(event, name)}

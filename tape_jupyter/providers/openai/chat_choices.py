@@ -103,10 +103,10 @@ def _add(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[str, Any
         elif key not in ("index", "delta") and (value is not None or key not in choice.value):
             choice.value[key] = value
     for key, value in mapping(chunk.get("delta")).items():
-        _tell(choice, place, (*path, "delta", key), value)
+        _add_delta(choice, place, (*path, "delta", key), value)
 
 
-def _tell(choice: StreamedChoice, place: int, path: Path, value: Any) -> None:
+def _add_delta(choice: StreamedChoice, place: int, path: Path, value: Any) -> None:
     key = path[-1]
     if key == "tool_calls" and isinstance(value, list):
         for number, each in enumerate(value):

@@ -243,9 +243,9 @@ class _Rewritten:
                 else:
                     self._drop(place, path)
         else:
-            self._lay(leaf, told)
+            self._rewrite_leaf(leaf, told)
 
-    def _lay(self, leaf: Leaf, told: str) -> None:
+    def _rewrite_leaf(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(
             leaf.at, leaf.parts, recut(leaf.parts, told), strict=True
         ):

@@ -132,7 +132,7 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
     if "error" in old and "error" not in message:
         goes |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
     out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
-    out = [_told_anew(event, old, message) for event in (*out, *goes.get(len(events), []))]
+    out = [_with_new_response(event, old, message) for event in (*out, *goes.get(len(events), []))]
     return _counted(out, events)
 
 
@@ -297,7 +297,9 @@ def _relay(
             goes[place] = [kept.put({**kept.data, "delta": now, **stale})]
 
 
-def _told_anew(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:
+def _with_new_response(
+    event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> StreamEvent:
     """Events that carry a response: the last the whole, the first ones what was known then."""
     response = mapping(event.data).get("response")
     if isinstance(response, dict) and event.kind in _LAST:

@@ -32,9 +32,12 @@ def pairs(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
 def _between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
     left = list(places)
     for number, part in enumerate(new):
-        later = {_id(each) for each in new[number + 1 :]} - {""}
+        later = {_part_id(each) for each in new[number + 1 :]} - {""}
         fitting = (place for place in left if _alike(old[place], part, later))
-        same = next((place for place in left if _id(part) and _id(old[place]) == _id(part)), None)
+        same = next(
+            (place for place in left if _part_id(part) and _part_id(old[place]) == _part_id(part)),
+            None,
+        )
         chosen = same if same is not None else next(fitting, None)
         if chosen is not None:
             left = [place for place in left if place > chosen]
@@ -47,13 +50,13 @@ def _alike(old: Any, new: Any, later: set[str]) -> bool:
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return type(old) is type(new)
-    ids = (_id(old), _id(new))
+    ids = (_part_id(old), _part_id(new))
     return old.get("type") == new.get("type") and old.get("index") == new.get("index") and not (
         (all(ids) and ids[0] != ids[1]) or ids[0] in later
     )  # fmt: skip
 
 
-def _id(part: Any) -> str:
+def _part_id(part: Any) -> str:
     told = next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
     return told if isinstance(told, str) else ""
 
