@@ -19,8 +19,11 @@ class Witness:
     """A list of what ran that is out of every tape's reach: what a tool does to the program's own lists is replayed."""
 
     def __init__(self) -> None:
-        told: list[Any] = []
-        self.__class__ = type("Witness", (Witness,), {"_told": property(lambda _: told)})
+        pytest.what_ran = []  # a library's module keeps no state of a program's
+
+    @property
+    def _told(self) -> list[Any]:
+        return pytest.what_ran
 
     def append(self, what: Any) -> None:
         self._told.append(what)

@@ -154,6 +154,9 @@ class Effects(Protocol):
     def result(self, structure: Any) -> Any:
         """A frozen result; parts that are objects of the program's are those very objects."""
 
+    def raised(self, error: BaseException) -> BaseException:
+        """The same of an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class Play:

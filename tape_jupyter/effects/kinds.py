@@ -8,12 +8,16 @@ very objects.
 from __future__ import annotations
 
 import array
+import asyncio
 import functools
+import gc
 import io
-import itertools
+import logging
+import os
 import queue
 import random
 import sys
+import threading
 import weakref
 import zlib
 from collections import OrderedDict, UserDict, UserList, deque
@@ -33,6 +37,7 @@ from types import (
 from typing import Any, Protocol
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
+from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
 from tape_jupyter.encoding.values.user_classes import state_of
@@ -93,7 +98,8 @@ class SequenceKind:
                 yield ("item", index), item
 
 
-_CONTAINERS = frozenset({list, deque, OrderedDict, dict, set})
+WEAK = (weakref.WeakSet, weakref.WeakValueDictionary, weakref.WeakKeyDictionary)
+_CONTAINERS = frozenset({list, deque, OrderedDict, dict, set, *WEAK})
 
 
 def base_of(kind: type) -> Any:
@@ -121,7 +127,11 @@ class MappingKind:
     def look(self, value: Any) -> dict[Any, Any]:
         if isinstance(value, OrderedDict):  # its order is not that of the dict inside of it
             return {key: dict.__getitem__(value, key) for key in list(OrderedDict.__iter__(value))}
-        return dict.copy(value)  # in one step: another thread may change it meanwhile
+        if isinstance(value, (weakref.WeakValueDictionary, weakref.WeakKeyDictionary)):
+            return dict(value.items())
+        if type(value) is dict:
+            return dict.copy(value)  # in one step: another thread may change it meanwhile
+        return dict(list(dict.items(value)))  # in its own order, whatever it shows
 
     same = staticmethod(_same_mapping)
 
@@ -135,7 +145,7 @@ class SetKind:
     """set and what is derived of it."""
 
     def look(self, value: Any) -> set[Any]:
-        return set(set.__iter__(value))
+        return set(base_of(type(value)).__iter__(value))
 
     def same(self, before: set[Any], now: set[Any]) -> bool:
         return before == now
@@ -147,10 +157,15 @@ class SetKind:
 
 
 class Attributes:
-    """An object with attributes: those in its slots and its dict."""
+    """An object with attributes: those in its slots and its dict; and which of the user's classes
+    it is of.
+    """
 
     def look(self, value: Any) -> dict[str, Any]:
-        return state_of(value)
+        held, kind = state_of(value), type(value)
+        if not is_library_class(kind):
+            held["__class__"] = kind
+        return held
 
     same = staticmethod(_same_mapping)
 
@@ -198,6 +213,24 @@ class FunctionKind(Attributes):
 
     def look(self, value: FunctionType) -> dict[str, Any]:
         return {n: v for n, v in vars(value).items() if not n.startswith("__")}
+
+
+class HandlerKind(Attributes):
+    """A handler of `logging`: what it lets through, and how."""
+
+    def look(self, value: Any) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if n in ("level", "filters", "formatter")}
+
+
+class TraitsKind(Attributes):
+    """A widget: what it shows."""
+
+    def look(self, value: Any) -> dict[str, Any]:
+        held = vars(value)["_trait_values"]
+        return {n: v for n, v in held.items() if not n.startswith("_") and n not in _PLUMBING}
+
+
+_PLUMBING = frozenset({"comm", "keys", "layout", "style", "log", "tooltip", "tabbable"})
 
 
 class ContextVariable:
@@ -264,13 +297,72 @@ def _put_array(live: Any, wanted: Any) -> None:
     live[...] = wanted
 
 
+def _plain_array(value: Any) -> Any:
+    """Of one that is mapped to a file, or of another class derived of it, its values."""
+    return sys.modules["numpy"].asarray(value)
+
+
+def _masked_digest(value: Any) -> Any:
+    return _array_digest(value.data), _array_digest(sys.modules["numpy"].ma.getmaskarray(value))
+
+
+def _masked_read(value: Any) -> Any:
+    return sys.modules["numpy"].asarray(value.data), sys.modules["numpy"].ma.getmaskarray(value)
+
+
+def _put_masked(live: Any, wanted: Any) -> None:
+    data, mask = wanted
+    live.data[...] = data
+    live.mask = mask
+
+
+def _image_digest(value: Any) -> Any:
+    return value.mode, value.size, zlib.crc32(value.tobytes()), repr(value.getpalette())
+
+
+def _put_image(live: Any, wanted: Any) -> None:
+    """Where it can be, in place: what draws on the image holds its pixels."""
+    live.load()
+    if (live.mode, live.size, live.getpalette()) == (
+        wanted.mode,
+        wanted.size,
+        wanted.getpalette(),
+    ):
+        live.paste(wanted)
+    else:
+        live.im, live._mode, live._size = wanted.im, wanted.mode, wanted.size  # noqa: SLF001
+        live.palette = wanted.palette
+
+
+def _permits(value: Any) -> Any:
+    """How many may still come in."""
+    return value._value  # noqa: SLF001 - nothing else tells
+
+
+def _put_permits(live: Any, wanted: int) -> None:
+    while _permits(live) < wanted:
+        live.release()
+    if _permits(live) > wanted:
+        live._value = wanted  # noqa: SLF001
+
+
+def _cursor_look(value: Any) -> Any:
+    """Rows that wait to be read: no two looks at them are the same, since nothing tells how many."""
+    waiting = any(type(each).__name__ == "Statement" for each in gc.get_referents(value))
+    return object() if waiting else None
+
+
 def _frame_digest(value: Any) -> Any:
     """Of a DataFrame or a Series: its labels, and the arrays that it is made of."""
     columns = tuple(value.columns) if value.ndim == 2 else (value.name,)
+    index = value.index
+    levels = index.levels if index.nlevels > 1 else [index]
+    labels = [_values_digest(level.array) for level in levels]
+    codes = [_values_digest(code) for code in index.codes] if index.nlevels > 1 else []
     # a column apart is a copy
     arrays = [_values_digest(block.values) for block in value._mgr.blocks]  # noqa: SLF001
     placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
-    return (columns, arrays, placed, _values_digest(value.index.array), tuple(value.index.names))
+    return columns, arrays, placed, labels, codes, tuple(index.names)
 
 
 def _values_digest(values: Any) -> Any:
@@ -320,16 +412,16 @@ def _connection_look(value: Any) -> Any:
             return value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
-        return (value.total_changes, cursor.execute("PRAGMA schema_version").fetchone()[0])
+        version = cursor.execute("PRAGMA schema_version").fetchone()[0]
     except Exception:  # closed, or of another thread
         return None
+    return value.total_changes, version, value.in_transaction
 
 
-def _connection_read(value: Any) -> bytes:
+def _connection_read(value: Any) -> tuple[bytes, bool]:
     if file := file_of(value):
         raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
-    data: bytes = value.serialize()
-    return data
+    return value.serialize(), value.in_transaction
 
 
 def file_of(value: Any) -> str:
@@ -337,12 +429,22 @@ def file_of(value: Any) -> str:
     if isinstance(value, io.IOBase):
         name = getattr(value, "name", None)
         return name if isinstance(name, str) and not value.closed and value.writable() else ""
+    if type(value).__name__ == "memmap":  # of numpy's
+        return str(value.filename or "")
     try:
         cursor = value.cursor()
         cursor.row_factory = None
         return str(cursor.execute("PRAGMA database_list").fetchone()[2])
     except Exception:  # closed, or of another thread
         return ""
+
+
+def database_of(engine: Any) -> str:
+    """The file of a SQLAlchemy engine for SQLite, whose connections are kept open; "" for any other."""
+    url = getattr(engine, "url", None)
+    name = getattr(url, "database", None) or ""
+    sqlite = str(getattr(url, "drivername", "")).startswith("sqlite")
+    return os.path.abspath(name) if sqlite and name not in ("", ":memory:") else ""  # noqa: PTH100
 
 
 def _handle_look(value: Any) -> Any:
@@ -358,18 +460,54 @@ def _put_handle(live: Any, position: Any) -> None:
     live.seek(position)
 
 
-def _put_connection(live: Any, data: bytes) -> None:
-    """Let the live connection's main database hold what the recorded one held."""
+def _put_connection(live: Any, wanted: Any) -> None:
+    """Let the live connection's main database hold what the recorded one held, which it may have
+    committed or not.
+    """
     import sqlite3
 
-    if live.in_transaction:
-        live.commit()
+    data, is_open = (wanted, False) if isinstance(wanted, bytes) else wanted
     scratch = sqlite3.connect(":memory:")
     try:
         scratch.deserialize(data)
+        if is_open and _tables(scratch) == _tables(live):
+            _put_rows(live, scratch)
+            return
+        if live.in_transaction:
+            live.commit()
         scratch.backup(live)
+        if is_open:
+            raise CassetteError("what was not committed when it was recorded is committed here")
     finally:
         scratch.close()
+
+
+def _tables(connection: Any) -> list[Any]:
+    """Its schema; a trigger would do more than what is put there."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    found: list[Any] = cursor.execute(
+        "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    ).fetchall()
+    return [object()] if any(sort == "trigger" for sort, _, _ in found) else found
+
+
+def _put_rows(live: Any, scratch: Any) -> None:
+    """In a transaction that stays open: the program may still commit it, or take it back."""
+    cursor = live.cursor()
+    if not live.in_transaction:
+        cursor.execute("BEGIN")
+    sqls = {name: sql for sort, name, sql in _tables(scratch) if sort == "table"}
+    for name in sqls:
+        cursor.execute(f'DELETE FROM "{name}"')  # noqa: S608
+    for name, sql in sqls.items():
+        told = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
+        columns = [f'"{each[1]}"' for each in told]
+        if "WITHOUT ROWID" not in str(sql).upper():
+            columns.insert(0, "rowid")
+        listed, places = ", ".join(columns), ", ".join("?" * len(columns))
+        rows = scratch.execute(f'SELECT {listed} FROM "{name}"').fetchall()  # noqa: S608 - names of the schema
+        cursor.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({places})', rows)  # noqa: S608
 
 
 def _put_memory_file(live: Any, wanted: Any) -> None:
@@ -389,39 +527,11 @@ def _generator_look(value: Any) -> Any:
     )
 
 
-def _put_count(live: Any, wanted: Any) -> None:
-    """Count on to where the recorded one stood."""
-    for _ in range(_FURTHEST):
-        if repr(live) == wanted:
-            return
-        next(live)
-    raise CassetteError(f"it does not come to {wanted}")
-
-
-_FURTHEST = 100_000
-
-
 def _lost(what: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         raise CannotFreeze(None, value, what)
 
     return read
-
-
-def _figure_look(value: Any) -> Any:
-    """How much is drawn in a figure, and its words: what is drawn cannot be written, but it is
-    said.
-    """
-    return [
-        (
-            axes.get_title(),
-            axes.get_xlabel(),
-            axes.get_ylabel(),
-            len(axes.get_children()),
-            axes.get_xlim(),
-        )
-        for axes in value.axes
-    ]
 
 
 def _unputtable(_live: Any, _wanted: Any) -> None:
@@ -434,7 +544,7 @@ _ARRAY_ARRAY = WholeKind(
     lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
     lambda value: value.tobytes(),
 )
-_NDARRAY = WholeKind(_array_digest, _put_array)
+_NDARRAY = WholeKind(_array_digest, _put_array, _plain_array)
 _FRAME = WholeKind(_frame_digest, _put_frame)
 _RANDOM = WholeKind(_random_state, _put_random, _random_state)
 _GENERATOR = WholeKind(_bits, _put_bits, lambda value: value.bit_generator.state)
@@ -443,12 +553,21 @@ _RANDOM_STATE = WholeKind(
     lambda live, state: live.set_state(state),
     lambda value: value.get_state(legacy=False),
 )
+_EVENT = WholeKind(
+    lambda value: value.is_set(),
+    lambda live, wanted: live.set() if wanted else live.clear(),
+    lambda value: value.is_set(),
+)
+_SEMAPHORE = WholeKind(_permits, _put_permits, _permits)
+_MASKED = WholeKind(_masked_digest, _put_masked, _masked_read)
+_IMAGE = WholeKind(_image_digest, _put_image, lambda value: value.copy())
+_CURSOR = WholeKind(_cursor_look, _unputtable, _lost("how far its rows were read is not known"))
 _HANDLE = WholeKind(_handle_look, _put_handle, lambda value: value.tell())
-_FIGURE = WholeKind(_figure_look, _unputtable, _lost("what is drawn in it cannot be written"))
+_FIGURE = WholeKind(figures.drawn, _unputtable, _lost("what is drawn in it cannot be written"))
 _MEMORY_FILE = WholeKind(
     lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
 )
-_COUNT = WholeKind(repr, _put_count, repr)
+_POSITION = WholeKind(iterators.position, iterators.advance, iterators.position)
 _ADVANCED = WholeKind(
     _generator_look, _unputtable, _lost("it was read on, and nobody can put it there again")
 )
@@ -459,13 +578,18 @@ _CACHE = WholeKind(
 )
 _CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
 
-_WHOLE_BY_NAME: dict[tuple[str, str], WholeKind] = {
+_WHOLE_BY_NAME: dict[
+    tuple[str, str], WholeKind
+] = {  # by package and class; also what is derived of it
+    ("numpy", "MaskedArray"): _MASKED,
     ("numpy", "ndarray"): _NDARRAY,
+    ("PIL", "Image"): _IMAGE,
     ("pandas", "DataFrame"): _FRAME,
     ("pandas", "Series"): _FRAME,
     ("numpy", "Generator"): _GENERATOR,
     ("numpy", "RandomState"): _RANDOM_STATE,
     ("sqlite3", "Connection"): _CONNECTION,
+    ("sqlite3", "Cursor"): _CURSOR,
     ("matplotlib", "Figure"): _FIGURE,
 }
 
@@ -478,16 +602,22 @@ SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     NamesKind(),
 )
 CLASS, MODULE, FUNCTION, CONTEXT = ClassKind(), ModuleKind(), FunctionKind(), ContextVariable()
+TRAITS, HANDLER = TraitsKind(), HandlerKind()
 
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
     array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
     queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
-    io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, itertools.count: _COUNT, GeneratorType: _ADVANCED,
+    io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, GeneratorType: _ADVANCED,
     type(functools.lru_cache(int)): _CACHE,
     **dict.fromkeys((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE),
-    **dict.fromkeys(NAMES, NAMES_KIND),
+    **dict.fromkeys(NAMES, NAMES_KIND), **dict.fromkeys(iterators.TYPES, _POSITION),
+    weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
+    threading.local: ATTRIBUTES, threading.Event: _EVENT, asyncio.Event: _EVENT,
+    **dict.fromkeys(
+        (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE
+    ),
 }  # fmt: skip
 
 LINKS = (MethodType, functools.partial, staticmethod, classmethod, property)
@@ -530,8 +660,10 @@ MACHINERY = (
 memories, contexts.
 """
 
-_STORES = ("workflows.context.state_store.",)
-"""Modules among those whose objects hold the program's state all the same."""
+_STORES = (
+    "workflows.context.state_store.", "rich.table.", "rich.tree.", "rich.text.", "rich.progress.",
+)  # fmt: skip
+"""Modules of all those whose objects hold the program's state all the same."""
 
 _DATA_BASES = frozenset({"BaseModel"})
 
@@ -556,28 +688,43 @@ def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of t
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
         return None
     root = kind.__module__.partition(".")[0]
-    whole = _WHOLE_BY_NAME.get((root, kind.__name__))
-    if whole is not None:
-        return whole
-    if issubclass(kind, (list, deque)):
-        return SEQUENCE
-    if issubclass(kind, dict):
-        return MAPPING
-    if issubclass(kind, set):
-        return SET
-    if issubclass(kind, tuple):
-        return TUPLE
+    for base in kind.__mro__:
+        whole = _WHOLE_BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
+        if whole is not None:
+            return whole
+    if is_library_class(kind) and issubclass(kind, logging.Handler):
+        return HANDLER
+    if is_library_class(kind) and _is_machinery(kind, root):
+        return TRAITS if is_widget(kind) else None
+    for base, found in (
+        (list, SEQUENCE),
+        (deque, SEQUENCE),
+        (dict, MAPPING),
+        (set, SET),
+        (tuple, TUPLE),
+    ):
+        if issubclass(kind, base):
+            return found
     if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
         return None
     return ATTRIBUTES if _keeps_state(kind, root) else None
 
 
+def _is_machinery(kind: type, root: str) -> bool:
+    module = f"{kind.__module__}."
+    return (root in RESOURCES or module.startswith(MACHINERY)) and not module.startswith(_STORES)
+
+
+def is_widget(kind: type) -> bool:
+    return any(
+        base.__name__ == "Widget" and base.__module__.startswith("ipywidgets")
+        for base in kind.__mro__
+    )
+
+
 def _keeps_state(kind: type, root: str) -> bool:
     if not is_library_class(kind):
         return True
-    module = f"{kind.__module__}."
-    if root in RESOURCES or (module.startswith(MACHINERY) and not module.startswith(_STORES)):
-        return False
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
         return root not in ("typing", "dataclasses")
     if root in STANDARD_MACHINERY and kind.__module__ not in _STATE:
@@ -605,6 +752,8 @@ def _also_inside(kind: type) -> tuple[str, ...]:
         found.append("__dict__")
     if is_model(kind):
         found += MODEL_STATE
+    if is_widget(kind):
+        found.append("_trait_notifiers")  # what listens to it
     if is_users_class(kind):
         found.append("__class__")
     return tuple(found)

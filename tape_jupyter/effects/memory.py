@@ -27,7 +27,7 @@ from typing import Any
 from tape_jupyter.core.libraries import is_library_path
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
-from tape_jupyter.effects.paths import Step, handed_on, shown, spoken
+from tape_jupyter.effects.paths import Step, handed, handed_on, shown, spoken
 from tape_jupyter.effects.scope import (
     ABSENT,
     NAMES,
@@ -97,6 +97,7 @@ class Snapshot:
         self._waiting: list[tuple[Any, ReachedObject | None, Step]] = []
         self._functions: set[int] = set()
         self._wholes: list[ReachedObject] = []
+        self._whole: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._unseen: list[str] = []
         self.too_large = False
@@ -125,10 +126,10 @@ class Snapshot:
                 self.too_large = True
                 waiting.clear()
                 return
-            kind = _kind(value)
+            kind = None if _is_cache(value, above) else _kind(value)
             node = nodes[id(value)] = ReachedObject(value, above, step, kind)
             if kind is None or isinstance(kind, kinds.WholeKind):
-                waiting += [(inner, node, inner_step) for inner_step, inner in _linked(value)]
+                waiting += [(inner, node, inner_step) for inner_step, inner in self._linked(value)]
             if isinstance(kind, kinds.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
             elif kind is not None:
@@ -163,7 +164,7 @@ class Snapshot:
             self._names_of(value)
         elif kind is kinds.CLASS:
             inside.append((("attribute", "__mro__"), value.__mro__))
-            self._names_of_methods(value)
+            inside += self._methods(value)
         else:
             inside += [
                 (("attribute", name), getattr(value, name, None))
@@ -172,12 +173,39 @@ class Snapshot:
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
-    def _names_of_methods(self, cls: type) -> None:
-        """What methods of the class may name is within reach."""
-        for member in list(vars(cls).values()):
-            function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-            if isinstance(function, FunctionType):
-                self._names_of(function)
+    def _linked(self, value: Any) -> Iterator[tuple[Step, Any]]:
+        """What an object hands its calls on to that has no state of its own."""
+        kind = type(value)
+        if kind is MethodType:
+            yield ("attribute", "__self__"), value.__self__
+            yield ("attribute", "__func__"), value.__func__
+        elif kind is functools.partial:
+            yield ("attribute", "func"), value.func
+            yield ("attribute", "args"), value.args
+            yield ("attribute", "keywords"), value.keywords
+        elif kind is FunctionType:  # a library's: it may be around a function of the user's
+            inner = getattr(value, "__wrapped__", None)
+            if isinstance(inner, FunctionType):
+                yield ("attribute", "__wrapped__"), inner
+            if value.__closure__ and (inner is not None or "<locals>" in value.__qualname__):
+                yield ("attribute", "__closure__"), self._names.cells_of(value)
+        elif kind is _CACHED:
+            yield ("attribute", "__wrapped__"), value.__wrapped__
+        else:
+            for name in handed_on(kind):
+                yield ("attribute", name), _handed(value, name)
+
+    def _methods(self, cls: type) -> Iterator[tuple[Step, Any]]:
+        """What methods of the class may name is within reach; and what they hold themselves."""
+        for name, member in list(vars(cls).items()):
+            users = kinds.is_users_function(member)
+            if users:
+                self._names_of(member)
+            if not name.startswith("__") and (
+                (users and _holds(member))
+                or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
+            ):
+                yield ("attribute", name), member
 
     def _names_of(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
@@ -193,6 +221,9 @@ class Snapshot:
                 *code.co_varnames[: code.co_argcount],
             }
         variables, named = self._names.variables_of(original)
+        if code_names(code).whole:
+            self._whole.add(id(variables))
+            self._written |= named
         node = self._nodes.get(id(variables))
         if node is None:
             node = ReachedObject(
@@ -222,16 +253,27 @@ class Snapshot:
         assert node.kind is not None
         if isinstance(node.value, ReachedVariables):
             now = node.value.look()
+            if id(node.value) in self._whole:
+                return now
             return {name: now[name] for name in node.look}
         return node.kind.look(node.value)
 
     def files(self) -> list[str]:
-        """The files that databases and open files within reach write to."""
-        written = (io.IOBase, getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase))
+        """The files that databases and open files within reach may write to unseen."""
+        written = (
+            io.IOBase,
+            getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase),
+            getattr(sys.modules.get("numpy"), "memmap", io.IOBase),
+        )
         found = (
             kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written)
         )
-        return [name for name in found if name]
+        engines = (
+            kinds.database_of(node.value)
+            for node in self._nodes.values()
+            if node.kind is None and type(node.value).__name__ == "Engine"
+        )
+        return [name for name in (*found, *engines) if name]
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this
@@ -288,6 +330,17 @@ class Snapshot:
         self._visit()
 
 
+def _is_cache(value: Any, above: ReachedObject | None) -> bool:
+    """Whether it is a weak table in a function that a library made."""
+    return (
+        isinstance(value, kinds.WEAK)
+        and above is not None
+        and above.above is not None
+        and above.step[1] == "__closure__"
+        and not kinds.is_users_function(above.above.value)
+    )
+
+
 def _kind(value: Any) -> Kind | None:
     if isinstance(value, ModuleType):
         return kinds.MODULE if _is_users_module(value) else None
@@ -300,36 +353,20 @@ def _kind(value: Any) -> Kind | None:
 
 def _is_users_module(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and not is_library_path(file) and module.__name__ != "__main__"
+    if module.__name__ == "__main__":
+        return False
+    made_here = file is None and module.__spec__ is None
+    return made_here or (isinstance(file, str) and not is_library_path(file))
 
 
-def _linked(value: Any) -> Iterator[tuple[Step, Any]]:
-    """What an object hands its calls on to that has no state of its own."""
-    kind = type(value)
-    if kind is MethodType:
-        yield ("attribute", "__self__"), value.__self__
-        yield ("attribute", "__func__"), value.__func__
-    elif kind is functools.partial:
-        yield ("attribute", "func"), value.func
-        yield ("attribute", "args"), value.args
-        yield ("attribute", "keywords"), value.keywords
-    elif kind in _WRAPPERS and isinstance(
-        inner := getattr(value, "__wrapped__", None), FunctionType
-    ):
-        yield ("attribute", "__wrapped__"), inner
-    else:
-        for name in handed_on(kind):
-            yield ("attribute", name), _handed(value, name)
+_CACHED = type(functools.lru_cache(int))
 
 
-def _handed(context: Any, name: str) -> Any:
+def _handed(holder: Any, name: str) -> Any:
     try:
-        return getattr(context, name, None)
-    except Exception:  # the framework's own code: there is none
+        return handed(holder, name)
+    except Exception:  # the library's own code: there is none
         return None
-
-
-_WRAPPERS = (FunctionType, type(functools.lru_cache(int)))
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
@@ -337,6 +374,13 @@ def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
         yield ("attribute", "__defaults__"), function.__defaults__
     if function.__kwdefaults__:
         yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
+
+
+def _holds(function: FunctionType) -> bool:
+    """Whether a function has something that may change."""
+    return bool(
+        function.__closure__ or function.__defaults__ or function.__kwdefaults__ or vars(function)
+    )
 
 
 def _unseen(node: ReachedObject, error: Exception) -> str:

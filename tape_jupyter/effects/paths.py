@@ -12,10 +12,13 @@ variable user()                 what a context variable holds
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
@@ -44,16 +47,58 @@ _LINKS = frozenset(
 )
 _JSON = json.JSONDecoder()
 
-_HANDED_ON = {
+_HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("workflows", "Context"): ("store",),
     ("pydantic_ai", "RunContext"): ("deps",),
     ("agents", "RunContextWrapper"): ("context",),
     ("langgraph", "Runtime"): ("context", "store", "state"),
     ("langgraph", "ToolRuntime"): ("context", "store", "state"),
+    ("builtins", "builtin_function_or_method"): ("__self__",),
+    ("builtins", "method-wrapper"): ("__self__",),
+    ("builtins", "memoryview"): ("obj",),
+    ("builtins", "mappingproxy"): ("referent",),
+    ("_csv", "writer"): ("referent",),
+    ("weakref", "ReferenceType"): ("referent",),
+    ("weakref", "WeakMethod"): ("referent",),
+    ("builtins", "property"): ("fget", "fset", "fdel"),
+    ("builtins", "staticmethod"): ("__func__",),
+    ("builtins", "classmethod"): ("__func__",),
+    ("functools", "singledispatchmethod"): ("dispatcher", "func"),
+    ("functools", "cached_property"): ("func",),
+    ("logging", "Logger"): ("handlers", "filters"),
+    ("sqlite3", "Cursor"): ("connection",),
+    ("pandas", "NDFrame"): ("attrs",),
+    ("PIL", "Image"): ("info",),
+    ("matplotlib", "Artist"): ("figure",),
+    ("sqlalchemy", "Engine"): ("referent",),
+    ("sqlalchemy", "Connection"): ("engine",),
+    ("sqlalchemy", "Session"): ("bind",),
+    ("sqlalchemy", "sessionmaker"): ("kw",),
 }
-"""What a framework's context, which is none of the program's state, hands on of it: attributes by
-package and class.
+"""What an object that keeps no state of the program's itself leads to of it: attributes by package
+and class; `referent`: what it holds without saying so.
 """
+
+
+def _referent(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, weakref.ReferenceType):
+        return value()
+    if kind.__name__ == "writer":  # of csv: the `write` of what it writes to
+        return next((each for each in gc.get_referents(value) if callable(each)), None)
+    if kind is MappingProxyType:
+        return next((each for each in gc.get_referents(value) if isinstance(each, dict)), None)
+    pool = getattr(value, "pool", None)  # an engine of SQLAlchemy's: its one connection in memory
+    if kind.__name__ != "Engine" or getattr(value.url, "database", "") not in (
+        None,
+        "",
+        ":memory:",
+    ):
+        return None
+    records = [getattr(pool, "connection", None), *getattr(pool, "_all_conns", ())]
+    found = [getattr(each, "dbapi_connection", None) for each in records]
+    return next((each for each in found if each is not None), None)
+
 
 MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__")
 """Where a pydantic model keeps what is no field of it."""
@@ -64,7 +109,7 @@ def is_model(kind: type) -> bool:
 
 
 def handed_on(kind: type) -> tuple[str, ...]:
-    """The attributes through which a framework's context leads to the program's own objects."""
+    """The attributes through which such an object leads to the program's own."""
     try:
         return _HANDS_ON[kind]
     except KeyError:
@@ -74,6 +119,11 @@ def handed_on(kind: type) -> tuple[str, ...]:
         ]
         found = _HANDS_ON[kind] = tuple(dict.fromkeys(name for names in known for name in names))
         return found
+
+
+def handed(value: Any, name: str) -> Any:
+    """What one of those attributes holds."""
+    return _referent(value) if name == "referent" else getattr(value, name)
 
 
 _HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
@@ -153,13 +203,20 @@ def _inside(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort o
             return value[key]
         return list(value)[key]
     if sort == "nth":
-        return list(value.values())[key]
+        return _values(value)[key]
     if sort == "context":
         return value.get()
     raise LookupError(key)
 
 
-def _attribute(value: Any, name: str) -> Any:
+def _values(mapping: Any) -> list[Any]:
+    """In their own order, whatever order a class of the user's shows."""
+    if isinstance(mapping, OrderedDict):
+        return list(OrderedDict.values(mapping))
+    return list(dict.values(mapping) if isinstance(mapping, dict) else mapping.values())
+
+
+def _attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one line a sort of attribute
     """An attribute that the object itself holds, past any code of its class."""
     if name == "__class__":
         return type(value)
@@ -167,10 +224,13 @@ def _attribute(value: Any, name: str) -> Any:
         return ClosureCells(value)
     if name == "__dict__" or (name in MODEL_STATE and is_model(type(value))):
         return object.__getattribute__(value, name)
-    if name in _LINKS or name in handed_on(type(value)):
+    if name in handed_on(type(value)):
+        return handed(value, name)
+    if name in _LINKS:
         return getattr(value, name)
     if name.startswith("__"):
         raise LookupError(name)
     if isinstance(value, type) or type(value).__name__ in ("module", "function"):
         return vars(value)[name]
-    return state_of(value)[name]
+    state = state_of(value)
+    return (state if name in state else state.get("_trait_values", state))[name]

@@ -11,7 +11,6 @@ from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import kind_of
 from tape_jupyter.effects.paths import follow, spoken
 from tape_jupyter.effects.scope import (
-    NAMES,
     ClosureCells,
     Environment,
     ReachedVariables,
@@ -92,13 +91,18 @@ class Redo:
             self._whole(live, self._walk.thaw(change["whole"], (at, "whole")))
         elif "splice" in change:
             self._splice(live, change, at)
-        elif "attributes" in change or isinstance(live, NAMES) or not isinstance(live, (dict, set)):
+        elif "attributes" in change or not isinstance(
+            kind := kind_of(type(live)), (kinds.MappingKind, kinds.SetKind)
+        ):
             self._attributes(live, change, at)
-        elif isinstance(live, dict):
+        elif isinstance(kind, kinds.MappingKind):
             self._keys(live, change, at)
         else:
-            set.update(live, self._walk.thaw(change.get("add", []), (at, "add")))
-            set.difference_update(live, self._walk.thaw(change.get("discard", []), (at, "discard")))
+            base = kinds.base_of(type(live))
+            base.update(live, self._walk.thaw(change.get("add", []), (at, "add")))
+            base.difference_update(
+                live, self._walk.thaw(change.get("discard", []), (at, "discard"))
+            )
 
     def _whole(self, live: Any, wanted: Any) -> None:
         kind = kind_of(type(live))
@@ -163,7 +167,27 @@ def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str]
         ), lambda name: type.__delattr__(live, name)
     if isinstance(live, (ModuleType, FunctionType)):
         return vars(live).__setitem__, lambda name: vars(live).pop(name, None)
-    return (lambda name, value: fill(live, {name: value}, at)), lambda name: _remove(live, name)
+    if kinds.is_widget(type(live)):
+        return (lambda name, value: _show(live, name, value)), _nothing
+    return (lambda name, value: _set(live, name, value, at)), lambda name: _remove(live, name)
+
+
+def _set(live: Any, name: str, value: Any, at: At) -> None:
+    if name != "__class__":
+        fill(live, {name: value}, at)
+    elif kinds.is_users_class(value) and kinds.is_users_class(type(live)):
+        object.__setattr__(live, name, value)
+    else:
+        raise CassetteError(f"it cannot become a {value!r}")
+
+
+def _show(widget: Any, name: str, value: Any) -> None:
+    """Let a widget show it; what listens to it did so when it was recorded."""
+    if name not in widget.traits():
+        raise CassetteError(f"a {type(widget).__name__} has no {name!r}")
+    vars(widget)["_trait_values"][name] = value
+    if name in widget.keys:
+        widget.send_state(name)
 
 
 def _own(name: str) -> str:

@@ -24,6 +24,9 @@ from tape_jupyter.errors import CassetteError
 WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})
 """Builtins through which code may reach any variable."""
 
+_WHOLE_BY = frozenset({"__main__", "modules", "f_globals", "f_locals", "user_ns", "__globals__"})
+"""Attributes and modules through which it may."""
+
 _NOT_THE_USERS = re.compile(r"_.*|In|Out|exit|quit|get_ipython|open")
 """Names that IPython keeps in a notebook's namespace."""
 
@@ -86,12 +89,13 @@ _WRITERS = frozenset(
 
 
 class CodeNames(NamedTuple):
-    """What a code object names: global variables; and whether it could write into an array or a
-    table.
+    """What a code object names: global variables; whether it could write into an array or a table;
+    whether it may reach variables that it does not name.
     """
 
     variables: frozenset[str]
     writes: bool
+    whole: bool
 
 
 @lru_cache(maxsize=4096)
@@ -99,6 +103,7 @@ def code_names(code: CodeType) -> CodeNames:
     """Of the code and of the functions defined inside it."""
     variables: set[str] = set()
     writes = not _WRITERS.isdisjoint(code.co_names)
+    whole = not _WHOLE_BY.isdisjoint(code.co_names)
     for instruction in dis.get_instructions(code):
         if instruction.opname in _GLOBAL_CODES:
             variables.add(instruction.argval)
@@ -107,12 +112,13 @@ def code_names(code: CodeType) -> CodeNames:
         if isinstance(constant, CodeType):
             inner = code_names(constant)
             variables |= inner.variables
-            writes = writes or inner.writes
+            writes, whole = writes or inner.writes, whole or inner.whole
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
                 each for each in constant if isinstance(each, str)
             )
-    return CodeNames(frozenset(variables), writes)
+    whole = whole or not WHOLE_NAMESPACE.isdisjoint(variables)
+    return CodeNames(frozenset(variables), writes or whole, whole)
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:
@@ -124,16 +130,24 @@ ABSENT = object()
 
 
 class ReachedVariables:
-    """The names of a namespace that code within reach uses; the others are out of reach."""
+    """The names of a namespace that code within reach uses; the others are out of reach. `whole`:
+    it may use any.
+    """
 
     def __init__(self, namespace: MutableMapping[str, Any]) -> None:
         self.namespace = namespace
         self.names: set[str] = set()
+        self.whole = False
 
     def look(self) -> dict[str, Any]:
         """The values that are there now, ABSENT for a name without one."""
         namespace = self.namespace
-        return {name: namespace.get(name, ABSENT) for name in sorted(self.names)}
+        names = self.names | self.users() if self.whole else self.names
+        return {name: namespace.get(name, ABSENT) for name in sorted(names)}
+
+    def users(self) -> set[str]:
+        """All names that are not IPython's own."""
+        return {name for name in list(self.namespace) if not _NOT_THE_USERS.fullmatch(name)}
 
     def get(self, name: str) -> Any:
         return self.namespace[name]
@@ -269,9 +283,11 @@ class NamesInUse:
         found = self._variables.setdefault(
             id(function.__globals__), ReachedVariables(function.__globals__)
         )
-        names = set(code_names(function.__code__).variables)
-        if names & WHOLE_NAMESPACE:
-            names |= {name for name in function.__globals__ if not _NOT_THE_USERS.fullmatch(name)}
+        told = code_names(function.__code__)
+        names = set(told.variables)
+        if told.whole:
+            found.whole = True
+            names |= found.users()
         found.names |= names
         return found, names
 

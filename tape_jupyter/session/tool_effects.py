@@ -5,6 +5,8 @@ The record of it is the call's `did` (calls.Value), with those of these keys tha
     shown      what it showed, in order (instrumentation/tools/output.py)
     memory     what it changed in the program's memory (effects/memory.py)
     same       parts of its result that are objects of the program's, by their places
+    raised     the same of the error that it raised, its cause and its context
+    settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
 """
@@ -27,10 +29,13 @@ from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
 from tape_jupyter.effects.redoing import Redo, given
 from tape_jupyter.effects.writing import EffectWriter
 from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.exceptions import MAX_CHAIN
 from tape_jupyter.encoding.values.placeholders import Argument
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, put_back
+from tape_jupyter.session.tool_settings import ToolSettings, set_again
 
 KINDS = ("output", "memory", "files")
 """What `--no-effects` leaves out."""
@@ -50,6 +55,7 @@ class ObservedBody:
         self._around = BODY.get()
         self._snapshot: Snapshot | None = None
         self._files: ToolFiles | None = None
+        self._settings: ToolSettings | None = None
         self._events: list[dict[str, Any]] = []
         self._changes = Changes()
         self.begin()
@@ -59,6 +65,7 @@ class ObservedBody:
         self._events, self._changes = [], Changes()
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
+            self._settings = ToolSettings()
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
@@ -102,6 +109,10 @@ class ObservedBody:
             )
             lost += self._changes.lost
             did["memory"] = self._changes.written
+        if self._settings is not None:
+            did["settings"], unset = self._settings.end(self._changes.place_of)
+            self._settings = None
+            lost += unset
         if self._files is not None:
             did["files"], unkept = self._files.end()
             self._files = None
@@ -133,6 +144,23 @@ class ObservedBody:
             did["same"] = walk.same
         return structure
 
+    def raised(self, error: BaseException, did: dict[str, Any]) -> None:
+        """Note in `did` which of an error and of those behind it are objects of the program's."""
+        found: dict[str, str] = {}
+        waiting: list[tuple[str, BaseException | None]] = [("", error)]
+        for name, each in waiting:
+            if each is None or name.count(".") > MAX_CHAIN:
+                continue
+            if place := self._changes.place_of(each):
+                found[name] = place
+            else:
+                waiting += [
+                    (f"{name}.cause", each.__cause__),
+                    (f"{name}.context", each.__context__),
+                ]
+        if found:
+            did["raised"] = found
+
 
 class RecordedEffects:
     """What a recorded body did, for replay (calls.Effects)."""
@@ -152,8 +180,8 @@ class RecordedEffects:
         if "output" not in self._left_out:
             for event in did.get("shown", ()):
                 self._show(event)
-        if "memory" not in self._left_out and "memory" in did and self._call.scope is not None:
-            self._redo = Redo(did["memory"], self._call.scope)
+        if "memory" not in self._left_out and self._call.scope is not None:
+            self._redo = Redo(did.get("memory", ()), self._call.scope)
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             for problem in put_back(
@@ -162,8 +190,9 @@ class RecordedEffects:
                 self._say(problem)
         if self._redo is not None:
             self._redo.run()
-            for problem in self._redo.problems:
-                self._say(f"what it changed in {problem}")
+            problems = [f"what it changed in {problem}" for problem in self._redo.problems]
+            for problem in [*problems, *set_again(did.get("settings", {}))]:
+                self._say(problem)
         for each in did.get("lost", ()):
             self._say(str(each))
 
@@ -173,6 +202,22 @@ class RecordedEffects:
     def result(self, structure: Any) -> Any:
         """A frozen result; parts that are the program's own objects are those objects."""
         return given(structure, self._did.get("same", {}), self._redo)
+
+    def raised(self, error: BaseException) -> BaseException:
+        """A recorded error; it, or one behind it, is the program's own object where it was that."""
+        for name, place in self._did.get("raised", {}).items():
+            live = self._redo.place(place) if self._redo is not None else None
+            above: Any = None
+            stands: Any = error
+            last = ""
+            for last in name.split(".")[1:]:
+                above, stands = stands, getattr(stands, f"__{last}__", None)
+            if not isinstance(live, BaseException) or type(live) is not type(stands):
+                continue
+            if above is None:
+                return live
+            setattr(above, f"__{last}__", live)
+        return error
 
     def _say(self, what: str) -> None:
         told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
@@ -249,13 +294,16 @@ def _here(file: str) -> str:
 
 
 def _log(told: Mapping[str, Any]) -> None:
-    fields = {name: value for name, value in told.items() if name != "extra"}
+    fields = {name: value for name, value in told.items() if name not in ("extra", "handlers")}
     for name, value in told.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, registry.thaw(value))
     fields["pathname"] = _here(str(told.get("pathname", "")))
     record = logging.makeLogRecord(fields)
-    logging.getLogger(str(told["name"])).callHandlers(record)
+    logger = logging.getLogger(str(told["name"]))
+    logger.callHandlers(record)
+    if "handlers" in told and told["handlers"] != handlers_of(logger):
+        raise CassetteError(f"the logger {logger.name} has other handlers here")
 
 
 def _warn(event: Mapping[str, Any]) -> None:

@@ -244,6 +244,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
             self._end_steps(told)
         else:
             frozen = with_frames(freeze_error(error), error)
+            self.observed.raised(error, did)
             self._keep(Value(error=frozen, seconds=self._elapsed(), did=did), told)
 
     def _end_steps(self, error: str = "") -> None:

@@ -12,9 +12,12 @@ from tests.working_agents import (
     concurrent,
     files,
     frameworks,
+    language,
+    libraries,
     memory,
     registries,
     shown,
+    surroundings,
     tables,
     troubles,
 )
@@ -32,6 +35,9 @@ FAMILIES = {
         chance,
         troubles,
         frameworks,
+        language,
+        libraries,
+        surroundings,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}

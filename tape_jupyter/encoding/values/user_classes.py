@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from types import MemberDescriptorType
@@ -139,7 +140,8 @@ def own_dict(instance: Any) -> dict[str, Any]:
 
 
 def dict_of(instance: Any) -> dict[str, Any]:
-    found: dict[str, Any] = object.__getattribute__(instance, "__dict__")
+    read = threading.local if isinstance(instance, threading.local) else object
+    found: dict[str, Any] = read.__getattribute__(instance, "__dict__")
     return found
 
 

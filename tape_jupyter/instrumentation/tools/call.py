@@ -272,7 +272,10 @@ class ToolCall:
         if play.effects is not None:
             play.effects.happen()
         if reply.error is not None:
-            raise put_frames(registry.thaw_error(reply.error), reply.error)
+            error = registry.thaw_error(reply.error)
+            if play.effects is not None:
+                error = play.effects.raised(error)
+            raise put_frames(error, reply.error)
         given = play.effects.result if play.effects is not None else registry.thaw
         return self._resolved(given(reply.value))
 

@@ -200,11 +200,21 @@ def _logging(original: Callable[..., Any]) -> Callable[..., Any]:
     def callHandlers(logger: logging.Logger, record: logging.LogRecord) -> Any:  # noqa: N802
         if BODY.get() is None or not logger.hasHandlers():
             return original(logger, record)
-        _tell({"log": log_of(record)})
+        _tell({"log": log_of(record) | {"handlers": handlers_of(logger)}})
         with _told_already():
             return original(logger, record)
 
     return callHandlers
+
+
+def handlers_of(logger: logging.Logger) -> int:
+    """How many handlers a record of this logger reaches."""
+    count = 0
+    each: logging.Logger | None = logger
+    while each is not None:
+        count += len(each.handlers)
+        each = each.parent if each.propagate else None
+    return count
 
 
 _RECORD = (

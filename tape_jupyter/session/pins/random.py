@@ -17,7 +17,9 @@ is drawn for the body itself.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
@@ -246,7 +248,11 @@ class Body:
             return {}
         if self in self._chance.bodies:
             self._chance.bodies.remove(self)
-        after = [(each, before, each.get()) for each, before in self._before]
+        known = {each.name for each, _ in self._before}
+        new = [
+            (each, _NONE, each.get()) for each in random_state.standing() if each.name not in known
+        ]
+        after = [*((each, before, each.get()) for each, before in self._before), *new]
         moved = {
             each.name: (before, now)
             for each, before, now in after
@@ -258,9 +264,13 @@ class Body:
         return {name: _distance(*states) for name, states in moved.items()}
 
 
+_NONE = object()
+"""Where a generator stood whose library the body imported."""
+
+
 def _distance(before: Raw, after: Raw) -> dict[str, Any]:
     """Words drawn, where that says it all; else the state itself."""
-    words = random_state.words_between(before, after)
+    words = None if before is _NONE else random_state.words_between(before, after)
     if words is None:
         state = random_state.written(after)
         return {"state": state.words, **state.at}
@@ -272,6 +282,8 @@ def follow(cell: TapedCell, moved: Mapping[str, Any]) -> None:
     """Move the generators as the recorded body did."""
     if not moved or cell.chance is None:
         return
+    if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
+        importlib.import_module("numpy.random")
     for generator in random_state.standing():
         told = moved.get(generator.name)
         if isinstance(told, Mapping):

@@ -1,0 +1,109 @@
+"""How far an iterator of Python's own has been read, and reading another one as far.
+
+A position is what `__reduce__` tells of an iterator, without the values: numbers, and the positions
+of the iterators that it reads from.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import operator
+from collections import deque
+from collections.abc import Iterator
+from types import BuiltinFunctionType, GeneratorType
+from typing import Any
+
+from tape_jupyter.encoding.values.walker import CannotFreeze
+from tape_jupyter.errors import CassetteError
+
+FURTHEST = 100_000
+"""Steps that are read on at most."""
+
+_DEEPEST = 6
+
+_SHORTENED: tuple[Any, ...] = (
+    iter({}), iter({}.values()), iter({}.items()), reversed({}), reversed({}.values()), reversed({}.items()),
+    iter(set()), iter(range(0)), iter(range(1 << 70)), iter(deque()), reversed(deque()), itertools.repeat(0, 1),
+)  # fmt: skip
+_PLACED: tuple[Any, ...] = (
+    iter([]), iter(()), reversed([]), reversed(()), iter(""), iter("\xe4"), iter(b""), iter(bytearray()),
+    zip(), enumerate(()), map(id, ()), filter(id, ()), itertools.count(), itertools.cycle(()),
+    itertools.chain(), itertools.islice((), 0), itertools.pairwise(()), itertools.product(),
+    itertools.permutations(()), itertools.combinations((), 0), itertools.zip_longest(()), itertools.compress((), ()),
+    itertools.starmap(id, ()), itertools.takewhile(id, ()), itertools.dropwhile(id, ()), itertools.accumulate(()),
+)  # fmt: skip
+_BY_LENGTH = frozenset(map(type, _SHORTENED))
+"""Those that tell how much is left; where what they read from changes, that does not tell."""
+_BY_PLACE = frozenset(map(type, _PLACED))
+TYPES = _BY_LENGTH | _BY_PLACE
+
+
+def position(iterator: Any) -> Any:
+    """As structure; equal where as much has been read. Raises CannotFreeze where none can tell."""
+    return _position(iterator, 0)
+
+
+def _position(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one line a sort of iterator
+    kind = type(value)
+    if kind in (int, bool, type(None)):
+        return value
+    if depth > _DEEPEST:
+        raise CannotFreeze(None, value, "it reads from too many others")
+    if kind is GeneratorType:
+        frame = value.gi_frame
+        return None if frame is None else frame.f_lasti
+    if kind in _BY_LENGTH:
+        return operator.length_hint(value)
+    if kind is itertools.count:
+        return repr(value)
+    if kind in _BY_PLACE:
+        return [_position(each, depth + 1) for each in _reduced(value)]
+    if kind is tuple and len(value) < _LONG:
+        return [_position(each, depth + 1) for each in value]
+    return "end" if kind is list and not value else "..."
+
+
+_LONG = 50
+"""Items of a tuple: a longer one is what is read, not how far."""
+
+
+def _reduced(iterator: Any) -> Iterator[Any]:
+    """What it reads from, and its numbers."""
+    try:
+        _make, given, *state = iterator.__reduce__()
+    except TypeError:  # from Python 3.14 on, itertools tell nothing
+        why = "this Python does not tell how far it has been read"
+        raise CannotFreeze(None, iterator, why) from None
+    yield from given
+    yield from state
+
+
+def advance(live: Any, wanted: Any) -> None:
+    """Read on until it stands where the recorded one stood. Raises CassetteError where it does not
+    come to stand there, or where reading on would run code of the program's.
+    """
+    if position(live) == wanted:
+        return
+    if _runs_code(live, 0):
+        raise CassetteError("reading on would run code of the program's")
+    for _ in range(FURTHEST):
+        if next(live, _END) is _END or position(live) == wanted:
+            break
+    if position(live) != wanted:
+        raise CassetteError("it does not come to stand where the recorded one stood")
+
+
+_END = object()
+
+
+def _runs_code(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _BY_LENGTH or kind is itertools.count:
+        return False
+    if kind in _BY_PLACE:
+        return any(_runs_code(each, depth + 1) for each in _reduced(value))
+    if kind is tuple:
+        return any(_runs_code(each, depth + 1) for each in value)
+    reads = hasattr(kind, "__next__") or (callable(value) and kind is not BuiltinFunctionType)
+    return depth > 0 and (reads or isinstance(value, io.IOBase))

@@ -1,0 +1,266 @@
+"""Settings of the process and of libraries that the body of a tool changed: seen while it runs, set
+again in replay.
+
+What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
+
+    path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
+    pandas, matplotlib, numpy      the options that changed
+    logging            {"disable": 0, "loggers": {"agent": [10, false, true]}}: level, disabled, propagate
+    decimal, locale, csv, process  as they are now
+"""
+
+from __future__ import annotations
+
+import decimal
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tape_jupyter.dataflow.tracing import ambient
+from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.user_classes import find_class, name_of
+from tape_jupyter.encoding.values.walker import CannotFreeze, need
+from tape_jupyter.errors import CassetteError
+
+_PROCESS = ("recursion limit", "garbage collection", "socket timeout", "switch interval")
+_DEEPEST = 100_000
+"""The greatest recursion limit that a recording may set."""
+
+_CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+
+
+class ToolSettings:
+    """What one body does to settings."""
+
+    def __init__(self) -> None:
+        self._before = _take()
+
+    def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
+        """The changed parts as structure; and in words, what could not be written. `is_placed`: of
+        an object, whether what became of it is told elsewhere.
+        """
+        told: dict[str, Any] = {}
+        lost: list[str] = []
+        for name, change in ambient.changes(self._before, _take()).items():
+            try:
+                if written := _PARTS[name].write(change.before, change.after):
+                    told[name] = written
+            except (CannotFreeze, ValueError, AttributeError) as why:
+                lost.append(f"it changed {ambient.PARTS[name].said}: {why}")
+            if name == "logging":
+                lost += _handlers(change.before, change.after, is_placed)
+        return told, lost
+
+
+def set_again(told: Mapping[str, Any]) -> Iterator[str]:
+    """Set them as the recorded body did. Gives what was not done, in words."""
+    for name, structure in told.items():
+        try:
+            _PARTS[name].put(structure)
+        except Exception as why:  # of a library, or of a tape that somebody edited
+            said = ambient.PARTS[name].said if name in ambient.PARTS else name
+            yield f"it changed {said}: {why}"
+
+
+def _take() -> dict[str, Any]:
+    found = {}
+    for name in _PARTS:
+        part = ambient.PARTS[name]
+        if not part.needs or part.needs in sys.modules:
+            try:
+                found[name] = part.take()
+            except Exception:  # noqa: S112 - of a library that is not as we know it
+                continue
+    return found
+
+
+# ---- lists: what stands between their ends
+
+
+def _between(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
+    shorter = min(len(before), len(now))
+    head = next((i for i in range(shorter) if before[i] != now[i]), shorter)
+    rest = shorter - head
+    tail = next((i for i in range(rest) if before[-1 - i] != now[-1 - i]), rest)
+    return [head, tail], now[head : len(now) - tail]
+
+
+def _spliced(now: list[Any], told: Mapping[str, Any], items: list[Any]) -> list[Any]:
+    head, tail = (need(each, int, None) for each in need(told["splice"], list, None))
+    return [*now[:head], *items, *now[len(now) - tail :]]
+
+
+def _write_path(before: list[str], now: list[str]) -> dict[str, Any]:
+    ends, items = _between(before, now)
+    for each in items:
+        if not _is_below(each):
+            raise CannotFreeze(None, each, "a folder outside of the notebook's is of this machine")
+    return {"splice": ends, "put": [os.path.relpath(each) if each else "" for each in items]}
+
+
+def _is_below(folder: str) -> bool:
+    """Whether it is in the working directory: a recording may come from anybody."""
+    here = Path(os.path.realpath("."))
+    return Path(os.path.realpath(folder)).is_relative_to(here)
+
+
+def _put_path(told: Mapping[str, Any]) -> None:
+    items = [need(each, str, None) for each in told["put"]]
+    if not all(map(_is_below, items)):
+        raise CassetteError("a recording adds no folder outside of the notebook's")
+    sys.path[:] = _spliced(sys.path, told, items)
+
+
+def _write_warnings(before: list[Any], now: list[Any]) -> dict[str, Any]:
+    ends, items = _between(before, now)
+    return {"splice": ends, "put": [_filter(*each) for each in items]}
+
+
+def _filter(action: str, message: Any, category: type, module: Any, line: int) -> list[Any]:
+    return [action, _pattern(message), name_of(category), _pattern(module), line]
+
+
+def _pattern(value: Any) -> str | None:
+    return getattr(value, "pattern", value) or None
+
+
+def _put_warnings(told: Mapping[str, Any]) -> None:
+    items = []
+    for action, message, category, module, line in told["put"]:
+        kind = find_class(category, None)
+        if not issubclass(kind, Warning) or action not in _ACTIONS:
+            raise CassetteError(f"{category!r} is no warning")
+        matched = re.compile(message, re.IGNORECASE) if message else None
+        items.append((action, matched, kind, re.compile(module) if module else None, int(line)))
+    ambient.put("warnings", _spliced(list(warnings.filters), told, items))
+
+
+_ACTIONS = ("error", "ignore", "always", "all", "default", "module", "once")
+
+
+# ---- options by name
+
+
+def _write_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {
+        name: each for name, each in now.items() if name not in before or before[name] != each
+    }
+    frozen: dict[str, Any] = registry.freeze(changed)
+    return frozen
+
+
+def _put_options(name: str) -> Callable[[Any], None]:
+    def put(told: Any) -> None:
+        ambient.put(name, need(registry.thaw(told), dict, None))
+
+    return put
+
+
+def _write_numpy(before: Any, now: Any) -> list[Any]:
+    return [_write_options(one, other) for one, other in zip(before, now, strict=True)]
+
+
+def _put_numpy(told: Any) -> None:
+    shown, errors = (need(registry.thaw(each), dict, None) for each in told)
+    numpy = sys.modules["numpy"]
+    numpy.set_printoptions(**shown)
+    numpy.seterr(**errors)
+
+
+# ---- logging
+
+
+def _by_name(taken: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+    return {name: tuple(state) for name, *state in taken[1]}
+
+
+_UNCHANGED = (0, False, True, ())
+
+
+def _write_logging(before: Any, now: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {} if before[0] == now[0] else {"disable": now[0]}
+    one, other = _by_name(before), _by_name(now)
+    loggers = {
+        name: list(other.get(name, _UNCHANGED)[:3])
+        for name in sorted({*one, *other})
+        if one.get(name, _UNCHANGED)[:3] != other.get(name, _UNCHANGED)[:3]
+    }
+    return told | ({"loggers": loggers} if loggers else {})
+
+
+def _handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
+    """The loggers whose handlers are others now; one that the program has at hand is told already."""
+    one, other = _by_name(before), _by_name(now)
+    return [
+        f"it changed the handlers of the logger {name!r}"
+        for name in sorted({*one, *other})
+        if one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
+        and not is_placed(logging.getLogger(name if name != "root" else None).handlers)
+    ]
+
+
+def _put_logging(told: Mapping[str, Any]) -> None:
+    if "disable" in told:
+        logging.disable(need(told["disable"], int, None))
+    for name, (level, disabled, propagate) in told.get("loggers", {}).items():
+        logger = logging.getLogger(name if name != "root" else None)
+        logger.setLevel(need(level, int, None))
+        logger.disabled, logger.propagate = bool(disabled), bool(propagate)
+
+
+# ---- the others
+
+
+def _write_decimal(_before: decimal.Context, now: decimal.Context) -> dict[str, Any]:
+    told: dict[str, Any] = {name: getattr(now, name) for name in _CONTEXT}
+    for name in ("flags", "traps"):
+        told[name] = [sort.__name__ for sort, on in getattr(now, name).items() if on]
+    return told
+
+
+def _put_decimal(told: Mapping[str, Any]) -> None:
+    given = {name: told[name] for name in _CONTEXT}
+    for name in ("flags", "traps"):
+        given[name] = [vars(decimal)[each] for each in told[name]]
+    decimal.setcontext(decimal.Context(**given))
+
+
+def _write_process(before: tuple[Any, ...], now: tuple[Any, ...]) -> dict[str, Any]:
+    if before[4:] != now[4:]:
+        raise ValueError("how SIGTERM is taken")
+    return {name: new for name, old, new in zip(_PROCESS, before, now, strict=False) if old != new}
+
+
+def _put_process(told: Mapping[str, Any]) -> None:
+    now = dict(zip(_PROCESS, ambient.PARTS["process"].take(), strict=False)) | dict(told)
+    if not 50 <= now["recursion limit"] <= _DEEPEST:
+        raise CassetteError(f"no recursion limit of {now['recursion limit']}")
+    ambient.put("process", tuple(now[name] for name in _PROCESS))
+
+
+class _Part(NamedTuple):
+    write: Callable[[Any, Any], Any]
+    put: Callable[[Any], None]
+
+
+def _now(_before: Any, now: Any) -> Any:
+    return now
+
+
+_PARTS: Mapping[str, _Part] = {
+    "path": _Part(_write_path, _put_path),
+    "warnings": _Part(_write_warnings, _put_warnings),
+    "pandas": _Part(_write_options, _put_options("pandas")),
+    "matplotlib": _Part(_write_options, _put_options("matplotlib")),
+    "numpy": _Part(_write_numpy, _put_numpy),
+    "logging": _Part(_write_logging, _put_logging),
+    "decimal": _Part(_write_decimal, _put_decimal),
+    "locale": _Part(_now, lambda told: ambient.put("locale", told)),
+    "csv": _Part(_now, lambda told: ambient.put("csv", told)),
+    "process": _Part(_write_process, _put_process),
+}
