@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, as_completed, wait
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -224,6 +225,111 @@ async def tools(url: str, client: httpx.AsyncClient) -> Any:
     return told
 
 
+async def workers(url: str, client: httpx.AsyncClient) -> Any:
+    """Three workers take jobs from one queue: which takes which hangs on who is done first."""
+    jobs: asyncio.Queue[int] = asyncio.Queue()
+    told: list[Any] = []
+    for number in range(8):
+        jobs.put_nowait(number)
+
+    async def work(name: str) -> None:
+        while not jobs.empty():
+            job = jobs.get_nowait()
+            told.append((name, job, await ask(client, url)))
+
+    await asyncio.gather(*(work(name) for name in "abc"))
+    return told
+
+
+async def behind_a_semaphore(url: str, client: httpx.AsyncClient) -> Any:
+    told: list[Any] = []
+    two = asyncio.Semaphore(2)
+
+    async def one(number: int) -> None:
+        async with two:
+            told.append((number, await ask(client, url)))
+
+    await asyncio.gather(*(one(number) for number in range(6)))
+    return told
+
+
+async def merged(url: str, client: httpx.AsyncClient) -> Any:
+    """Three async generators, merged as their items come."""
+
+    async def items(name: str) -> Any:
+        for number in range(2):
+            yield name, number, await ask(client, url)
+
+    told: list[Any] = []
+    generators = [items(name) for name in "abc"]
+    waiting = {asyncio.ensure_future(anext(each)): each for each in generators}
+    while waiting:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in [each for each in waiting if each in done]:
+            generator = waiting.pop(task)
+            with contextlib.suppress(StopAsyncIteration):
+                told.append(task.result())
+                waiting[asyncio.ensure_future(anext(generator))] = generator
+    return told
+
+
+async def nursery(url: str, client: httpx.AsyncClient) -> Any:
+    """Trio's way: the first that is done cancels the others; what they got goes through a channel."""
+    import anyio
+
+    send, receive = anyio.create_memory_object_stream[Any](8)
+    told: list[Any] = []
+
+    async def one(number: int) -> None:
+        async with send.clone() as own:
+            await own.send((number, await ask(client, url)))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(one, number)
+        async for item in receive:
+            told.append(item)
+            if len(told) == 3:
+                tasks.cancel_scope.cancel()
+    send.close()
+    receive.close()
+    return told
+
+
+async def deadlines(url: str, client: httpx.AsyncClient) -> Any:
+    """Some are cut off by a deadline of anyio's."""
+    import anyio
+
+    told: list[Any] = []
+
+    async def one(number: int) -> None:
+        with anyio.move_on_after(APART * number / 4) as scope:
+            told.append((number, await ask(client, url)))
+        if scope.cancelled_caught:
+            told.append((number, "late"))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 5):
+            tasks.start_soon(one, number)
+    return told
+
+
+async def in_threads(url: str, _: httpx.AsyncClient) -> Any:
+    """Blocking calls that a loop hands to threads."""
+    told: list[Any] = []
+
+    def one(number: int) -> str:
+        told.append(f"began {number}")
+        with httpx.Client() as client:
+            return post(client, url)
+
+    async def each(number: int) -> None:
+        told.append((number, await asyncio.to_thread(one, number)))
+
+    await asyncio.gather(*(each(number) for number in range(4)))
+    return told
+
+
 def of_tasks(program: Callable[[str, httpx.AsyncClient], Any]) -> Program:
     def run(url: str) -> Any:
         async def main() -> Any:
@@ -358,6 +464,125 @@ def one_after_the_other(url: str, client: httpx.Client) -> Any:
     return told
 
 
+def begun(url: str, client: httpx.Client) -> Any:
+    """More work than threads: each says that it began before it asks, and who waits says what came."""
+    told: list[Any] = []
+
+    def one(number: int) -> str:
+        told.append(f"began {number}")
+        answer = post(client, url)
+        told.append(f"got {number}")
+        return answer
+
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(one, number) for number in range(7)]
+        told.append("all are handed out")
+        for future in as_completed(futures):
+            told.append((futures.index(future), future.result()))
+    return told
+
+
+def pooled(url: str, client: httpx.Client) -> Any:
+    """`multiprocessing.pool.ThreadPool`, as its items come."""
+    told: list[Any] = []
+
+    def one(number: int) -> Any:
+        told.append(f"began {number}")
+        return number, post(client, url)
+
+    with ThreadPool(3) as pool:
+        for item in pool.imap_unordered(one, range(6)):
+            told.append(item)
+    return told
+
+
+def streams_in_threads(url: str, client: httpx.Client) -> Any:
+    told: list[Any] = []
+
+    def one(number: int) -> None:
+        with client.stream("POST", f"{url}/stream", json={"q": "same"}) as reply:
+            for chunk in reply.iter_raw():
+                told.append((number, chunk.decode()))
+        told.append((number, "ended"))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return told
+
+
+def streams_of_requests(url: str, _: httpx.Client) -> Any:
+    """The same by requests, whose bodies urllib3 reads."""
+    import requests
+
+    told: list[Any] = []
+
+    def one(number: int) -> None:
+        with requests.post(f"{url}/stream", json={"q": "same"}, stream=True) as reply:
+            for chunk in reply.iter_content(None):
+                told.append((number, chunk.decode()))
+        told.append((number, "ended"))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return told
+
+
+def against_a_timer(url: str, client: httpx.Client) -> Any:
+    """Whoever is first sets what the others then find set: three replies and a timer."""
+    won: list[Any] = []
+    first = threading.Event()
+
+    def claim(who: Any) -> None:
+        if not first.is_set():
+            first.set()
+            won.append(who)
+
+    timer = threading.Timer(APART / 4, claim, ["the timer"])
+    threads = [
+        threading.Thread(target=lambda number=number: claim((number, post(client, url))))
+        for number in range(3)
+    ]
+    for thread in (timer, *threads):
+        thread.start()
+    for thread in (timer, *threads):
+        thread.join()
+    return won
+
+
+def handed_on(url: str, client: httpx.Client) -> Any:
+    """Producers and consumers around a condition."""
+    told: list[Any] = []
+    ready: list[Any] = []
+    there = threading.Condition()
+
+    def produce(number: int) -> None:
+        answer = post(client, url)
+        with there:
+            ready.append((number, answer))
+            there.notify()
+
+    def consume(name: str) -> None:
+        for _ in range(2):
+            with there:
+                there.wait_for(lambda: ready)
+                item = ready.pop(0)
+            told.append((item, post(client, url)))
+
+    threads = [threading.Thread(target=produce, args=(number,)) for number in range(4)]
+    threads += [threading.Thread(target=consume, args=(name,)) for name in "xy"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return told
+
+
 def semaphore(url: str, client: httpx.Client) -> Any:
     """Threads behind a semaphore: which of them goes on is the machine's choice, and has to be said."""
     told: list[Any] = []
@@ -387,11 +612,11 @@ class State(TypedDict):
     got: Annotated[list[Any], operator.add]
 
 
-def graph(node: Callable[[str], Any]) -> Any:
+def graph(node: Callable[[str], Any], names: str = "abcd") -> Any:
     from langgraph.graph import START, StateGraph
 
     made = StateGraph(State)
-    for name in "abcd":
+    for name in names:
         made.add_node(name, node(name))
         made.add_edge(START, name)
     return made.compile()
@@ -413,6 +638,22 @@ def langgraph(url: str, client: httpx.Client) -> Any:
     return list(graph(node).stream({"got": []}, stream_mode=["updates", "custom"]))
 
 
+def langgraph_prints(url: str, client: httpx.Client) -> Any:
+    """More branches than LangGraph has threads; each tells that it began, and the reader what came."""
+    told: list[Any] = []
+
+    def node(name: str) -> Any:
+        def answered(state: State) -> Any:
+            told.append(f"adding {name} to {len(state['got'])}")
+            return {"got": [(name, post(client, url))]}
+
+        return answered
+
+    for update in graph(node, "abcdefgh").stream({"got": []}, {"max_concurrency": 3}):
+        told.append(update)
+    return told
+
+
 async def langgraph_tasks(url: str, client: httpx.AsyncClient) -> Any:
     def node(name: str) -> Any:
         async def answered(state: State) -> Any:
@@ -432,10 +673,17 @@ TASKS = (
     streams,
     tools,
     first_wins_aiohttp,
+    workers,
+    behind_a_semaphore,
+    merged,
+    nursery,
+    deadlines,
+    in_threads,
     langgraph_tasks,
 )
 THREADS = (
-    first_done, futures_completed, listed, thread_queue, timer, slept, one_after_the_other, semaphore, langgraph
+    first_done, futures_completed, listed, thread_queue, timer, slept, one_after_the_other, semaphore, begun, pooled,
+    streams_in_threads, streams_of_requests, against_a_timer, handed_on, langgraph, langgraph_prints,
 )  # fmt: skip
 PROGRAMS: dict[str, Program] = {
     **{program.__name__: of_tasks(program) for program in TASKS},

@@ -131,10 +131,12 @@ class Gate(Protocol):
     tap passes the gate before it hands on the head (its first wait), and before each chunk; `last`
     marks what completes the call. Both raise TapeRefusal where the cell has ended meanwhile.
     `each`: the head and the first chunk pass one after the other, and so does the closing of a
-    reply, where a task has to wait for that; else what comes together passes once.
+    reply, where a task has to wait for that; else what comes together passes once. `ends`: it is
+    known when the program went on that had read a reply to its end, or closed it.
     """
 
     each: bool
+    ends: bool
 
     def wait(self, seconds: float, *, last: bool = False) -> None:
         """Block this thread until then."""

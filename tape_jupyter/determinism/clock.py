@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
-from tape_jupyter.determinism.order import Handovers, RecordedOrder
+from tape_jupyter.determinism.order import Handovers, RecordedOrder, Turns, is_body, start_name
 from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
 
 Kind = Literal["wall", "monotonic", "perf"]
@@ -110,7 +110,9 @@ class TapeClock:
         self._lock = threading.Condition(self._mutex)
         self._pump: threading.Thread | None = None
         self._quiet = Quiet(self._running, lambda ident: self.files.get(ident, 1))
-        self.order = Handovers(self._active, lambda loop: watch(loop, self)) if orders else None
+        self._look_no_more = self._quiet.close
+        self.turns = Turns(self._active)
+        self.order = Handovers(self.turns, lambda loop: watch(loop, self)) if orders else None
         self.sequence = sequence
         self._started = time.monotonic()
         self._children = _children() if sleeps else frozenset()
@@ -328,6 +330,16 @@ class TapeClock:
 
     # ------------------------------------------------------------ when time moves
 
+    def begin(self, ticket: int, strand: str) -> None:
+        """A thread begins the work that has this ticket (`turns`)."""
+        if self.closed or self.pid != os.getpid() or is_body(strand):
+            return
+        quiet = self.turns.begin(ticket)
+        if self.sequence is not None:
+            self.sequence.began(strand, quiet=quiet)
+        elif self.order is not None and not quiet:
+            self.order.note(start_name(strand), strand, together=True)
+
     def spins(self, selector: Any) -> None:
         """An event loop of a cell that is being recorded goes round without a rest."""
         if self.order is not None and not self.closed:
@@ -430,6 +442,7 @@ class TapeClock:
         """The cell is over: who still waits goes on in real time."""
         with self._lock:
             self.closed = True
+            self._look_no_more()
             if self.order is not None:
                 self.order.close()
             left, now = (

@@ -19,7 +19,7 @@ class ReplyGate:
     whole.
     """
 
-    each = False
+    each = ends = False
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class NumberedGate(ReplyGate):
     ) -> None:
         super().__init__(clock, timeline, call, ended)
         self._sequence, self._parts, self._part = sequence, parts, 0
+        self.ends = sequence.tells_end(call, parts)
 
     def wait(self, seconds: float, *, last: bool = False) -> None:
         when, limit, number = self._place(seconds, last=last)

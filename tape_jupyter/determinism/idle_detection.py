@@ -57,6 +57,7 @@ class Quiet:
             _CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
         )
         self._gap = 0.0003 if self._calls else 0.004
+        self._files_of = _Files()
         self.runs_on = False
         """Whether, at the last look, a thread ran or was about to: one that waits for anything at
         all does not.
@@ -90,7 +91,7 @@ class Quiet:
             if look:
                 time.sleep(0)
             for thread in threads:
-                ident, now = thread.ident or 0, _burnt(thread)
+                ident, now = thread.ident or 0, self._burnt(thread)
                 if now is not None and (not now or burnt.setdefault(ident, now) != now):
                     return ident
         return None
@@ -101,6 +102,19 @@ class Quiet:
             return bool(self._calls) and _read(thread.native_id, "syscall").startswith("running")
         except OSError:
             return False
+
+    def _burnt(self, thread: threading.Thread) -> bytes | None:
+        """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
+        try:
+            if self._files_of.read(thread, "syscall").startswith(b"running"):
+                return b""
+            return self._files_of.read(thread, "schedstat").split(maxsplit=1)[0]
+        except (OSError, IndexError):
+            return None
+
+    def close(self) -> None:
+        """Nobody is looked at any more."""
+        self._files_of.close()
 
     def _look(self) -> list[tuple[Any, ...]] | None:
         frames: dict[int, FrameType] = {}
@@ -172,23 +186,32 @@ class Quiet:
         return files is not None and len(files) <= self._files(ident or 0)
 
 
-def _burnt(thread: threading.Thread) -> bytes | None:
-    """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
-    try:
-        if _raw(thread.native_id, "syscall").startswith(b"running"):
-            return b""
-        return _raw(thread.native_id, "schedstat").split(maxsplit=1)[0]
-    except (OSError, IndexError):
-        return None
+class _Files:
+    """Files of /proc that tell of threads, kept open: opening one takes most of the time, and every
+    audit hook hears of it.
+    """
 
+    def __init__(self) -> None:
+        self._open: dict[tuple[int | None, str], int] = {}
+        self._lock = threading.Lock()
 
-def _raw(native: int | None, name: str) -> bytes:
-    """As `_read` does, in a third of its time."""
-    file = os.open(f"/proc/self/task/{native}/{name}", os.O_RDONLY)
-    try:
-        return os.read(file, 256)
-    finally:
-        os.close(file)
+    def read(self, thread: threading.Thread, name: str) -> bytes:
+        """Raises OSError where the thread has ended."""
+        what = thread.native_id, name
+        with self._lock:
+            if (file := self._open.get(what)) is None:
+                path = f"/proc/self/task/{thread.native_id}/{name}"
+                self._open[what] = file = os.open(path, os.O_RDONLY)
+            try:
+                return os.pread(file, 256, 0)
+            except OSError:  # another thread may have that number by now
+                os.close(self._open.pop(what))
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            while self._open:
+                os.close(self._open.popitem()[1])
 
 
 _PACKAGE = str(Path(__file__).parents[1])

@@ -5,14 +5,17 @@ What the program does next happens at this hand-over, not when bytes arrive: so 
 numbers hand-overs, and replay repeats their order. Two that fall together would leave it to the
 machine who goes on first. So while recording, what comes to one strand while another still acts on
 what it got waits until that one waits itself: an event loop runs what is ready first, a thread is
-held until the others wait, have computed for `HOLD` seconds, or `PATIENCE` is over. Nothing else is
-held. Where that was too short, the record says so (`together`), and a replay says which two cannot
-be told apart.
+held until the others wait, have computed for `HOLD` seconds, or `PATIENCE` is over. Where that was
+too short, the record says so (`together`), and a replay says which two cannot be told apart.
+
+A thread that begins what was handed to it (`Turns.begin`) waits in the same way, before any reply,
+and in a replay too: so threads begin in the order in which they were started, each once the others
+wait, and that needs no place in the record.
 
 On the end mark of a run: `order: 3fa1b2c4*3 9d0e1f22*2 @ask-1#0 +3fa1b2c4` tells, in order, calls
 with the number of their parts that were handed on, timers by their strand and their number in it,
-and with + what came together with what stands before it. `timers: {ask-1: 2}` tells how many timers
-each strand set: those without a place never went off.
+and with + what came together with what stands before it; `+>ask-2`: a thread began while others computed.
+`timers: {ask-1: 2}` tells how many timers each strand set: those without a place never went off.
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ import asyncio
 import threading
 import time
 from asyncio import events
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
+from operator import itemgetter
 from typing import Any, Protocol
 
 from tape_jupyter.determinism.idle_detection import others_time
@@ -37,6 +43,11 @@ LIMIT = 20_000
 
 LOOKS = 3
 """How often a thread is looked at that seems to wait."""
+
+BEGIN = 0.1
+"""Seconds of computing that a thread waits for which is about to begin its work: others may import
+something first.
+"""
 
 PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a
@@ -95,48 +106,99 @@ class _Loop:
             pass
 
 
-class _Queue:
-    """A lock that is given in the order in which it was asked for."""
+class Turns:
+    """Threads that are about to go on, one by one: who begins its work first, in the order in which
+    that was handed out, then who got a reply, in the order in which they ask.
 
-    def __init__(self) -> None:
+    `active(looks, ignored, first)`: another thread of the cell that waits for nothing.
+    """
+
+    def __init__(self, active: Callable[[int, set[int], int | None], int | None]) -> None:
+        self._active = active
+        self._tickets = count()
         self._lock = threading.Lock()
-        self._waiting: deque[threading.Lock] = deque()
+        self._waiting: list[tuple[Place, threading.Event]] = []
+        self._computing: set[int] = set()
 
-    def __enter__(self) -> None:
-        own = threading.Lock()
-        own.acquire()
-        with self._lock:
-            self._waiting.append(own)
-            first = self._waiting[0] is own
-        if not first:
-            own.acquire()
+    def ticket(self) -> int:
+        """The place of work that is handed to a thread now."""
+        return next(self._tickets)
 
-    def __exit__(self, *_: object) -> None:
+    def begin(self, ticket: int) -> bool:
+        """Hold this thread, which begins its work, until the others act on nothing any more; false
+        where that took too long.
+        """
+        return self._take((0, ticket), BEGIN)
+
+    def go_on(self) -> bool:
+        """The same for a thread that got a reply."""
+        return self._take((1, next(self._tickets)), HOLD)
+
+    def _take(self, place: Place, patience: float) -> bool:
+        own = (place, threading.Event())
         with self._lock:
-            self._waiting.popleft()
-            if self._waiting:
-                self._waiting[0].release()
+            insort(self._waiting, own, key=itemgetter(0))
+        try:
+            return self._held(own, patience)
+        finally:
+            with self._lock:
+                self._waiting.remove(own)
+                if self._waiting:
+                    self._waiting[0][1].set()
+
+    def _held(self, own: tuple[Place, threading.Event], patience: float) -> bool:
+        """A thread that was waited for in vain is not waited for again until it was seen to wait
+        itself.
+        """
+        began = spent = 0.0
+        active, gap = None, _GAPS[0]
+        while True:
+            if not self._is_first(own):
+                own[1].wait()
+                began, active = 0.0, None
+                continue
+            active = self._active(LOOKS if active is None else 1, self._computing, active)
+            if active is None:
+                if self._is_first(own):
+                    break
+                continue
+            now = time.monotonic()
+            if not began:
+                began, spent = now, others_time() / 1e9
+            if others_time() / 1e9 - spent > patience or now - began > PATIENCE:
+                self._computing.add(active)
+                return False
+            time.sleep(gap)
+            gap = min(gap * 1.5, _GAPS[1])
+        if self._computing:
+            self._computing &= {self._active(1, set(), None)}
+        return not self._computing
+
+    def _is_first(self, own: tuple[Place, threading.Event]) -> bool:
+        with self._lock:
+            if self._waiting[0] is own:
+                return True
+            own[1].clear()
+            return False
+
+
+Place = tuple[int, int]
+"""Where a thread stands among those that are about to go on; smaller goes first."""
 
 
 class Handovers:
-    """While recording. `active(looks, ignored, first)`: another thread of the cell that waits for
-    nothing; `watch(loop)`: have `idle` called by a loop that has nothing to run, false where that
-    cannot be.
+    """While recording. `watch(loop)`: have `idle` called by a loop that has nothing to run, false
+    where that cannot be.
     """
 
-    def __init__(
-        self,
-        active: Callable[[int, set[int], int | None], int | None],
-        watch: Callable[[Any], bool],
-    ) -> None:
-        self._active, self._watch = active, watch
+    def __init__(self, turns: Turns, watch: Callable[[Any], bool]) -> None:
+        self._turns, self._watch = turns, watch
         self._runs: list[_Run] = []
         self._strands: set[str] = set()
         self._timers: Counter[str] = Counter()
         self._count = 0
         self._loops: dict[int, _Loop | None] = {}
-        self._lock, self._turn = threading.Lock(), _Queue()
-        self._computing: set[int] = set()
+        self._lock = threading.Lock()
 
     def timer(self, strand: str) -> str:
         """The name of a timer or sleep that this strand sets now."""
@@ -161,26 +223,10 @@ class Handovers:
     def turn(self) -> bool:
         """Hold this thread until the others act on nothing any more; false where that took too
         long.
-
-        A thread that was waited for in vain is not waited for again until it was seen to wait
-        itself.
         """
         if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
             return True
-        with self._turn:
-            active = self._active(LOOKS, self._computing, None)
-            if active is not None:
-                began, spent, gap = time.monotonic(), others_time(), _GAPS[0]
-            while active is not None:
-                if others_time() - spent > HOLD * 1e9 or time.monotonic() - began > PATIENCE:
-                    self._computing.add(active)
-                    return False
-                time.sleep(gap)
-                gap = min(gap * 1.5, _GAPS[1])
-                active = self._active(LOOKS, self._computing, active)
-            if self._computing:
-                self._computing &= {self._active(1, set(), None)}
-            return not self._computing
+        return self._turns.go_on()
 
     def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need
@@ -269,6 +315,10 @@ def _settle(future: asyncio.Future[bool], value: bool) -> bool:
     return True
 
 
+def start_name(strand: str) -> str:
+    return f">{strand.replace(' ', '_')}"
+
+
 def timer_name(strand: str, number: int) -> str:
     return f"@{strand.replace(' ', '_')}#{number}"
 
@@ -325,6 +375,10 @@ class RecordedOrder:
             min(part, len(known) - 1)
         ]  # the reply was edited: it has other parts than it had
 
+    def tells_end(self, call: str, parts: int | None) -> bool:
+        """Whether it tells when the program went on that had read, or closed, the whole reply."""
+        return parts is not None and len(self._numbers.get(call, ())) == parts + 1
+
     def timer(self, strand: str) -> int | None:
         """The number of a timer or sleep that this strand sets now; None: the recorded strand set
         none so late.
@@ -334,6 +388,15 @@ class RecordedOrder:
             self._set[strand] += 1
         known = self._numbers.get(timer_name(strand, ordinal))
         return known[0] if known else NEVER if ordinal < self._timers.get(strand, 0) else None
+
+    def began(self, strand: str, *, quiet: bool) -> None:
+        """A thread begins its work; `quiet`: the others waited."""
+        name = start_name(strand)
+        known = self._numbers.get(name)
+        if known:
+            self.passed(known[0], quiet=quiet)
+        elif not quiet and self._last >= 0:
+            self.untold[self._names[self._last], name] = None
 
     def follows(self, number: int) -> bool:
         """Whether it comes with what was handed over last: nobody else stands between them."""

@@ -154,19 +154,17 @@ class RecorderBase:
             return None
         return self._order.awaited_turn(self.where.lineage)
 
-    def handed(self, *, ends: bool = False) -> None:
-        """What came is handed to the program now. Where it `ends` the call, other threads come to
-        rest first.
-        """
+    def handed(self, *, held: bool = True) -> None:
+        """What came is handed to the program now, once other threads have come to rest (`held`)."""
         if self._order is not None and not self.cell.closed:
-            together = (ends and not self._order.turn()) or self.out_of_turn
+            together = (held and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
 
     def handed_by_callback(self) -> None:
         """The same from a library's callback, which cannot be held until others come to rest."""
         self.out_of_turn = self._order is not None and self._order.is_busy(self.where.lineage)
-        self.handed()
+        self.handed(held=False)
 
     def _of_the_cells_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel
@@ -305,7 +303,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
             self._keep("complete")
             self._say_if_late()
-        self.handed(ends=ends)
+        self.handed()
 
     def finish(self) -> None:
         self._end("complete")
@@ -330,7 +328,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         else:
             self._end("error", error)
             if not isinstance(error, asyncio.CancelledError):
-                self.handed(ends=True)
+                self.handed()
 
     def cell_ended(self, *, interrupted: bool) -> None:
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""

@@ -290,7 +290,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         )
         if not self._in_time:
             self._say_if_late()
-            self.handed(ends=True)
+            self.handed()
         if self._steps is None:
             self._let_go()
 

@@ -210,7 +210,10 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
         inside = None
     if type(inside) is dict:
         found = True
-        lasting = [(k, each) for k, each in inside.items() if not _passing(kind, k, each)]
+        lasting = list(inside.items())
+        if not is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
+            names = _passing_names(walk, kind)
+            lasting = [(k, each) for k, each in lasting if not _passing(kind, names, k, each)]
         walk.say(f"attributes {len(lasting)}")
         for key, each in lasting:
             walk.say(str(key) if type(key) is str else "?")
@@ -235,21 +238,30 @@ def held_by(walk: Walk, value: Any, depth: int) -> None:
             walk.go(each, depth, foreign=True)
 
 
-def _passing(kind: type, key: Any, value: Any) -> bool:
+def _passing_names(walk: Walk, kind: type) -> frozenset[str]:
+    """The names of `_PASSING` that are meant in objects of a class; looked up once a walk."""
+    if (names := walk.passing.get(kind)) is None:
+        bases = type.__dict__["__mro__"].__get__(kind)
+        names = frozenset().union(*(_PASSING.get(root_module(base), ()) for base in bases))
+        walk.passing[kind] = names
+    return names
+
+
+def _passing(kind: type, names: frozenset[str], key: Any, value: Any) -> bool:
     """Whether an attribute of a library's object says nothing of its value: connections and the
     like, or what it made of itself when first asked (`client.messages` of an SDK), where nobody has
     put anything of the user's into it.
     """
-    if type(key) is not str or is_users(
-        kind.__module__ if isinstance(kind.__module__, str) else ""
-    ):
+    if type(key) is not str:
         return False
-    bases = type.__dict__["__mro__"].__get__(kind)
-    if any(key in _PASSING.get(root_module(base), ()) for base in bases):
+    if key in names:
         return True
-    slot = next(
-        (d[key] for base in bases if key in (d := type.__dict__["__dict__"].__get__(base))), None
-    )
+    slot = None
+    for base in type.__dict__["__mro__"].__get__(kind):
+        inside = type.__dict__["__dict__"].__get__(base)
+        if key in inside:
+            slot = inside[key]
+            break
     if not isinstance(slot, functools.cached_property) or isinstance(value, HELD):
         return False
     try:

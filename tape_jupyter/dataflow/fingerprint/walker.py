@@ -104,6 +104,8 @@ class Walk:
         self.count = 0
         self.foreigners = 0
         """Objects of libraries that were met."""
+        self.passing: dict[type, frozenset[str]] = {}
+        """By class of a library, attributes that say nothing of a value (instances._passing)."""
 
     def say(self, text: str) -> None:
         """A word of what is hashed."""

@@ -115,6 +115,7 @@ class _Tap:
 
 def _call(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     with own.held(), _refusals_as_errors():
+        own.begins()
         return func(*args, **kwargs)
 
 

@@ -64,17 +64,24 @@ def settle() -> Origin | None:
 class Strand:
     """What one thread or work item carries, taken where it is started."""
 
-    __slots__ = ("carried", "origin", "submitter")
+    __slots__ = ("carried", "origin", "submitter", "ticket")
 
     def __init__(self, submitter: Origin, name: str = "", sort: str = "") -> None:
         self.submitter, self.origin = submitter, submitter.spawn(name, sort=sort)
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
+        self.ticket = _ticket(self.clock)
 
     def child(self) -> Strand:
         """A strand below this one, with what this one carries."""
         child = copy.copy(self)
         child.submitter, child.origin = self.origin, self.origin.spawn()
+        child.ticket = _ticket(self.clock)
         return child
+
+    def begins(self) -> None:
+        """Before its work, held: it goes on once the others wait (determinism/order.py)."""
+        if (clock := self.clock) is not None and not SENDING.get():
+            clock.begin(self.ticket, self.origin.lineage)
 
     @property
     def clock(self) -> Any | None:
@@ -113,6 +120,11 @@ class Strand:
             _running.strand = outer
             for variable, token in reversed(tokens):
                 variable.reset(token)
+
+
+def _ticket(clock: Any | None) -> int:
+    """The place among what the cell hands to threads."""
+    return 0 if clock is None else int(clock.turns.ticket())
 
 
 class _Running(threading.local):
@@ -191,6 +203,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
         def run_in_strand() -> None:
             del thread.run  # the instance attribute set below, and with it a cycle
             with own.held():
+                own.begins()
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
@@ -215,6 +228,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn, assigned=(), updated=())
         def item(*args: Any, **kwargs: Any) -> Any:
             with own.held():
+                own.begins()
                 return fn(*args, **kwargs)
 
         # Without an origin while the pool starts a worker: the worker is nobody's, only its items

@@ -22,8 +22,10 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     class_name,
     is_chunked,
     pass_chunk,
+    pass_closed,
     past_the_end,
     raw_head,
+    tell_closed,
 )
 from tape_jupyter.instrumentation.patching import live
 
@@ -230,6 +232,7 @@ class _Heard(io.RawIOBase):
             self._capture.chunk(chunk)
         if self._is_complete() or (not data and self._may_end_here()):
             self._capture.finish()
+            tell_closed(self._capture)
         elif self._framing.done or not data:
             self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
 
@@ -329,6 +332,7 @@ def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
         pass_chunk(gate, reply, index)
         yield chunk
     pass_chunk(gate, reply, len(reply.chunks))
+    pass_closed(gate, reply)
 
 
 def _unfinished(reply: Reply) -> int:

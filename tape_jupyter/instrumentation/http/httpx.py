@@ -28,6 +28,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     class_name,
     headers,
     pass_chunk,
+    pass_closed,
     pass_head,
     past_the_end,
     tell_closed,
@@ -322,6 +323,7 @@ class _Live:
     def close(self) -> None:
         self.capture.close()
         self.inner.close()
+        tell_closed(self.capture)
 
 
 class _AsyncLive:
@@ -387,6 +389,10 @@ class _Played:
             yield chunk
         pass_chunk(self.gate, self.reply, len(self.reply.chunks))
         self._end()
+
+    def close(self) -> None:
+        gate, self.gate = self.gate, None
+        pass_closed(gate, self.reply)
 
     def _end(self) -> None:
         if self.reply.end == "error":

@@ -126,6 +126,12 @@ async def await_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
         await gate.arrive(_wait(reply, index), last=_completes(reply, index))
 
 
+def pass_closed(gate: Gate | None, reply: Reply) -> None:
+    """Wait until the program may go on that has read a reply to its end, or closed it."""
+    if gate is not None and gate.ends:
+        gate.wait(_wait(reply, len(reply.chunks)), last=True)
+
+
 async def await_closed(gate: Gate | None, reply: Reply) -> None:
     """Wait until the program may go on that has closed a reply: closing a live one takes time, too."""
     if gate is not None and gate.each:

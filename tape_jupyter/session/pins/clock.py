@@ -143,11 +143,15 @@ UNTOLD = (
 def _place(name: str, strands: Mapping[str, str]) -> str:
     """A call or a timer, for people."""
     strand = _strand(name, strands) or "the cell"
+    if name.startswith(">"):
+        return f"the beginning of {strand}"
     return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
 
 
 def _strand(name: str, strands: Mapping[str, str]) -> str:
-    """The strand of a call or timer of the order."""
+    """The strand of a call, a timer or a beginning of the order."""
+    if name.startswith(">"):
+        return name[1:]
     return name[1:].rpartition("#")[0] if name.startswith("@") else strands.get(name, "")
 
 

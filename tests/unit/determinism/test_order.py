@@ -4,13 +4,14 @@ import asyncio
 import re
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.determinism.order import LIMIT, Handovers, RecordedOrder
+from tape_jupyter.determinism.order import LIMIT, Handovers, RecordedOrder, Turns
 from tape_jupyter.determinism.idle_detection import Quiet
 from tape_jupyter.determinism.scheduler import BEYOND, NEVER
 
@@ -21,7 +22,7 @@ class Call:
 
 
 def handovers(active=lambda _looks, _ignored, _first: None):
-    return Handovers(active, lambda _loop: False)
+    return Handovers(Turns(active), lambda _loop: False)
 
 
 # ---------------------------------------------------------------- what is written
@@ -45,20 +46,30 @@ def test_one_strand_alone_has_no_order():
     assert order.record() == {"order": "a1 b2 c3"}
 
 
-def test_turns_are_given_in_the_order_in_which_they_were_asked_for():
-    order, given, first = handovers(), [], threading.Event()
-    order._turn.__enter__()
-    threads = []
-    for number in range(8):
-        thread = threading.Thread(target=lambda number=number: (order.turn(), given.append(number)))
+def test_who_begins_goes_before_who_got_a_reply_and_in_the_order_of_its_ticket():
+    busy, given = threading.Event(), []
+    busy.set()
+    turns = Turns(lambda _looks, _ignored, _first: 1 if busy.is_set() else None)
+    tickets = [turns.ticket() for _ in range(4)]
+
+    def reply():
+        turns.go_on()
+        given.append("reply")
+
+    def begins(number):
+        turns.begin(tickets[number])
+        given.append(number)
+
+    threads = [threading.Thread(target=reply)]
+    threads += [threading.Thread(target=begins, args=(number,)) for number in (2, 0, 3, 1)]
+    for number, thread in enumerate(threads):
         thread.start()
-        threads.append(thread)
-        while len(order._turn._waiting) < number + 2:
-            first.wait(0.001)
-    order._turn.__exit__()
+        while len(turns._waiting) <= number:
+            time.sleep(0.001)
+    busy.clear()
     for thread in threads:
         thread.join()
-    assert sorted(given) == list(range(8))
+    assert given[-1] == "reply" and sorted(given[:4]) == [0, 1, 2, 3]
 
 
 def test_a_cell_of_very_many_hand_overs_fills_no_cassette():

@@ -961,7 +961,7 @@ def test_a_reply_without_framing_is_read_to_its_end(version):
 class NotedGate:
     """Passes everything, and notes what it was asked."""
 
-    each = False
+    each = ends = False
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, bool]] = []

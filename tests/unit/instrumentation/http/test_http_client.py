@@ -534,7 +534,7 @@ def test_an_injected_fault_fails_where_it_would_have():
 class NotedGate:
     """Passes everything, and notes what it was asked."""
 
-    each = False
+    each = ends = False
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, bool]] = []

@@ -34,7 +34,7 @@ def test_a_played_generator_passes_its_gate_before_each_item_and_says_what_is_la
     passed = []
 
     class Gate:
-        each = False
+        each = ends = False
 
         def wait(self, seconds, *, last=False):
             passed.append((seconds, last))
