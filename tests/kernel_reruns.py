@@ -128,10 +128,16 @@ def judged(cells, reply="b", policy="live"):
 
 
 def main():
+    import adversarial_kernel
     import adversarial_tools
 
     asked = sys.argv[1:]
-    for name, (cells, *reply) in {**adversarial_tools.SAID, **adversarial_tools.NOTEBOOKS}.items():
+    notebooks = {
+        **adversarial_tools.SAID,
+        **adversarial_tools.NOTEBOOKS,
+        **adversarial_kernel.NOTEBOOKS,
+    }
+    for name, (cells, *reply) in notebooks.items():
         if not asked or any(each in name for each in asked):
             print("==", name, *judged(cells, *reply), flush=True)
 

@@ -5,6 +5,7 @@ both, what every cell shows, and the whole of what is there at the end: names, f
 """
 
 import itertools
+import logging
 import os
 import re
 import sys
@@ -71,6 +72,11 @@ def value_of(value, depth=0):
         return repr(value.get_state())
     if type(value).__name__ in ("DataFrame", "Series"):
         return type(value).__name__, value.to_csv()
+    if isinstance(value, logging.Logger):  # all others hang on it, with what they remember
+        handlers = [(type(each).__name__, each.level) for each in value.handlers]
+        return value.name, value.level, value.disabled, value.propagate, handlers
+    if type(value).__module__.startswith("ipywidgets"):
+        return type(value).__name__, repr(value)
     if isinstance(value, dict) and depth < 4:
         return type(value).__name__, [(repr(k), value_of(v, depth + 1)) for k, v in value.items()]
     if isinstance(value, (list, tuple)) and depth < 4:
@@ -147,7 +153,6 @@ def rerun(cells, reply, prove=True):
         f"ask = whole_runs._ask\nimport tapereplies\ntapereplies.set_replies({{'q': 'a'}}, {{'q': {reply!r}}})\n"
         "del sys, whole_runs, tapereplies"
     )
-    job = process.job(history, setup=setup, seconds=40)
     tapereplies.set_replies({"q": "a"}, {"q": reply})
     planned = plan(history, changed)
     machine = Rerun(history, planned, shell, on_error="go on", resync=tracker.resync)
@@ -158,6 +163,7 @@ def rerun(cells, reply, prove=True):
         machine.settle(entry, run(entry.index, entry.source))
     machine.finish()
     assert not tracker.failures, tracker.failures
+    job = process.job(history, setup=setup, seconds=40)
     verdict = (
         verify.verify(history, texts, process.replay(job), live=machine.end())
         if prove
@@ -200,11 +206,13 @@ def judged(cells, reply="b", *, prove=True):
 
 def main():
     import adversarial
+    import adversarial_state
     import flow_score
 
     flow_score.prepare()
     asked = sys.argv[1:]
-    for name, (cells, *reply) in adversarial.NOTEBOOKS.items():
+    notebooks = {**adversarial.NOTEBOOKS, **adversarial_state.NOTEBOOKS}
+    for name, (cells, *reply) in notebooks.items():
         if not asked or any(each in name for each in asked):
             print(name, *judged(cells, *reply), flush=True)
 

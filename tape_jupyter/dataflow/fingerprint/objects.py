@@ -71,6 +71,8 @@ def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> No
         walk.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
     elif kind in _ITERATORS:
         _iterator(walk, value, depth, foreign=foreign)
+    elif kind in _ALIASES or kind.__module__ == "typing":
+        _alias(walk, value, depth)
     else:
         instance(walk, value, kind, depth, foreign=foreign)
 
@@ -121,13 +123,19 @@ def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
     walk.say(f"function {value.__qualname__}")
-    for each in (code, value.__defaults__, value.__kwdefaults__, held or None):
+    about = (value.__doc__, _annotations(value)) if place is not None else ()
+    for each in (code, value.__defaults__, value.__kwdefaults__, held or None, *about):
         walk.go(each, depth, foreign=False)
     _closure(walk, value, depth, foreign=place is None)
     if place == "?":
         walk.go(value.__globals__, depth, foreign=False)
     elif place is not None:
         walk.codes.add((place, code))
+
+
+def _annotations(value: types.FunctionType) -> Any:
+    """As they are kept: from Python 3.14 on by code that makes them when they are asked for."""
+    return getattr(value, "__annotate__" if sys.version_info >= (3, 14) else "__annotations__")
 
 
 def _closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool) -> None:
@@ -222,6 +230,17 @@ def _frame(walk: Walk, value: Any, depth: int) -> None:
             walk.go(each, depth, foreign=False)
 
 
+def _alias(walk: Walk, value: Any, depth: int) -> None:
+    """`list[int]`, `Literal["a"]`, `int | None`, a type variable: nobody changes one."""
+    walk.kinds.add("typing")
+    walk.say(type(value).__qualname__)
+    for slot in ("_name", "__name__", "__forward_arg__", "__origin__", "__args__", "__metadata__"):
+        try:
+            walk.go(object.__getattribute__(value, slot), depth, foreign=True)
+        except AttributeError:
+            continue
+
+
 def _slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
     walk.say(f"slot {value.__qualname__}")
 
@@ -305,6 +324,7 @@ def _iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
     held_by(walk, value, depth)
 
 
+_ALIASES = frozenset({types.GenericAlias, types.UnionType})
 _LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
     types.FunctionType: _function,
     types.CodeType: _code,

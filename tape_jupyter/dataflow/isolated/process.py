@@ -21,7 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -75,6 +75,12 @@ class ReplayJob:
     seconds: float = SECONDS
     names: tuple[str, ...] = ()
     """Names that are looked at in the end, besides those that its cells change."""
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+    """Variables that the history changed, as they were before it; None: not there. `env` wins."""
+    path: tuple[str, ...] | None = None
+    """`sys.path` before the history; None: as it is here."""
+    in_kernel: bool = False
+    """Whether its cells run in a kernel's shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,18 @@ def job(
         files=_first_files(history),
         seconds=seconds,
         names=tuple(sorted({name for entry in history for name in entry.changed})),
+        environment=_first_environment(history),
+        path=next((tuple(e.ambient["path"].before) for e in history if "path" in e.ambient), None),
+        in_kernel=_is_kernel(),
     )
+
+
+def _is_kernel() -> bool:
+    """Whether this process runs cells in the shell that kernels have."""
+    from IPython.core.getipython import get_ipython
+
+    kernels = sys.modules.get("ipykernel.zmqshell")
+    return kernels is not None and isinstance(get_ipython(), kernels.ZMQInteractiveShell)
 
 
 def _first_folder(history: History) -> str:
@@ -172,6 +189,16 @@ def _first_folder(history: History) -> str:
         if "cwd" in entry.ambient:
             return str(entry.ambient["cwd"].before)
     return str(Path.cwd())
+
+
+def _first_environment(history: History) -> dict[str, str | None]:
+    first: dict[str, str | None] = {}
+    for change in (e.ambient["environment"] for e in history if "environment" in e.ambient):
+        was, now = change.before, change.after
+        for name in {*was, *now}:
+            if was.get(name) != now.get(name):
+                first.setdefault(name, was.get(name))
+    return first
 
 
 def _first_files(history: History) -> dict[str, bytes | None]:
@@ -285,7 +312,7 @@ def _moved(job: ReplayJob, copy: str) -> ReplayJob:
         for path, content in inside.items()
     }
     env = {**job.env, "TMPDIR": str(Path(copy).parent)}
-    return ReplayJob(job.sources, copy, job.setup, env, files, job.seconds, job.names)
+    return replace(job, cwd=copy, env=env, files=files)
 
 
 def _size(folder: str) -> int:
@@ -312,7 +339,8 @@ def _converse(
         pass_fds=(writing,),
         cwd=job.cwd,
         env={
-            **os.environ,
+            **{k: v for k, v in os.environ.items() if k not in job.environment},
+            **{k: v for k, v in job.environment.items() if v is not None},
             "IPYTHONDIR": tempfile.gettempdir(),
             **({AWAY: "1"} if away == "layers" else {}),
             **job.env,
@@ -363,7 +391,8 @@ def _give(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> Non
         "setup": job.setup,
         "roots": roots,
         "names": job.names,
-        "path": [each for each in sys.path if each is not None],
+        "in_kernel": job.in_kernel,
+        "path": [each for each in (sys.path if job.path is None else job.path) if each is not None],
         "files": {
             p: None if c is None else base64.b64encode(c).decode() for p, c in job.files.items()
         },

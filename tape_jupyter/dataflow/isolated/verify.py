@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
+from tape_jupyter.comparison.outputs import forgive
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End, EndValue
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
@@ -138,8 +139,8 @@ def _first_lines(here: str, there: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """Without addresses of objects, which no two processes have in common."""
-    return _ADDRESS.sub("0x", text)
+    """Without what no two processes have in common: addresses, and times that magics tell."""
+    return forgive(_ADDRESS.sub("0x", text), "stream")
 
 
 def _last_makers(history: History) -> dict[str, int]:

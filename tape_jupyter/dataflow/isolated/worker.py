@@ -30,6 +30,8 @@ from tape_jupyter.dataflow.isolated import end_state
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALWAYS = ("/dev/", "/proc/self/")
+# bound now, with their own ways: cells patch what they like later
+_ENCODE, _DECODE = json.JSONEncoder(default=str).encode, json.JSONDecoder().decode
 
 
 class _Hook(DisplayHook):
@@ -49,6 +51,7 @@ class FreshShell(InteractiveShell):
     """An IPython shell without a terminal, a history file or a window system."""
 
     displayhook_class = Type(_Hook)
+    display_pub_class = Type(DisplayPublisher)
 
     shown: Any = None
     """What the running cell shows."""
@@ -67,11 +70,20 @@ class FreshShell(InteractiveShell):
             self.shown.error(str(etype.__name__), str(evalue), stb)
 
 
-def shell() -> FreshShell:
+def shell(*, in_kernel: bool = False) -> FreshShell:
+    """`in_kernel`: the shell that kernels have, by which libraries choose how they show things."""
     config = Config()
     config.HistoryManager.enabled = False
+    kind: Any = FreshShell
+    if in_kernel:
+        from ipykernel.zmqshell import ZMQInteractiveShell
+
+        config.IPKernelApp = Config()
+        kind = type(ZMQInteractiveShell.__name__, (FreshShell, ZMQInteractiveShell), {})
     FreshShell.clear_instance()
-    made: FreshShell = FreshShell.instance(config=config)
+    made: FreshShell = kind.instance(config=config)
+    if in_kernel:
+        made.run_line_magic("load_ext", "storemagic")  # as IPython's applications do
     formatter: Any = made.display_formatter
     formatter.active_types = formatter.format_types
     return made
@@ -206,7 +218,7 @@ def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
         kind: base64.b64encode(each).decode() if isinstance(each, bytes) else each
         for kind, each in data.items()
     }
-    plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    plain: dict[str, Any] = _DECODE(_ENCODE(told))
     return plain
 
 
@@ -290,7 +302,7 @@ def main() -> None:
     sys.path[:] = job["path"]
     guard = _Guard(job["roots"])
     sys.addaudithook(guard.hear)
-    live = shell()
+    live = shell(in_kernel=job.get("in_kernel", False))
     if job["setup"]:
         # ours, not a recording's
         exec(compile(job["setup"], "<setup>", "exec"), live.user_ns)  # noqa: S102
@@ -320,9 +332,6 @@ def main() -> None:
     _tell(told, {"end": end_state.look(live.user_ns, names, files).record()})
     told.flush()
     os._exit(0)  # threads that a cell left running do not hold us
-
-
-_ENCODE = json.JSONEncoder().encode  # bound now: cells patch what they like later
 
 
 def _tell(told: TextIO, what: Mapping[str, Any]) -> None:

@@ -11,17 +11,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tape_jupyter.core.user_code import is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
+from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
 from tape_jupyter.files.first_contents import Firsts, database
 from tape_jupyter.isolation.audit_events import Listener
 
-KEPT = 8 << 20
-"""Bytes of one file that are kept to put it back."""
 KEPT_ALL = 128 << 20
 TREE = 2_000
 """Paths below a folder that is removed or moved as a whole; beyond that it cannot be put back."""
@@ -94,6 +92,8 @@ class Touched:
     read: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     before: dict[str, bytes | None] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+    """Of `written`, those of which the program got a handle."""
     replaced: set[str] = field(default_factory=set)
     """Written from the start or removed, whatever stood there before."""
     unknown: set[str] = field(default_factory=set)
@@ -109,7 +109,7 @@ class Touched:
         """Of the files that are not as they were."""
         found = {}
         for path in sorted(self.written):
-            now, known = _content(path)
+            now, known = content_of(path)
             before = self.before.get(path)
             if path in self.unknown or not known or now != before:
                 found[path] = Change(before, now, known=known and path not in self.unknown)
@@ -118,7 +118,7 @@ class Touched:
 
 def is_watched(path: str) -> bool:
     """Whether a file may be somebody's result."""
-    if path.startswith(_SYSTEM) or is_installed(path):
+    if path.startswith((*_SYSTEM, *_of_ipython())) or is_installed(path):
         return False
     folder = f"{path}/"  # it may be such a folder itself: recording makes one
     return not any(
@@ -132,6 +132,12 @@ def is_watched(path: str) -> bool:
             "/.ipy/",
         )
     )
+
+
+def _of_ipython() -> tuple[str, ...]:
+    """Where IPython keeps its own files, if it was told a place."""
+    folder = os.environ.get("IPYTHONDIR")
+    return (os.path.abspath(folder) + os.sep,) if folder else ()  # noqa: PTH100 - as in _note
 
 
 _watching: list[FileWatch] = []
@@ -168,6 +174,7 @@ class FileWatch:
         self._folders: dict[str, WatchedFolder] = {}
         self._started: set[str] = set()
         """Folders in which this cell started a process."""
+        self._handles = OpenHandles()
 
     def begin(self) -> None:
         if not _installed:
@@ -190,6 +197,7 @@ class FileWatch:
             _watching.remove(self)
             for where in sorted(self._started):
                 self._compare(self._folders[where])
+            self._handles.end(self.touched)
             self.firsts.end()
         return self.touched
 
@@ -273,6 +281,8 @@ class FileWatch:
         )
         whole = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
         self._note(path, read=read, write=write, whole=whole)
+        if write:
+            self.touched.opened.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - as in _note
 
     def _note(
         self, path: Any, *, read: bool = False, write: bool = False, whole: bool = False
@@ -304,7 +314,7 @@ class FileWatch:
 
     def _keep(self, path: str) -> None:
         self.firsts.note(path)
-        content, known = _content(path)
+        content, known = content_of(path)
         if known and self._kept + len(content or b"") <= KEPT_ALL:
             self._kept += len(content or b"")
             self.touched.before[path] = content
@@ -336,21 +346,6 @@ def _source_of(path: str) -> str:
     folder, name = os.path.split(path)
     # the same
     return os.path.join(os.path.dirname(folder), name.partition(".")[0] + ".py")  # noqa: PTH118, PTH120
-
-
-def _content(path: str) -> tuple[bytes | None, bool]:
-    """(bytes or None where there is no file, whether that is known)."""
-    where = Path(path)
-    try:
-        if not where.exists():
-            return None, True
-        if where.is_dir():
-            return DIRECTORY, True
-        if not where.is_file() or where.stat().st_size > KEPT:
-            return None, False
-        return where.read_bytes(), True
-    except OSError:
-        return None, False
 
 
 def _command(event: str, args: tuple[Any, ...]) -> str:

@@ -25,6 +25,7 @@ from tape_jupyter.dataflow.plan import Plan, plan
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.static.lookups import asks_for
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.cell_runner import running
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
 from tape_jupyter.jupyter.rerun.comparison import (
@@ -165,6 +166,8 @@ class Rerunner:
         self._cancelling = self._began = self._interrupted = False
         self._asked_by: Message = {}
         self._newest: Execution | None = None
+        self._level = 0
+        """How many cells ran on the stack when the one whose outputs are listened to began, with it."""
         self._todo: deque[Callable[[], None]] = deque()
         self._stepping = False
 
@@ -181,6 +184,10 @@ class Rerunner:
         self.shell.events.unregister("post_run_cell", self._cell_ended)
 
     def _cell_began(self, _info: Any) -> None:
+        depth = running()
+        if self._level and depth > self._level:
+            return  # a cell that a cell runs (`%%capture`) is part of it
+        self._level = depth
         self.displayed.began()
         self._began = True
 
@@ -188,6 +195,10 @@ class Rerunner:
         """Comes without a beginning for a blank cell, and without a result for a cell that was
         cancelled.
         """
+        around = running()
+        if self._level and around >= self._level:
+            return
+        self._level = around
         self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
         self.displayed.ended()
         began, self._began = self._began, False
@@ -359,6 +370,7 @@ class Rerunner:
         self._now.prepare(entry)
         decided = self._decided.get(entry.index, {})
         self._planned = RunningCell(entry, self._ask, decided, differing=self._now.differing)
+        self._level = 0  # it may run within the cell that asked for it
         self._route.run(
             entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
         )
