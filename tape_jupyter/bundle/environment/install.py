@@ -37,8 +37,10 @@ from tape_jupyter.bundle.archive import Bundle
 from tape_jupyter.bundle.environment import build_backend, index, lock, startup_hooks
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
+from tape_jupyter.bundle.proof import process
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError
+from tape_jupyter.isolation import namespaces
 
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
@@ -63,6 +65,7 @@ _NETWORK = re.compile(
     r"|Failed to fetch",
     re.IGNORECASE,
 )
+_NOT_INSTALLED = "the packages of the lock cannot be installed"
 _DIFFERS = re.compile(
     r"DO NOT MATCH|Hash mismatch|hash(?:es)? (?:of|for) .* (?:do|does) not match", re.IGNORECASE
 )
@@ -110,41 +113,49 @@ class Maker:
         self._run(line, folder.parent, said, "the virtual environment cannot be made")
         return python_of(folder)
 
-    def install(self, python: Path, wanted: Sequence[str], where: Path, said: Said) -> None:
-        """What `wanted` says, line by line as in a file of requirements; every line has digests, or
-        none.
-        """
-        hashed = any("--hash=" in line for line in wanted)
-        requirements = where / "wanted.txt"
-        requirements.write_text("".join(f"{line}\n" for line in wanted), "utf-8")
-        words = [
-            "--no-deps",
-            "--only-binary=:all:",
-            *(["--require-hashes"] if hashed else []),
-            "-r",
-            str(requirements),
-        ]
-        self._install(python, words, where, said, self._sources())
-
-    def install_wheels(self, python: Path, wheels: Sequence[Path], where: Path, said: Said) -> None:
-        """Wheels that lie here. No index is asked."""
-        self._install(python, ["--no-deps", "--no-index", *map(str, wheels)], where, said, {})
-
-    def _install(
-        self, python: Path, words: list[str], where: Path, said: Said, sources: Mapping[str, str]
+    def install(
+        self,
+        python: Path,
+        groups: Sequence[Sequence[str]],
+        wheels: Sequence[Path],
+        where: Path,
+        said: Said,
     ) -> None:
+        """Install what `groups` say, line by line as in files of requirements (every line of a group
+        has digests, or none), and `wheels`, which lie here.
+
+        An environment is filled in one step: an installer that runs in it, or asks its Python
+        something, must not find modules of a stranger's there. So pip first downloads, in the empty
+        environment, and then installs without network, variables and home.
+        """
         if self.uv:
-            line = [self.uv, "pip", "install", "--no-config", "--python", str(python), *words]
-        else:
-            pip = (
-                [*_own_pip(), "--python", str(python)]
-                if _own_pip()
-                else [str(python), "-I", "-m", "pip"]
-            )
-            line = [*pip, "install", "--disable-pip-version-check", "--no-compile", "--no-input"]
-            line += ["--progress-bar=off", *words]
-            sources = {}  # pip reads its own configuration
-        self._run(line, where, said, "the packages of the lock cannot be installed", sources)
+            lines = [*(line for group in groups for line in group), *map(str, wheels)]
+            line = [self.uv, "pip", "install", "--no-config", "--python", str(python), "--no-deps"]
+            line += ["--only-binary=:all:", "-r", str(_written(lines, where))]
+            self._run(line, where, said, _NOT_INSTALLED, self._sources())
+            return
+        fetched = where / "fetched"
+        fetched.mkdir()
+        for group in groups:
+            words = ["--only-binary=:all:", "-d", str(fetched), "-r", str(_written(group, where))]
+            hashed = ["--require-hashes"] if any("--hash=" in line for line in group) else []
+            self._pip(python, "download", ["--no-deps", *hashed, *words], where, said)
+        files = sorted({*fetched.iterdir(), *wheels})
+        self._pip(python, "install", ["--no-deps", "--no-index", *map(str, files)], where, said)
+
+    def _pip(
+        self, python: Path, command: str, words: Sequence[str], where: Path, said: Said
+    ) -> None:
+        """pip reads its own configuration."""
+        own = _own_pip()
+        pip = [*own, "--python", str(python)] if own else [str(python), "-I", "-m", "pip"]
+        line = [*pip, command, "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
+        if command == "download":
+            self._run([*line, *words], where, said, _NOT_INSTALLED)
+            return
+        cut = namespaces.without_network(cut=namespaces.can_cut())
+        bare = process.environment(where / "home")
+        self._run([*cut, *line, "--no-compile", *words], where, said, _NOT_INSTALLED, bare=bare)
 
     def _sources(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
@@ -169,13 +180,15 @@ class Maker:
         said: Said,
         goal: str,
         added: Mapping[str, str] | None = None,
+        bare: Mapping[str, str] | None = None,
     ) -> None:
+        """`added` to the variables that an installer gets; `bare` are all, instead."""
         environ = {
             name: value
             for name, value in self.environ.items()
             if _KEPT.fullmatch(name) and not _LEFT.fullmatch(name)
         }
-        if self.uv:  # who is trusted is the system's to say, as it is for pip
+        if self.uv and not bare:  # who is trusted is the system's to say, as it is for pip
             environ.setdefault("UV_SYSTEM_CERTS", "1")
             environ.setdefault("UV_NATIVE_TLS", "1")
             if bundle := environ.get("PIP_CERT"):
@@ -184,7 +197,7 @@ class Maker:
         try:
             # a command line of ours; names and versions were checked
             with subprocess.Popen(  # noqa: S603
-                line, cwd=where, env={**environ, **(added or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                line, cwd=where, env=bare or {**environ, **(added or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
             ) as process:  # fmt: skip
                 for each in process.stdout or ():
@@ -196,6 +209,13 @@ class Maker:
             ) from error
         if process.returncode:
             raise BundleError(f"{goal}: {reason(lines)}")
+
+
+def _written(lines: Sequence[str], where: Path) -> Path:
+    """A file of requirements."""
+    requirements = where / "wanted.txt"
+    requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return requirements
 
 
 @lru_cache(maxsize=1)
@@ -387,13 +407,11 @@ def _make(
             where = Path(scratch)
             python = making.make(place, count)
             watched = startup_hooks.WatchedEnvironment.new(place)
-            for group in filter(None, (lines, bare, foreign)):
-                making.install(python, group, where, count)
-                watched.check()
             files = [where / name for name in sorted(wheels)]
             for file in files:
                 file.write_bytes(wheels[file.name])
-            making.install_wheels(python, files, where, count)
+            groups = [group for group in (lines, bare, foreign) if group]
+            making.install(python, groups, files, where, count)
             watched.check()
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)

@@ -98,7 +98,7 @@ def test_one_that_was_not_finished_is_made_again(world, monkeypatch):
         return folder / "bin" / "python"
 
     monkeypatch.setattr(environment_install.Maker, "make", make)
-    monkeypatch.setattr(environment_install.Maker, "install_wheels", lambda *_: None)
+    monkeypatch.setattr(environment_install.Maker, "install", lambda *_: None)
     bundle = world.bundle(ask_index=False)
     with pytest.raises(KeyboardInterrupt):
         environment_install.made(bundle)

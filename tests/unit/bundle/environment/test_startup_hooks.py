@@ -10,7 +10,7 @@ import pytest
 from tape_jupyter.bundle.environment import lock, install
 from tape_jupyter.errors import BundleError
 from tests.package_index import wheel_of
-from tests.unit.bundle.environment.test_bundle_venv import FOREIGN, UV, run, world
+from tests.unit.bundle.environment.test_bundle_venv import FOREIGN, UV, altered, run, world
 
 __all__ = ["world"]
 
@@ -57,6 +57,26 @@ def test_what_each_start_of_python_would_run_is_refused(world, canary, monkeypat
     said = refusal(world)
     assert said.startswith("evil brings ") and "the environment was not made" in said
     assert not place.exists()
+
+
+ASKED_IN_VAIN = (
+    # modules of other systems, and optional ones, that the standard library, pip or uv's questions try to import
+    "msvcrt _winapi winreg nt _wmi _scproxy java keyring truststore brotli brotlicffi zstandard simplejson chardet "
+    "_manylinux winrandom backports"
+).split()
+
+
+@pytest.mark.usefixtures("installer")
+def test_no_installer_imports_what_a_package_brings(world, canary):
+    """A second start of an installer in the environment would find the first one's packages."""
+    place, line = canary
+    serve(world, *((f"{name}.py", line) for name in ASKED_IN_VAIN))
+    bundle = world.bundle("evil==1.0", "birch==2.0", local=[world.wren])
+    world.server.files.update([wheel_of("larch", "1.0")])
+    altered(bundle, b"unhashed = []", b'unhashed = ["larch==1.0"]')
+    python = install.made(bundle)
+    assert not place.exists()
+    assert run(python, "import larch, birch, wren; print('all')") == "all"
 
 
 @pytest.mark.usefixtures("installer")
