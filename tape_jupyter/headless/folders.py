@@ -43,6 +43,10 @@ class RunFolder:
     env: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    layers: tuple[Path, Path, Path | None] | None = None
+    """Of a replay's folder: as it is seen, the person's own below it, and what is written (an
+    overlay's upper layer; None for a copy).
+    """
 
 
 @contextmanager
@@ -65,7 +69,8 @@ def run_folder(
         if found is not None:
             for goal, content in start.files.items():
                 copies.lay(content, overlay.upper / goal.relative_to(top))
-            yield RunFolder(path, tuple(found), notes=start.notes)
+            layers = (top, overlay.layers / "lower", overlay.upper)
+            yield RunFolder(path, tuple(found), notes=start.notes, layers=layers)
         else:
             yield _copied(path, top, place / "copy" / top.name, kept, start)
 
@@ -87,8 +92,9 @@ def _copied(
         )
     env = CopiedFolder(str(goal), str(top), str(kept or "")).variable()
     return RunFolder(
-        copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes)
-    )
+        copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes),
+        (goal, top, None),
+    )  # fmt: skip
 
 
 def _writes_takes(env: Mapping[str, str]) -> bool:

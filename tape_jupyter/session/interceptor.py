@@ -119,6 +119,10 @@ class Interceptor(Tape):
         decided = self._begin(call)
         return decided.wait() if isinstance(decided, PendingCall) else decided
 
+    def continue_in_fork(self) -> None:
+        """Calls of this process, a fork, are its own from now on."""
+        self._pid = os.getpid()
+
     def wants(self) -> bool:
         """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
         return isinstance(self._cell(), TapedCell) or self.desk.sealed

@@ -171,6 +171,11 @@ class TapeSession:
         instrumentation.unpatch_all()
         self._guard.disarm()
 
+    def continue_in_fork(self) -> None:
+        """Go on, in a process that was forked between two cells, in place of the one it is of."""
+        self._boundary.continue_in_fork()
+        self._set_guard()
+
     def lend_keys(self, notebook: Path) -> bool:
         """From now on clients that are made between the taped cells of a notebook can replay; False
         if it has no cassette: then nothing is touched.

@@ -89,7 +89,7 @@ def shell(*, in_kernel: bool = False) -> FreshShell:
     return made
 
 
-def execute(shell: InteractiveShell, source: str) -> dict[str, Any]:
+def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) -> dict[str, Any]:
     """Run a cell. `text`: standard output, the text of each display, the error's line; `images`:
     digests; `outputs`: all that it showed, in its order, as notebooks have it.
     """
@@ -98,7 +98,7 @@ def execute(shell: InteractiveShell, source: str) -> dict[str, Any]:
         shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
         if isinstance(shell, FreshShell):
             shell.shown = shown
-        result: Any = shell.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
+        result: Any = shell.run_cell(source, store_history=True, cell_id=cell_id)  # type: ignore[no-untyped-call]
         shown.printed()
     error = result.error_in_exec or result.error_before_exec
     told = [each for each in shown.outputs if not _summary(each)]

@@ -1,0 +1,1 @@
+"""One trial: cells of a notebook replayed offline with these replies, and a check evaluated."""

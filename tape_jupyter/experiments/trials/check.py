@@ -1,0 +1,145 @@
+"""What is asked of a trial: a Python expression over the notebook's variables and outputs, a cell
+that must not raise, an output that must stay as it is saved, or a pytest file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter.comparison import outputs
+from tape_jupyter.errors import TapeUsageError
+
+Kind = Literal["expression", "cell", "output", "pytest"]
+_TAIL = 300
+"""Characters of a pytest run that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`number`: the code cell, counted from 1; `file` the pytest file. Raises nothing."""
+
+    text: str
+    kind: Kind = "expression"
+    number: int = 0
+    file: str = ""
+
+    @classmethod
+    def of(cls, text: str, cells: int, folder: Path) -> Check:
+        """The check that these words say, for a notebook of so many code cells in that folder.
+        Raises TapeUsageError for what is none.
+        """
+        told = re.fullmatch(r"(cell|output):(\d+)", text.strip())
+        if told:
+            number = int(told[2])
+            if not 1 <= number <= cells:
+                raise TapeUsageError(f"--check {text}: the notebook's code cells are 1 to {cells}")
+            return cls(text, "cell" if told[1] == "cell" else "output", number)
+        if text.strip().endswith(".py"):
+            return cls(text, "pytest", file=str(_file(text.strip(), folder)))
+        try:
+            ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError) as error:
+            told_by = error.msg if isinstance(error, SyntaxError) else error
+            raise TapeUsageError(f"--check {text!r} is no Python expression: {told_by}") from None
+        return cls(text)
+
+    @property
+    def last(self) -> int:
+        """The last code cell that it needs; 0: all of them."""
+        return self.number
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _file(text: str, folder: Path) -> Path:
+    for path in (Path(text), folder / text):
+        if path.is_file():
+            return path.resolve()
+    raise TapeUsageError(f"--check {text}: there is no such pytest file")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether the check holds; None where that cannot be said, and `why`."""
+
+    holds: bool | None
+    why: str = ""
+
+
+def judge(
+    check: Check,
+    namespace: Mapping[str, Any],
+    shown: Sequence[Sequence[Any]],
+    raised: int,
+    saved: Sequence[Any] = (),
+    where: Mapping[str, str] = outputs.NOWHERE,
+) -> Judgement:
+    """`shown`: what each code cell showed; `raised`: the cell that ended the run, 0 for none;
+    `saved`: what the checked cell has saved.
+    """
+    if check.kind == "cell":
+        return Judgement(not raised or raised > check.number)
+    if check.kind == "output":
+        if 0 < raised < check.number:
+            return Judgement(holds=False, why=f"cell {raised} raised before it")
+        return Judgement(outputs.same(saved, shown[check.number - 1], where))
+    texts = [text_of(each) for each in shown]
+    judged = (
+        _by_pytest(check.file, namespace, texts)
+        if check.kind == "pytest"
+        else _by_expression(check.text, namespace, texts)
+    )
+    if judged.holds is None and raised:
+        return Judgement(None, f"{judged.why} (cell {raised} had raised)")
+    return judged
+
+
+def _by_expression(text: str, namespace: Mapping[str, Any], shown: list[str]) -> Judgement:
+    try:
+        # the person's own words, in the trial's own process
+        code = compile(f"(lambda outputs: (\n{text.strip()}\n))", "<check>", "eval")
+        return Judgement(bool(eval(code, dict(namespace))(shown)))  # noqa: S307
+    except Exception as error:
+        return Judgement(None, f"the check raised {type(error).__name__}: {error}")
+
+
+class _Variables:
+    """A pytest plugin: the fixtures `variables` and `outputs`."""
+
+    def __init__(self, namespace: Mapping[str, Any], shown: list[str]) -> None:
+        import pytest
+
+        self.lines: list[str] = []
+        self.variables = pytest.fixture(lambda: namespace, name="variables")
+        self.outputs = pytest.fixture(lambda: shown, name="outputs")
+
+    def pytest_exception_interact(self, call: Any) -> None:
+        self.lines.append(call.excinfo.exconly())
+
+
+def _by_pytest(file: str, namespace: Mapping[str, Any], shown: list[str]) -> Judgement:
+    """0 holds, 1 does not; every other end (nothing collected, an error) is no answer."""
+    try:
+        import pytest
+    except ImportError:
+        return Judgement(None, "pytest is not installed in the notebook's environment")
+    plugin = _Variables(namespace, shown)
+    words = [file, "-q", "-p", "no:cacheprovider", "-p", "no:terminal", "--rootdir", "/", "-c"]
+    code = int(pytest.main([*words, "/dev/null"], plugins=[plugin]))
+    said = " ".join(" ".join(plugin.lines).split())[:_TAIL]
+    if code in (0, 1):
+        return Judgement(code == 0, said)
+    return Judgement(None, f"pytest ended with {code} ({said or 'no test was found'})")
+
+
+def text_of(shown: Sequence[Any]) -> str:
+    """The text that a cell's outputs show."""
+    own = [each for each in shown if not outputs.is_summary(each)]
+    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
+    return "".join("".join(text) for text in texts)

@@ -1,0 +1,124 @@
+"""A recording as a trial plays it: some calls answered otherwise, calls added, a cell's clock and
+chance those of another recording. All of it in memory; the file stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from tape_jupyter.cassette import records
+from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
+from tape_jupyter.cassette.index_entries import Holder
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.cassette.takes.files import TakeBase
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+
+ADDED = "r-added"
+"""How the ids of runs begin that hold a trial's added calls."""
+
+
+class _Answered(Overridden):
+    """A recorded call that a trial answers otherwise."""
+
+    __slots__ = ("_reply",)
+
+    def __init__(self, book: Holder, replaced: Entry, reply: Reply | Value) -> None:
+        super().__init__(book, (replaced.offset, replaced.length), replaced)
+        self._reply = reply
+
+    def head(self) -> dict[str, Any]:
+        return self.replaced.head()
+
+    def reply(self) -> Reply | Value:
+        return self._reply
+
+    def edited(self) -> bool:
+        return False
+
+
+class _Added(Entry):
+    """A call that the recording does not hold, of a run that adds to one of its own."""
+
+    __slots__ = ("_head", "_reply", "_request")
+
+    def __init__(self, book: Holder, run: str, told: Mapping[str, Any], assets: Path) -> None:
+        head = told["head"]
+        names = (str(head["call"]), run, str(head["match"]), str(head.get("lineage", "")))
+        super().__init__(book, (0, 0), names, str(head.get("apart", "")))
+        self._head = {**head, "run": run}
+        self._request = records.request_of(told["request"], assets)
+        self._reply = records.reply_of(told["response"], assets)[0]
+
+    def head(self) -> dict[str, Any]:
+        return dict(self._head)
+
+    def request(self) -> Request | FunctionCall:
+        return self._request
+
+    def reply(self) -> Reply | Value:
+        return self._reply
+
+    def edited(self) -> bool:
+        return False
+
+
+class ComposedCassette(Cassette):
+    """A cassette or take, opened to be played with changes that no file holds."""
+
+    def take(self, name: str) -> Self:
+        """What a trial lets out goes to a take of the cassette as it is composed."""
+        made = _TakeOfComposed(files.path_of(self.root, name), self._as_base(self.path), self)
+        made.refresh()
+        return made  # type: ignore[return-value]  # a cassette, as the session asks
+
+    def answer(self, run: str, call: str, response: Mapping[str, Any]) -> None:
+        """Answer a recorded call by this `response:` section. KeyError for a call that is not there."""
+        replaced = self.by_name[run, call]
+        reply = records.reply_of(response, self.assets)[0]
+        self._put_over(_Answered(self, replaced, reply))
+
+    def add(self, run: str, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Let a run also answer these calls: each has the `head`, `request` and `response` of a
+        record.
+        """
+        name = f"{ADDED}-{sum(str(each['run']).startswith(ADDED) for each in self.runs)}"
+        same = self.by_run[run]
+        kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
+        self._add_run({"run": name, "mode": "again", "parent": run, **kept})
+        for told in calls:
+            tool = told["head"]["name"] if told["head"].get("kind") in _TOOLS else ""
+            self._add_call(_Added(self, name, told, self.assets), tool=str(tool))
+
+    def hold(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:
+        """Put other values on a run's record and on its end mark; None takes a key away."""
+        place = next(i for i, each in enumerate(self.runs) if each["run"] == run)
+        self.runs[place] = self.by_run[run] = _changed(self.by_run[run], changed)
+        self.ended[run] = _changed(self.ended.get(run, {}), ended)
+
+    def keep_runs(self, wanted: Iterable[str]) -> None:
+        """Leave out the other runs: a newer recording of a cell then replaces none of these."""
+        kept = set(wanted)
+        self.runs[:] = [each for each in self.runs if each["run"] in kept]
+
+
+class _TakeOfComposed(Cassette):
+    """A take whose base is composed, as its file is not."""
+
+    def __init__(self, path: Path, of: TakeBase, below: ComposedCassette) -> None:
+        super().__init__(path, of=of)
+        self._composed = below
+
+    def _below_it(self, path: Path, of: TakeBase) -> Any:
+        del path, of
+        return self._composed
+
+
+_TOOLS = ("tool", "retrieval")
+
+
+def _changed(record: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    made = {**copy.copy(dict(record)), **changed}
+    return {key: value for key, value in made.items() if value is not None}

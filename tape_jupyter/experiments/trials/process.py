@@ -1,0 +1,259 @@
+"""The process of trials (experiments/trials/runner.py starts it): a shell that replays a notebook.
+
+It runs the cells once, and before each cell at which a trial may begin it leaves a process behind
+that waits there. A trial is a fork of the last one before its first change: the cells above have
+run, the folder is put back to what it was there, and what the trial does is gone with it.
+
+Channel n (a socket) is of the n-th such process: a trial comes in as a line of JSON, its result
+goes out as one. The last channel gets the result of the run itself. Without `fork`, or once a cell
+left threads behind, trials begin at an earlier cell, at the latest before the first.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tape_jupyter.comparison import outputs
+from tape_jupyter.dataflow.isolated.worker import FreshShell, execute, shell
+from tape_jupyter.errors import TapeError
+from tape_jupyter.experiments.trials.check import Check, judge
+from tape_jupyter.experiments.trials.composed import ADDED, ComposedCassette
+from tape_jupyter.experiments.trials.folder_state import WatchedFolder
+
+REFUSALS = ("UnmatchedCall", "BlockedConnection")
+_LINE = json.JSONEncoder().encode  # bound now: cells patch what they like later
+_clock, _select, _fork, _exit = time.monotonic, select.select, getattr(os, "fork", None), os._exit
+
+
+@dataclass(slots=True)
+class TrialProcess:
+    """The state of one process: how far its cells ran, and what they showed."""
+
+    job: Mapping[str, Any]
+    channels: list[socket.socket]
+    shell: FreshShell
+    cassette: ComposedCassette
+    folder: WatchedFolder
+    shown: list[list[Any]] = field(default_factory=list)
+    ran: int = 0
+    raised: int = 0
+    error: str = ""
+    refused: str = ""
+
+    def run(self) -> NoReturn:
+        """Run all cells, leaving a waiting process before each stop; then tell how it came out."""
+        started = _clock()
+        sources = list(self.job["sources"])
+        for number, stop in enumerate(self.job["stops"]):
+            self._cells(sources, stop, frozenset())
+            if self._is_over() or not _can_fork():
+                self._say(self.channels[number], {"absent": True})
+                continue
+            if _fork is None or _fork() == 0:
+                self._serve(number, sources)
+        self._cells(sources, len(sources), frozenset())
+        self._say(self.channels[-1], {**self._result(), "seconds": _clock() - started})
+        _exit(0)
+
+    def _serve(self, number: int, sources: list[str]) -> NoReturn:
+        """Answer trials that begin here, one after another, until the channel is closed."""
+        for other in (each for each in self.channels if each is not self.channels[number]):
+            other.close()
+        state = self.folder.state()
+        lines = self.channels[number].makefile("r", encoding="utf-8")
+        self._say(self.channels[number], {"ready": self.ran})
+        for line in lines:
+            trial = json.loads(line)
+            started = _clock()
+            self.folder.put_back(state)
+            if _fork is None:
+                self._trial(number, sources, trial, started)
+            self._forked(number, sources, trial, started)
+        _exit(0)
+
+    def _forked(
+        self, number: int, sources: list[str], trial: Mapping[str, Any], started: float
+    ) -> None:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            self._trial(number, sources, trial, started)
+        os.close(writing)
+        late = not _select([reading], [], [], self.job["seconds"])[0]
+        os.close(reading)
+        if late:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if status:
+            why = f"took longer than {self.job['seconds']:g} s" if late else "ended the process"
+            failed = {"holds": None, "why": f"the trial {why}", "seconds": _clock() - started}
+            self._say(self.channels[number], failed)
+
+    def _trial(
+        self, number: int, sources: list[str], trial: Mapping[str, Any], started: float
+    ) -> NoReturn:
+        try:
+            self._continue(trial.get("options") or {})
+            sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
+            self._compose(trial)
+            self._cells(sources, self.job["last"], frozenset(trial["skip"]))
+            told = self._result()
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            if not isinstance(error, TapeError):
+                why = f"{why} ({traceback.extract_tb(error.__traceback__)[-1]})"
+            told = {"holds": None, "why": why}
+        self._say(self.channels[number], {**told, "seconds": _clock() - started})
+        _exit(0)
+
+    def _continue(self, options: Mapping[str, Any]) -> None:
+        """Go on in place of the process that this is a fork of."""
+        from tape_jupyter.session import session
+
+        deck = session.get()
+        deck.continue_in_fork()
+        deck.session_options.update(options)
+
+    def _compose(self, trial: Mapping[str, Any]) -> None:
+        for run, call, response in trial["answers"]:
+            self.cassette.answer(run, call, response)
+        for run, calls in trial["added"].items():
+            self.cassette.add(run, calls)
+        for run, (changed, ended) in trial["held"].items():
+            self.cassette.hold(run, changed, ended)
+
+    # ------------------------------------------------------------ cells
+
+    def _cells(self, sources: Sequence[str], until: int, skip: frozenset[int]) -> None:
+        """Run the cells up to that one (from 0, it not among them), as far as none raises."""
+        while self.ran < until and not self._is_over():
+            number = self.ran
+            self.ran += 1
+            self.shown.append([])
+            if number in skip or not sources[number].strip():
+                continue
+            ran = execute(self.shell, sources[number], self.job["cells"][number])
+            self.shown[number] = outputs.merged(list(ran["outputs"]))
+            name, value = outputs.failure_of(self.shown[number])
+            if name in REFUSALS:
+                self.refused = (
+                    f"cell {number + 1}: {name}: {value.splitlines()[0] if value else ''}"
+                )
+            elif ran["error"]:
+                self.raised, self.error = number + 1, f"{name or ran['error']}: {value}"
+
+    def _is_over(self) -> bool:
+        return bool(self.raised or self.refused)
+
+    def _result(self) -> dict[str, Any]:
+        """What the check says of it, and how the cells ended."""
+        shown = self.shown + [[]] * (len(self.job["sources"]) - len(self.shown))
+        told: dict[str, Any] = {"raised": self.raised, "error": self.error, "cells": self.ran}
+        if self.job["outputs"]:
+            told["outputs"] = shown
+        if self.job.get("live"):
+            told["asked"] = _asked(self.cassette)
+        if self.refused:
+            return {**told, "holds": None, "why": self.refused, "missed": True}
+        check = Check(**self.job["check"])
+        found = judge(
+            check, self.shell.user_ns, shown, self.raised, self.job["saved"], self.job["where"]
+        )
+        return {**told, "holds": found.holds, "why": found.why}
+
+    def _say(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
+        with suppress(OSError):
+            channel.sendall((_LINE(told) + "\n").encode())
+
+
+def _can_fork() -> bool:
+    """Whether a fork of this process goes on as this one would: no thread of a cell is alive."""
+    return _fork is not None and threading.active_count() == 1
+
+
+def _asked(cassette: ComposedCassette) -> list[dict[str, Any]]:
+    """What went live in this trial: the head, request and response of each call, and the run that
+    it adds to.
+    """
+    from tape_jupyter.session import session
+
+    found = []
+    for other, _ in list(session.get()._shelf.values()):  # noqa: SLF001 - of this very process
+        if other is cassette or other.base is not cassette:
+            continue
+        for entry in other.calls:
+            run = other.by_run.get(entry.run, {})
+            if entry.book is other and run.get("parent") and not entry.run.startswith(ADDED):
+                found.append(_told(entry, str(run["parent"])))
+    return found
+
+
+def _told(entry: Any, parent: str) -> dict[str, Any]:
+    from tape_jupyter.cassette.records import request_section, response_section
+    from tape_jupyter.secrets.registry import Secrets
+
+    secrets = Secrets()
+    return {
+        "parent": parent,
+        "head": entry.head(),
+        "request": request_section(entry.request(), secrets),
+        "response": response_section(entry.reply(), secrets),
+    }
+
+
+def _begun(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProcess:
+    """The shell, with the recording in its place before the extension looks for it."""
+    from tape_jupyter import load_ipython_extension
+    from tape_jupyter.session import session
+
+    cassette = ComposedCassette.open(job["cassette"])
+    cassette.keep_runs(job["runs"])
+    for run, cell in job["ids"].items():
+        cassette.hold(run, {"cell": cell}, {})
+    session.get().cassette(Path(job["plays"]), cassette)
+    live = shell()
+    load_ipython_extension(live)
+    watched = WatchedFolder(*(Path(each) if each else None for each in job["folder"]))  # type: ignore[arg-type]
+    return TrialProcess(job, channels, live, cassette, watched)
+
+
+def main() -> None:
+    """`python -m tape_jupyter.experiments.trials.process FD...`: the channels."""
+    channels = [socket.socket(fileno=int(word)) for word in sys.argv[1:]]
+    job = json.loads(sys.stdin.readline())
+    sys.stdin = io.StringIO()
+    if job["cut"]:
+        from tape_jupyter.isolation.namespaces import loopback_up
+
+        loopback_up()
+    os.chdir(job["cwd"])
+    sys.path.insert(0, "")
+    try:
+        process = _begun(job, channels)
+    except TapeError as error:
+        for channel in channels:
+            channel.sendall((_LINE({"failed": str(error)}) + "\n").encode())
+        return
+    if job["check"]["kind"] == "pytest":
+        with suppress(ImportError):
+            import pytest  # noqa: F401 - once, not in each trial
+    process.run()
+
+
+if __name__ == "__main__":
+    main()

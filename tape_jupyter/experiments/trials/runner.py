@@ -1,0 +1,281 @@
+"""Runs trials of one notebook: its cells, offline, with these replies, and a check on what came out.
+
+The process of trials (experiments/trials/process.py) cannot reach the network where the machine has
+namespaces; elsewhere the tape's guard refuses. What its cells write is thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from tape_jupyter.errors import TapeError
+from tape_jupyter.experiments.trials.check import Check
+from tape_jupyter.isolation.namespaces import can_cut, guards, without_network
+
+if TYPE_CHECKING:
+    from tape_jupyter.headless.folders import RunFolder
+
+START = 180.0
+"""Seconds that the process gets to start and to run the cells once, besides what a trial gets."""
+SECONDS = 120.0
+"""Seconds that one trial gets."""
+STOPS = 16
+"""Cells before which a process waits, at most."""
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is tried. `cassette` is the file of the recording or take, of which `runs` answer;
+    `plays` the file that the notebook's cells ask for; `ids` the cell of a run where that is known.
+
+    `sources` and `cells` are the code cells' sources and ids, in order; `saved` what the checked
+    cell has saved. `stops` are cells (from 0) before which trials may begin.
+    """
+
+    notebook: Path
+    cassette: Path
+    plays: Path
+    runs: Sequence[str]
+    ids: Mapping[str, str]
+    sources: Sequence[str]
+    cells: Sequence[str]
+    check: Check
+    stops: Sequence[int] = (0,)
+    saved: Sequence[Any] = ()
+    outputs: bool = False
+    """Whether results carry what each cell showed."""
+    live: bool = False
+    """Whether trials may reach the network: they do where their options let a call out."""
+    seconds: float = SECONDS
+
+    @property
+    def last(self) -> int:
+        """How many cells a trial needs."""
+        return self.check.last or len(self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one trial plays otherwise than the recording. Pure structure, as records have it.
+
+    `answers`: run, call and `response:` section; `added`: by run, calls (`head`, `request`,
+    `response`) that it answers besides; `held`: by run, keys of its record and of its end mark;
+    `sources`: other code, by cell (from 0); `skip`: cells that are not run. `first`: the first cell
+    in which it differs.
+    """
+
+    answers: Sequence[tuple[str, str, Mapping[str, Any]]] = ()
+    added: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    held: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
+    sources: Mapping[int, str] = field(default_factory=dict)
+    skip: Sequence[int] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    first: int = 0
+
+    def line(self) -> bytes:
+        told = {
+            "answers": list(self.answers), "added": dict(self.added), "held": dict(self.held),
+            "sources": {str(cell): source for cell, source in self.sources.items()},
+            "skip": list(self.skip), "options": dict(self.options),
+        }  # fmt: skip
+        return (json.dumps(told) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """`holds`: whether the check does; None where that cannot be said, and `why`. `missed`: a call
+    that is not on the tape is the reason.
+
+    `raised`: the code cell (from 1) that ended the run with `error`. `asked`: what went live.
+    """
+
+    holds: bool | None
+    why: str = ""
+    missed: bool = False
+    raised: int = 0
+    error: str = ""
+    seconds: float = 0.0
+    cells: int = 0
+    outputs: Sequence[Sequence[Any]] = ()
+    asked: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> TrialResult:
+        known = {key: value for key, value in told.items() if key in cls.__dataclass_fields__}
+        return cls(**known)
+
+
+class TrialRunner:
+    """Trials of one job. Use as a context manager: leaving it ends the processes.
+
+    Raises TapeError where the process does not start.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.recording = TrialResult(None)
+        """How the recording itself comes out."""
+        self.started = 0.0
+        """Seconds until the first trial could run, the recording's own run among them."""
+        self._stack = ExitStack()
+        self._stops: dict[int, _Channel] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            began = time.perf_counter()
+            self._start()
+            self.started = time.perf_counter() - began
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What keeps the trials from the network, in words."""
+        return ("--on-divergence live lets calls out",) if self.job.live else guards()
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Run one trial. Raises TapeError where its process is gone."""
+        if not hasattr(os, "fork"):
+            self._stack.close()
+            self._start()
+        stop = max((stop for stop in self._stops if stop <= trial.first), default=-1)
+        if stop < 0:
+            raise TapeError(f"{self.job.notebook.name}: no trial could begin: the process ended")
+        return TrialResult.of(self._stops[stop].asked(trial.line(), self.job.seconds + START))
+
+    def _start(self) -> None:
+        from tape_jupyter.headless.folders import run_folder
+
+        folder = self._stack.enter_context(run_folder(self.job.notebook, _NOTHING))
+        stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
+        channels = self._stack.enter_context(_process(self.job, stops, folder))
+        patience = START + self.job.seconds
+        self._stops = {
+            stop: channel
+            for stop, channel in zip(stops, channels, strict=False)
+            if "ready" in channel.told(patience)
+        }
+        if hasattr(os, "fork"):
+            self.recording = TrialResult.of(channels[-1].told(patience))
+        else:
+            self.recording = TrialResult.of(channels[0].asked(Trial().line(), patience))
+
+
+@dataclass(slots=True)
+class _Channel:
+    end: socket.socket
+    errors: IO[str]
+    lines: IO[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = self.end.makefile("r", encoding="utf-8")
+
+    def asked(self, line: bytes, patience: float) -> dict[str, Any]:
+        try:
+            self.end.sendall(line)
+        except OSError as error:
+            raise TapeError(f"the process of trials is gone: {error}{self._said()}") from None
+        return self.told(patience)
+
+    def told(self, patience: float) -> dict[str, Any]:
+        """The next line. Raises TapeError where none comes."""
+        if not select.select([self.end], [], [], patience)[0]:
+            raise TapeError(f"the process of trials does not answer in {patience:.0f} s")
+        line = self.lines.readline()
+        if not line:
+            raise TapeError(f"the process of trials ended{self._said()}")
+        found: dict[str, Any] = json.loads(line)
+        if "failed" in found:
+            raise TapeError(found["failed"])
+        return found
+
+    def _said(self) -> str:
+        self.errors.seek(0)
+        lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
+        return f": {lines[-1][:300]}" if lines else ""
+
+
+@contextmanager
+def _process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list[_Channel]]:
+    """Its channels; when the block is left it ends, and all its forks with it."""
+    cut = can_cut() and not job.live
+    pairs = [socket.socketpair() for _ in range(len(stops) + 1)]
+    theirs = [pair[1].fileno() for pair in pairs]
+    command = [
+        *folder.prefix, *without_network(cut=cut),
+        sys.executable, "-m", "tape_jupyter.experiments.trials.process", *map(str, theirs),
+    ]  # fmt: skip
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        child = subprocess.Popen(  # noqa: S603 - this interpreter, and the person's notebook
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
+            pass_fds=theirs, cwd=folder.notebook.parent, start_new_session=True,
+            env={**_environment(job), **folder.env},
+        )  # fmt: skip
+        for pair in pairs:
+            pair[1].close()
+        try:
+            _give(child, job, stops, folder, cut=cut)
+            yield [_Channel(pair[0], errors) for pair in pairs]
+        finally:
+            for pair in pairs:
+                pair[0].close()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _environment(job: Job) -> dict[str, str]:
+    from tape_jupyter.bundle.proof.process import hash_seed
+
+    own = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
+    own.pop("JPY_SESSION_NAME", None)
+    take = f"--take {_stem(job.plays)}"
+    return {
+        **own, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(Path(__file__).parents[3]), own.get("PYTHONPATH", "")])
+        ),
+        "IPYTHONDIR": str(Path(tempfile.gettempdir(), "tape-trials-ipython")),
+    }  # fmt: skip
+
+
+def _stem(path: Path) -> str:
+    from tape_jupyter.cassette.takes import files
+
+    return files.stem(path)
+
+
+def _give(
+    child: subprocess.Popen[str], job: Job, stops: Sequence[int], folder: RunFolder, *, cut: bool
+) -> None:
+    given = {
+        "cassette": str(job.cassette), "plays": str(job.plays), "runs": list(job.runs),
+        "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
+        "check": job.check.record(), "stops": list(stops), "last": job.last, "live": job.live,
+        "saved": list(job.saved), "where": dict(folder.where), "outputs": job.outputs,
+        "seconds": job.seconds, "cut": cut, "cwd": str(folder.notebook.parent),
+        "folder": [str(each) if each else "" for each in folder.layers or ()],
+    }  # fmt: skip
+    if child.stdin is not None:
+        with suppress(BrokenPipeError), child.stdin as stdin:  # it says why it ended
+            stdin.write(json.dumps(given) + "\n")
