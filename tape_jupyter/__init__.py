@@ -27,6 +27,8 @@ _HOMES = {
     "import_trace": "tape_jupyter.importers.assemble",
     "plan": "tape_jupyter.dataflow.static_plan",
     "why": "tape_jupyter.experiments.why",
+    "rows": "tape_jupyter.exporters.rows",
+    "rows_frame": "tape_jupyter.exporters.rows",
     "TapeError": "tape_jupyter.errors",
     "CassetteError": "tape_jupyter.errors",
     "TapeUsageError": "tape_jupyter.errors",

@@ -121,18 +121,15 @@ def export(
             f"{where}: nothing of it can be written as {known_formats()[name].TITLE}: {why}"
         )
     files = {_part(goal, each.part): each.data for each in written}
-    if not endpoint:
-        for path in files:
-            _require_free(path)
-    _require_clean(where, files, tell)
     if endpoint:
         from tape_jupyter.exporters import sending
 
+        _require_clean(where, files, tell)
         tell("sending", 0, 0)
         sending.send(endpoint, [each.data for each in written])
         files = {}
     else:
-        _write(files)
+        write_files(where, files, tell)
     lost = {what: count for what, count in recording.lost.items() if count}
     return Exported(name, tuple(files), len(recording.calls), lost, endpoint)
 
@@ -145,6 +142,16 @@ def _beside(where: Path, suffix: str, name: str) -> Path:
 
 def _part(goal: Path, part: str) -> Path:
     return goal.with_name(f"{goal.stem}.{part}{goal.suffix}") if part else goal
+
+
+def write_files(where: Path, files: Mapping[Path, bytes], tell: Tell = nobody) -> None:
+    """Write what was made of the recordings at `where`. Raises TapeUsageError where a file is there
+    already, NotExported where one holds a secret, CassetteError where it cannot be written.
+    """
+    for path in files:
+        _require_free(path)
+    _require_clean(where, files, tell)
+    _write(files)
 
 
 def _require_free(path: Path) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ from tape_jupyter.cassette.takes.promotion import RESENT_CALL, promote
 from tape_jupyter.commands import override
 from tape_jupyter.core.call import Reply, Request, Where
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.experiments.resending import keys, live
+from tape_jupyter.experiments.resending import keys, live, price
 from tape_jupyter.experiments.resending.edited_request import edited
+from tape_jupyter.experiments.resending.price import CostEstimate
 from tape_jupyter.providers import registry
-from tape_jupyter.providers.registry import Facts, Usage
 from tape_jupyter.reports import diff, listing
 from tape_jupyter.secrets.registry import Secrets
 
@@ -43,9 +44,14 @@ class Plan:
     entry: Entry
     request: Request
     sent: Request
-    cost: str
+    estimate: CostEstimate
     changes: tuple[str, ...]
     note: str = ""
+
+    @property
+    def cost(self) -> str:
+        """What it will cost, in words."""
+        return self.estimate.text
 
     def lines(self) -> list[str]:
         where = f"{self.request.method} {self.request.url.partition('?')[0]}"
@@ -68,8 +74,12 @@ class Resent:
     of: Entry
     reply: Reply
     lines: tuple[str, ...]
-    cost: str
+    paid: Decimal | None
     promoted: bool = False
+
+    @property
+    def cost(self) -> str:
+        return "its price is not known" if self.paid is None else price.dollars(self.paid)
 
     def record(self) -> dict[str, Any]:
         return {
@@ -114,7 +124,7 @@ def plan(
         )
     request = edited(asked, settings, message)
     sent = _with_head(keys.with_key(request, os.environ if environ is None else environ, key))
-    cost = _expected(asked, request, said)
+    cost = price.estimate(asked, request, said)
     return Plan(
         book,
         entry,
@@ -146,9 +156,8 @@ def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
     made = _written(
         goal, entry, planned.request, reply, moment(began), time.monotonic() - start, secrets
     )
-    facts = registry.facts(planned.request, reply)
     lines = tuple(diff.changed(entry, made))
-    done = Resent(goal, made, entry, reply, lines, _price(facts) or "its price is not known")
+    done = Resent(goal, made, entry, reply, lines, price.paid(planned.request, reply))
     if not promoted:
         return done
     promote(goal)
@@ -211,42 +220,3 @@ def _shown(request: Request) -> list[str]:
             body if isinstance(body, str) else json.dumps(body, indent=1, ensure_ascii=False)
         ).splitlines(),
     ]
-
-
-# ---------------------------------------------------------------- what it costs
-
-
-def _expected(before: Request, after: Request, reply: Reply) -> str:
-    """What the call will cost, by the tokens of the recorded one; the input in proportion to the
-    request's length.
-    """
-    recorded = registry.facts(before, reply)
-    usage = recorded.usage
-    if usage is None:
-        return "its cost is not known: the recorded reply tells no tokens"
-    grown = len(after.body) / max(len(before.body), 1)
-    counts = Usage(round(usage.input * grown) if grown != 1 else usage.input, usage.output)
-    asked = registry.facts(after)
-    facts = replace(
-        recorded,
-        usage=counts,
-        model=asked.model,
-        answered="" if asked.model != recorded.model else recorded.answered,
-    )
-    price = _price(facts)
-    if not price:
-        return f"its price is not known ({facts.provider} {facts.model})"
-    limit = asked.sampling.get("max_tokens")
-    most = (
-        _price(replace(facts, usage=counts._replace(output=limit)))
-        if isinstance(limit, int)
-        else ""
-    )
-    return f"about {price} ({counts.input} tokens in, {counts.output} out as recorded)" + (
-        f", at most {most}" if most else ""
-    )
-
-
-def _price(facts: Facts) -> str:
-    price = registry.cost(facts)
-    return f"${price:.6f}".rstrip("0").rstrip(".") if price is not None else ""

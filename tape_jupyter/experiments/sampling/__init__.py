@@ -1,0 +1,1 @@
+"""A recorded call asked again k times, live, each answer continued from the tape: `tape sample`."""

@@ -1,0 +1,308 @@
+"""`tape sample NB CALL -k 10`: live replies at one recorded call, each in a take of its own, each
+continued from the tape.
+
+The takes are named by what is sent: a second run finds the answers of the first, continues them
+again (that costs nothing) and pays for those that are missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.runs import RESENT
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.cassette.takes.promotion import promote
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.experiments import checked_run
+from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.experiments.resending import price, resend
+from tape_jupyter.experiments.sampling.budget import Budget
+from tape_jupyter.experiments.sampling.shares import OutcomeShare, shares
+from tape_jupyter.headless import run as headless_run
+from tape_jupyter.providers import conversation
+from tape_jupyter.reports import listing
+
+SHOWN = 60
+"""Characters of an answer by which it is told from others in the table, where no check is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked again: the call, and what is another in its request (as in `tape resend`)."""
+
+    notebook: Path
+    call: str
+    settings: Sequence[str] = ()
+    message: str | None = None
+    of: str = ""
+    key: str = ""
+    name: str | None = None
+
+    def plan(self) -> resend.Plan:
+        return resend.plan(
+            listing.cassettes_of(self.notebook, self.name), self.call, settings=self.settings,
+            message=self.message, of=self.of, key=self.key,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One answer: the take that holds it, its gist, what it cost, and how the notebook came out."""
+
+    take: str
+    answer: str
+    paid: Decimal | None
+    run: CheckedRun | None = None
+    before: bool = False
+    """It was there already."""
+
+    def outcome(self, *, checked: bool) -> str:
+        if self.run is None or not checked:
+            return self.answer[:SHOWN]
+        if self.run.verdict == "unresolved":
+            return f"unresolved: {self.run.why}"[:SHOWN]
+        return self.run.value or self.run.verdict
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "take": self.take, "answer": self.answer, "before": self.before,
+            "paid": None if self.paid is None else float(self.paid),
+            "run": self.run.record() if self.run is not None else None,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """All of it. `failed` are calls that gave no answer, `stopped` is why not all were made."""
+
+    ask: Ask
+    wanted: int
+    check: RunCheck
+    samples: tuple[Sample, ...]
+    spent: Decimal
+    unknown: Decimal = Decimal(0)
+    """What calls of unknown cost may have cost, at most."""
+    failed: tuple[str, ...] = ()
+    stopped: str = ""
+
+    @property
+    def outcomes(self) -> list[OutcomeShare]:
+        return shares(each.outcome(checked=bool(self.check.kind)) for each in self.samples)
+
+    @property
+    def whole(self) -> bool:
+        return len(self.samples) >= self.wanted
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "notebook": str(self.ask.notebook), "call": self.ask.call, "wanted": self.wanted,
+            "check": self.check.text, "outcomes": [each.record() for each in self.outcomes],
+            "samples": [each.record() for each in self.samples], "paid": float(self.spent),
+            "unknown": float(self.unknown), "failed": list(self.failed), "stopped": self.stopped,
+        }  # fmt: skip
+
+    def text(self) -> str:
+        """For people: a table of outcomes with their shares and 95 % intervals."""
+        what = self.check.text or "the answer"
+        lines = [
+            f"{what}, in {len(self.samples)} of {self.wanted} samples (95 % Wilson intervals):"
+        ]
+        for each in self.outcomes:
+            bounds = f"{each.low:6.1%} to {each.high:6.1%}"
+            lines.append(f"  {each.count:>4}  {each.share:6.1%}  {bounds}   {each.outcome}")
+        if not self.check.kind:
+            lines += _endings(self.samples)
+        names = [each.take for each in self.samples]
+        if names:
+            lines.append(f"takes: {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
+        again = sum(each.before for each in self.samples)
+        paid = f"paid now: {price.dollars(self.spent)}"
+        if self.unknown:
+            paid += f", and {price.dollars(self.unknown)} at most for calls whose cost is not known"
+        lines.append(paid + (f"; {again} answers were there already" if again else ""))
+        lines += [f"! {each}" for each in self.failed]
+        return "\n".join([*lines, *([f"! {self.stopped}"] if self.stopped else [])])
+
+
+def _endings(samples: Sequence[Sample]) -> list[str]:
+    """How the notebook came out, of those where it did not run through."""
+    said = [each.run.why for each in samples if each.run and each.run.verdict != "passes"]
+    return [f"  of these {said.count(each)}: {each}" for each in dict.fromkeys(said)]
+
+
+def sample(
+    ask: Ask, count: int, check: RunCheck, budget: Budget, executor: Executor, *, calls: int = 4,
+    before: Callable[[resend.Plan, int], None] = lambda _plan, _missing: None, tell: Tell = nobody,
+) -> Sampled:  # fmt: skip
+    """Have `count` answers, and the notebook continued with each.
+
+    `calls` go out at once; `executor` replays notebooks, which is free; `before` hears, before
+    anything is sent, what will be, and how many times. On Ctrl-C what is under way is waited for
+    and kept. Raises TapeUsageError, CassetteError.
+    """
+    check.require(sum(map(headless_run.runs, headless_run.read(ask.notebook).cells)))
+    planned = ask.plan()
+    prefix = f"sample-{_digest(planned)}"
+    have = _there(planned.book, prefix)
+    missing = max(0, count - len(have))
+    if missing:
+        budget.require(planned.estimate)
+    before(planned, missing)
+    sender = _Sender(ask, planned, prefix, budget)
+    _collect(sender, missing, calls, tell)
+    found = sorted([*have[:count], *sender.made], key=lambda each: _number(each.take))
+    done = _continued(ask, check, found, executor, tell)
+    return Sampled(
+        ask,
+        count,
+        check,
+        tuple(done),
+        budget.spent,
+        budget.unknown,
+        tuple(sender.failed),
+        sender.stopped,
+    )
+
+
+class _Sender:
+    """Sends the request, each time into a take of its own."""
+
+    def __init__(self, ask: Ask, planned: resend.Plan, prefix: str, budget: Budget) -> None:
+        self.ask, self.planned, self.prefix, self.budget = ask, planned, prefix, budget
+        self.made: list[Sample] = []
+        self.failed: list[str] = []
+        self.stopped = ""
+        self._taken = set(files.names(planned.book.root))
+        self._lock = threading.Lock()
+
+    def send(self) -> bool:
+        """One call; False where the budget has no room for it."""
+        most = self.planned.estimate.most
+        if not self.budget.reserve(most):
+            self.stopped = self._why_stopped()
+            return False
+        paid: Decimal | None = None
+        try:
+            done = resend.send(self.ask.plan(), self._name())
+            paid = done.paid
+            self._keep(done)
+        except TapeError as error:
+            self.failed.append(str(error))
+        finally:
+            self.budget.settle(most, paid)
+        return True
+
+    def _keep(self, done: resend.Resent) -> None:
+        name = files.name_of(done.take.path)
+        try:
+            promote(done.take)
+        except TapeUsageError:  # an error, or cut short: the take keeps it
+            self.failed.append(f"take {name}: the answer is {done.reply.status or 'none'}")
+            return
+        self.made.append(Sample(name, _gist(done.reply), done.paid))
+
+    def _name(self) -> str:
+        with self._lock:
+            number = 1
+            while f"{self.prefix}-{number}" in self._taken:
+                number += 1
+            self._taken.add(f"{self.prefix}-{number}")
+            return f"{self.prefix}-{number}"
+
+    def _why_stopped(self) -> str:
+        if self.budget.max_calls is not None and self.budget.calls >= self.budget.max_calls:
+            return f"--max-calls {self.budget.max_calls}: no more calls were made"
+        assert self.budget.max_cost is not None
+        left = price.dollars(self.budget.max_cost - self.budget.spent - self.budget.unknown)
+        most = price.dollars(self.planned.estimate.most or Decimal(0))
+        return f"--max-cost: {left} is left, and one call more can cost {most}"
+
+
+def _collect(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
+    """So many calls, several at once; those under way are waited for, whatever happens."""
+    pool = ThreadPoolExecutor(max(1, calls), thread_name_prefix="tape-sample")
+    try:
+        waiting = [pool.submit(sender.send) for _ in range(count)]
+        for number, future in enumerate(as_completed(waiting), 1):
+            future.result()
+            tell(f"paid {price.dollars(sender.budget.spent)}", number, count)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _continued(
+    ask: Ask, check: RunCheck, samples: Sequence[Sample], executor: Executor, tell: Tell
+) -> list[Sample]:
+    """The notebook replayed on each take."""
+    waiting = [executor.submit(_replayed, ask.notebook, check, each.take) for each in samples]
+    done = []
+    for number, (each, future) in enumerate(zip(samples, waiting, strict=True), 1):
+        tell("continuing from the tape", number - 1, len(samples))
+        done.append(replace(each, run=future.result()))
+    return done
+
+
+def _replayed(notebook: Path, check: RunCheck, take: str) -> CheckedRun:
+    try:
+        return checked_run.in_thread(checked_run.replayed, notebook, check, ReplayOptions(take))
+    except TapeError as error:
+        return CheckedRun("unresolved", why=str(error).splitlines()[0])
+
+
+def _digest(planned: resend.Plan) -> str:
+    """Of the call, and of what is sent in its place."""
+    request = planned.request
+    head = f"{planned.entry.name} {request.method} {request.url}\n"
+    return hashlib.sha256(head.encode() + request.body).hexdigest()[:8]
+
+
+def _number(take: str) -> int:
+    return int(take.rpartition("-")[2])
+
+
+def _there(book: Cassette, prefix: str) -> list[Sample]:
+    """The answers of earlier runs, those of a run that was killed between the call and its place
+    among them.
+    """
+    found = []
+    for name in files.names(book.root):
+        start, _, number = name.rpartition("-")
+        if start != prefix or not number.isdecimal():
+            continue
+        take = book.take(name)
+        answer = next((each for each in take.calls if _is_answer(take, each)), None)
+        if answer is None or not isinstance(reply := answer.reply(), Reply):
+            continue
+        if not take.overrides:
+            try:
+                promote(take)
+            except TapeUsageError:
+                continue
+        request = answer.request()
+        paid = price.paid(request, reply) if isinstance(request, Request) else None
+        found.append(Sample(name, _gist(reply), paid, before=True))
+    return sorted(found, key=lambda each: _number(each.take))
+
+
+def _is_answer(take: Cassette, entry: Entry) -> bool:
+    return entry.book is take and take.by_run.get(entry.run, {}).get("mode") == RESENT
+
+
+def _gist(reply: Reply) -> str:
+    """An answer in a line."""
+    told = conversation.gist(conversation.said(reply.headers, reply.readable), 200)
+    if told:
+        return " ".join(told.split())
+    body = listing.body(reply.readable, reply.headers)
+    return " ".join(str(body).split())[:200]

@@ -1,0 +1,333 @@
+"""`tape rows NB|FOLDER`: a row a model call, a tool call or a run, for tables and evaluations.
+
+A row is plain JSON. `input` and `output` are what was asked and answered: messages as chat APIs
+have them and a text (or the provider's message, where it is more than one text); a tool's arguments
+and its value, types marked as in the cassette; any other body as it is. `expected` is what a person
+put in the reply's place in the take that is read. `cost` is US dollars at list price, times are in
+seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import cell_of
+from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.exporters import conversations, exporting
+from tape_jupyter.importers import neutral
+from tape_jupyter.providers import editing
+from tape_jupyter.reports import gaps, listing
+from tape_jupyter.session.summary_rows import row_of_entry
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Of = Literal["call", "model", "tool", "run"]
+Row = dict[str, Any]
+_LINE_ENDS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+"""What JSON leaves in a text, and some programs take for the end of a line."""
+TYPES = {
+    "row": "string", "kind": "category", "notebook": "string", "cassette": "string", "take": "string",
+    "run": "string", "call": "string", "cell": "string", "at": "datetime64[ns, UTC]", "name": "string",
+    "provider": "category", "model": "string", "input": "object", "output": "object", "expected": "object",
+    "error": "string", "tags": "object", "tokens_in": "Int64", "tokens_out": "Int64", "cost": "float64",
+    "seconds": "float64",
+}  # fmt: skip
+"""The keys of a row, and the types of its columns in a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Where rows were written, and how many."""
+
+    path: Path
+    count: int
+    passed_over: int = 0
+
+    def record(self) -> dict[str, Any]:
+        return {"written": str(self.path), "rows": self.count, "not in it": self.passed_over}
+
+    def text(self) -> str:
+        left = f" ({self.passed_over} that are no model call are not in it)"
+        return f"{self.path}: {self.count} rows{left if self.passed_over else ''}"
+
+
+def rows(
+    where: str | Path,
+    of: Of = "call",
+    take: str = "",
+    name: str | None = None,
+    tell: Tell = nobody,
+) -> list[Row]:
+    """The rows of what a replay uses: of a notebook, a cassette, or all below a folder.
+
+    `of`: every call, model calls, tool calls (and retrievals), or runs of cells. `take`: as in that
+    take, of those cassettes that have it. Raises TapeUsageError, CassetteError.
+    """
+    top = Path(where)
+    cassettes = gaps.below(top, name)
+    having = [path for path in cassettes if not take or take in files.names(path)]
+    if not having:
+        files.require(cassettes[0], take)
+    made: list[Row] = []
+    for number, path in enumerate(having, 1):
+        tell(f"reading {path.name}", number, len(having))
+        book = Cassette.open(path)
+        made += rows_of(book.take(take) if take else book, of)
+    return made
+
+
+def rows_frame(
+    where: str | Path, of: Of = "call", take: str = "", name: str | None = None
+) -> pd.DataFrame:
+    """The same as a pandas frame (TYPES). Raises TapeUsageError where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise TapeUsageError(
+            "a frame needs pandas, which is not installed here: pip install pandas"
+        ) from error
+    found = rows(where, of, take, name)
+    return pd.DataFrame(found, columns=list(TYPES)).astype(TYPES)
+
+
+def rows_of(book: Cassette, of: Of = "call") -> Iterator[Row]:
+    """The rows of one cassette or take, in the order of its records."""
+    used = {run.id for run in current_runs(map(run_of, book.runs))}
+    calls = [entry for entry in book.calls if entry.run in used]
+    if of == "run":
+        yield from (_run_row(book, run, calls) for run in book.runs if run["run"] in used)
+        return
+    kinds = {"model": ("model",), "tool": ("tool", "retrieval")}.get(of)
+    for entry in calls:
+        if kinds is None or entry.head().get("kind") in kinds:
+            yield _call_row(book, entry)
+
+
+def _place(book: Cassette, run: str) -> Row:
+    root = book.root
+    beside = root.parent.suffix == ".tapes"
+    return {
+        "notebook": str(root.parent.with_suffix(".ipynb")) if beside else "", "cassette": str(root),
+        "take": files.name_of(book.path) if book.base is not None else "", "run": run,
+        "cell": cell_of(book.by_run.get(run, {})),
+    }  # fmt: skip
+
+
+def _call_row(book: Cassette, entry: Entry) -> Row:
+    by_hand = isinstance(entry, Overridden) and not entry.by and entry.head().get("edit") != RESENT
+    shown = row_of_entry(entry)
+    said = entry.recorded if by_hand and isinstance(entry, Overridden) else entry
+    return {
+        "row": entry.name, "kind": shown.kind, **_place(book, entry.run), "call": entry.id,
+        "at": entry.head().get("at"), "name": shown.name, "provider": shown.provider or None,
+        "model": shown.name if shown.kind == "model" else None, "input": input_of(entry),
+        "output": output_of(said), "expected": output_of(entry) if by_hand else None,
+        "error": shown.error or None, "tags": dict(shown.tags), "tokens_in": shown.tokens_in,
+        "tokens_out": shown.tokens_out, "cost": None if shown.cost is None else float(shown.cost),
+        "seconds": shown.seconds,
+    }  # fmt: skip
+
+
+def _run_row(book: Cassette, run: dict[str, Any], calls: Sequence[Entry]) -> Row:
+    own = [row_of_entry(entry) for entry in calls if entry.run == run["run"]]
+    end = book.ended.get(run["run"], {})
+    priced = [float(each.cost) for each in own if each.cost is not None]
+    tags = {key: value for each in own for key, value in each.tags.items()}
+    return {
+        "row": run["run"], "kind": "run", **_place(book, run["run"]), "call": None, "at": run.get("at"),
+        "name": run.get("title") or cell_of(run), "provider": None, "model": None,
+        "input": {"calls": len(own)}, "output": {"outcome": end.get("outcome", "incomplete")}, "expected": None,
+        "error": end.get("error"), "tags": tags, "tokens_in": sum(each.tokens_in or 0 for each in own),
+        "tokens_out": sum(each.tokens_out or 0 for each in own), "cost": sum(priced) if priced else None,
+        "seconds": sum(each.seconds for each in own),
+    }  # fmt: skip
+
+
+def input_of(entry: Entry) -> Any:
+    """What was asked: chat messages where it asked a model for them."""
+    asked, said = entry.request(), entry.reply()
+    if isinstance(asked, FunctionCall):
+        return dict(asked.arguments)
+    if entry.head().get("kind") == "model" and isinstance(said, Reply):
+        told = conversations.conversation(asked, said)
+        chat = neutral.Conversation(system=told.system, asked=list(told.asked))
+        if told.asked:
+            return neutral.body_of("openai_chat", chat)["messages"]
+    body = listing.body(asked.body, asked.headers)
+    return body if entry.head().get("kind") == "model" else {
+        "method": asked.method, "url": asked.url, "body": body,
+    }  # fmt: skip
+
+
+def output_of(entry: Entry) -> Any:
+    """What was answered: the text where that is all there is; None for an error of a function."""
+    asked, said = entry.request(), entry.reply()
+    if isinstance(said, Value):
+        return said.value if said.error is None else None
+    if isinstance(asked, Request) and entry.head().get("kind") == "model":
+        told = conversations.conversation(asked, said).said
+        parts = [part for each in told for part in neutral.parts_of(each)]
+        if len(parts) == 1 and parts[0].get("type", "text") == "text":
+            return parts[0].get("content", parts[0].get("text"))
+        if (found := editing.message_of(asked, said)) is not None:
+            return found
+    return listing.body(said.readable, said.headers) if said.chunks else None
+
+
+# ---------------------------------------------------------------- files
+
+
+def lines(found: Sequence[Row], form: str = "jsonl") -> list[str]:
+    """The rows as JSON lines; `evals`: model calls as samples of OpenAI's Evals."""
+    if form == "evals":
+        found = [_sample(row) for row in found if row["kind"] == "model"]
+    told = (json.dumps(row, ensure_ascii=False, default=str) for row in found)
+    return [line.translate(_LINE_ENDS) for line in told]
+
+
+def _sample(row: Row) -> Row:
+    """`input` and `ideal`, which Evals reads; `metadata` is for whoever reads it back."""
+    ideal = row["output"] if row["expected"] is None else row["expected"]
+    kept = ("row", "notebook", "cassette", "take", "model", "tags")
+    text = ideal if isinstance(ideal, str) else json.dumps(ideal, ensure_ascii=False)
+    return {"input": row["input"], "ideal": text, "metadata": {key: row[key] for key in kept}}
+
+
+def write(where: Path, out: Path, found: Sequence[Row], form: str, tell: Tell) -> WrittenRows:
+    """Write them to a new file. Raises TapeUsageError where it is there, NotExported where they
+    hold a secret, CassetteError where it cannot be written.
+    """
+    told = lines(found, form)
+    exporting.write_files(where, {out: "".join(f"{line}\n" for line in told).encode()}, tell)
+    return WrittenRows(out, len(told), len(found) - len(told))
+
+
+# ---------------------------------------------------------------- rows back as a take
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """What rows were made of: the takes, which calls answer otherwise in them, how many rows said
+    what was recorded.
+    """
+
+    takes: tuple[Path, ...]
+    changed: tuple[str, ...]
+    same: int
+
+    def record(self) -> dict[str, Any]:
+        takes = [{"take": files.name_of(path), "path": str(path)} for path in self.takes]
+        return {"takes": takes, "changed": list(self.changed), "same": self.same}
+
+    def text(self) -> str:
+        if not self.takes:
+            return f"{self.same} rows say what is recorded: no take was written"
+        names = [f"take {files.name_of(path)} ({path})" for path in self.takes]
+        calls = "1 call answers" if len(self.changed) == 1 else f"{len(self.changed)} calls answer"
+        return "\n".join([
+            *names, f"  {calls} otherwise: {', '.join(self.changed)}", f"  {self.same} rows say what is recorded",
+        ])  # fmt: skip
+
+
+def read_back(where: str | Path, source: Path, take: str = "", name: str | None = None) -> ReadRows:
+    """Make a take of what rows say otherwise than the recording: `expected`, or `ideal`, else
+    `output`.
+
+    A row names its call by `row` (RUN/CALL). Nothing is written where one of them cannot be used.
+    Raises TapeUsageError naming its line, CassetteError.
+    """
+    books = [Cassette.open(path) for path in gaps.below(Path(where), name)]
+    calls = {entry.name: (book, entry) for book in books for entry in book.calls}
+    wanted: dict[Path, list[tuple[Entry, Any]]] = {}
+    same = 0
+    for number, row in _read_lines(source):
+        at = f"{source}:{number}"
+        found = calls.get(_name_of(row, at))
+        if found is None:
+            raise TapeUsageError(f"{at}: call {_name_of(row, at)} is not recorded in {where}")
+        book, entry = found
+        answer, recorded = _answer(row), output_of(entry)
+        if answer in (None, recorded) or answer == json.dumps(recorded, ensure_ascii=False):
+            same += 1
+            continue
+        wanted.setdefault(book.path, []).append((entry, _edit(entry, answer, at)))
+    return _put(wanted, take, same)
+
+
+def _put(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: int) -> ReadRows:
+    made, changed = [], []
+    for path, edited in wanted.items():
+        if take and take in files.names(path):
+            raise TapeUsageError(f"{path.name} has a take {take!r} already: name another")
+        goal = take or files.fresh(path, "rows")
+        book = Cassette.open(path)
+        for entry, answer in edited:
+            written = book.put(book.by_name[entry.run, entry.id], answer, goal)
+            changed.append(entry.name)
+        made.append(written.path)
+    return ReadRows(tuple(made), tuple(changed), same)
+
+
+def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise TapeUsageError(f"{source}: its rows cannot be read: {why}") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TapeUsageError(f"{source}:{number}: this line is no JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise TapeUsageError(f"{source}:{number}: a row is a JSON object")
+        if row.get("kind") != "run":
+            yield number, row
+
+
+def _name_of(row: Row, at: str) -> str:
+    told = row.get("metadata")
+    named = row.get("row") or (told.get("row") if isinstance(told, dict) else None)
+    if not isinstance(named, str):
+        raise TapeUsageError(f"{at}: no `row` says which call it is (RUN/CALL)")
+    return named
+
+
+def _answer(row: Row) -> Any:
+    if "ideal" in row:
+        ideal = row["ideal"]
+        return ideal[0] if isinstance(ideal, list) and ideal else ideal
+    return row.get("output") if row.get("expected") is None else row["expected"]
+
+
+def _edit(entry: Entry, answer: Any, at: str) -> Any:
+    """The edit that has the call answer so. Raises TapeUsageError."""
+    from tape_jupyter.cassette.takes import edits
+
+    try:
+        reply = entry.reply()
+        if isinstance(reply, Value):
+            edit = {"form": "value", "value": json.dumps(answer, ensure_ascii=False)}
+        elif isinstance(output_of(entry), str) and isinstance(answer, str):
+            edit = {"form": "text", "text": answer}
+        elif edits.editable_of(entry).form == "message":
+            message = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            edit = {"form": "message", "message": message}
+        else:
+            edit = {"form": "raw", "body": json.dumps(answer, ensure_ascii=False)}
+        return edits.made_of(entry, edit)
+    except (TapeUsageError, CassetteError) as error:
+        raise TapeUsageError(f"{at}: {error}") from error

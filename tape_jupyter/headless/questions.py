@@ -1,0 +1,75 @@
+"""What a kernel is asked once its cells have run: an expression over the notebook's variables, and
+how many calls its cells made.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.comparison import outputs
+from tape_jupyter.headless.kernel import asked
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
+
+_SHOWN = 200
+"""Characters of a value's repr that are told."""
+_COUNTS = (
+    "(lambda reports: __import__('json').dumps([sum(len(each.calls) for each in reports), "
+    "sum(len(each.misses) for each in reports)]))"
+    "(__import__('tape_jupyter.jupyter.magics', fromlist=['loaded']).loaded(get_ipython()).reports)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAnswer:
+    """`value` is the repr of what the expression gave and `true` whether it counts as true, or
+    `error` what it raised. `calls` were made in all cells, `missed` were refused; None where the
+    kernel's tape-jupyter cannot tell.
+    """
+
+    value: str = ""
+    true: bool = False
+    error: str = ""
+    calls: int | None = None
+    missed: int | None = None
+
+
+def ask(client: NotebookClient, expression: str, shown: Sequence[str]) -> KernelAnswer:
+    """Evaluate it in the notebook's namespace; `outputs` in it is `shown`, the text that each code
+    cell showed. "" asks for the counts alone. Raises DeadKernelError.
+    """
+    wanted = {"counts": _COUNTS}
+    if expression:
+        wanted["value"] = (
+            f"(lambda value: __import__('json').dumps([bool(value), repr(value)[:{_SHOWN}]]))"
+            f"((lambda outputs: ({expression.strip()}\n))({list(shown)!r}))"
+        )
+    told = asked(client, "", None, **wanted).get("user_expressions") or {}
+    calls, missed = _json(told.get("counts")) or (None, None)
+    if not expression:
+        return KernelAnswer(calls=calls, missed=missed)
+    answer = told.get("value") or {}
+    found = _json(answer)
+    if found is None:
+        said = f"{answer.get('ename', 'no answer')}: {answer.get('evalue', '')}"
+        return KernelAnswer(error=said, calls=calls, missed=missed)
+    return KernelAnswer(found[1], found[0], calls=calls, missed=missed)
+
+
+def _json(answer: Any) -> Any:
+    """What an expression that gives JSON gave; None where it raised."""
+    if not isinstance(answer, dict) or answer.get("status") != "ok":
+        return None
+    return json.loads(ast.literal_eval(answer["data"]["text/plain"]))
+
+
+def shown_text(shown: Sequence[Any]) -> str:
+    """The text that a cell's outputs show, without the tape's own."""
+    own = [each for each in shown if not outputs.is_summary(each)]
+    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
+    return "".join("".join(text) for text in texts)
