@@ -59,6 +59,8 @@ class ReachedObject:
     step: Step
     kind: Kind | None
     look: Any = None
+    placed: bool = True
+    """Whether it can be named; what a set holds cannot, unless something else leads to it, too."""
 
     def path(self) -> str:
         """From a root of the scope. Raises LookupError where it is held by a set, which has no
@@ -67,6 +69,13 @@ class ReachedObject:
         if self.above is None:
             return str(self.step[1])
         return f"{self.above.path()}{shown(self.step)}"
+
+    def is_below(self, other: ReachedObject) -> bool:
+        """Whether the other is on the way to this one."""
+        node: ReachedObject | None = self
+        while node is not None and node is not other:
+            node = node.above
+        return node is other
 
 
 @dataclass(slots=True)
@@ -120,14 +129,17 @@ class Snapshot:
         nodes, waiting = self._nodes, self._waiting
         while waiting:
             value, above, step = waiting.pop()
-            if id(value) in nodes:
+            placed = step[0] != "member" and (above is None or above.placed)
+            if known := nodes.get(id(value)):
+                if placed and not known.placed and above is not None and not above.is_below(known):
+                    known.above, known.step, known.placed = above, step, True
                 continue
             if len(nodes) >= MOST:
                 self.too_large = True
                 waiting.clear()
                 return
             kind = None if _is_cache(value, above) else _kind(value)
-            node = nodes[id(value)] = ReachedObject(value, above, step, kind)
+            node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
             if kind is None or isinstance(kind, kinds.WholeKind):
                 waiting += [(inner, node, inner_step) for inner_step, inner in self._linked(value)]
             if isinstance(kind, kinds.WholeKind):
@@ -405,11 +417,12 @@ def _size(value: Any) -> int:
 
 
 def _said(node: ReachedObject) -> str:
-    """What a person calls it: `todo`, `self.items`, `count`."""
+    """What a person calls it: `todo`, `self.items`, `count`; `a Person in team.people`."""
     try:
         return spoken(node.path())
     except LookupError:
-        return f"a {type_name(type(node.value))}"
+        above = "" if node.above is None else f" in {_said(node.above)}"
+        return f"a {type_name(type(node.value))}{above}"
 
 
 # ---- written

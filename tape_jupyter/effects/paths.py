@@ -100,8 +100,8 @@ def _referent(value: Any) -> Any:
     return next((each for each in found if each is not None), None)
 
 
-MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__")
-"""Where a pydantic model keeps what is no field of it."""
+MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__", "__pydantic_fields_set__")
+"""Where a pydantic model keeps what is no field of it, and which fields were set."""
 
 
 def is_model(kind: type) -> bool:

@@ -86,6 +86,13 @@ class Redo:
             except Exception as why:
                 self.problems.append(f"{spoken(path)}: {why}"[:300])
 
+    def run_handlers(self) -> None:
+        """Of the changes only those of which handlers loggers have: records go to them meanwhile."""
+        for number, change in enumerate(self._changes):
+            path = str(change.get("at"))
+            if path.endswith(".handlers") and path in self._found:
+                self._change(self._found[path], change, (None, number))
+
     def _change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         if "whole" in change:
             self._whole(live, self._walk.thaw(change["whole"], (at, "whole")))

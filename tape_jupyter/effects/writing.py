@@ -78,7 +78,7 @@ class EffectWriter(Freezer):
 
     def freeze(self, value: Any, at: At) -> Any:
         structure = super().freeze(value, at)
-        if type(structure) in (dict, list) and type(value) is not tuple and not _is_same(structure):
+        if type(structure) in (dict, list) and type(value) is not tuple:
             place = self._place_of(value)
             if place:
                 self.same[show(at)] = place
@@ -102,7 +102,7 @@ class Given(Thawer):
         )
         if place is not None:
             live = self._standing(place)
-            if live is not None and _frozen(live) == structure:
+            if live is not None and (_is_same(structure) or _frozen(live) == structure):
                 return self.built(live, at)
         return super().thaw(structure, at)
 

@@ -32,6 +32,7 @@ from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.exceptions import MAX_CHAIN
 from tape_jupyter.encoding.values.placeholders import Argument
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.instrumentation.concurrency.threads import goes_on
 from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, put_back
@@ -44,8 +45,8 @@ KINDS = ("output", "memory", "files")
 class ObservedBody:
     """The body of one call, while it runs. What it does is also done by the bodies around it."""
 
-    def __init__(self, cell: TapedCell, call: FunctionCall) -> None:
-        self._cell, self._call = cell, call
+    def __init__(self, cell: TapedCell, call: FunctionCall, capture: object) -> None:
+        self._cell, self._call, self._capture = cell, call, capture
         self._left_out = (
             frozenset(cell.ask.options.get("no_effects", ()))
             if call.scope is not None
@@ -117,6 +118,8 @@ class ObservedBody:
             did["files"], unkept = self._files.end()
             self._files = None
             lost += unkept
+        if len(self._left_out) < len(KINDS) and goes_on(self._capture):
+            lost.append("what a thread or task that it started did after it returned")
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
         self._events = []
@@ -177,11 +180,11 @@ class RecordedEffects:
         did = self._did if step is None else self._of_step(step)
         if not did:
             return
-        if "output" not in self._left_out:
-            for event in did.get("shown", ()):
-                self._show(event)
         if "memory" not in self._left_out and self._call.scope is not None:
             self._redo = Redo(did.get("memory", ()), self._call.scope)
+        for event in did.get("shown", ()) if "output" not in self._left_out else ():
+            self._show(event)
+        if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             for problem in put_back(
@@ -189,12 +192,15 @@ class RecordedEffects:
             ):
                 self._say(problem)
         if self._redo is not None:
-            self._redo.run()
-            problems = [f"what it changed in {problem}" for problem in self._redo.problems]
-            for problem in [*problems, *set_again(did.get("settings", {}))]:
-                self._say(problem)
+            self._run(self._redo, did)
         for each in did.get("lost", ()):
             self._say(str(each))
+
+    def _run(self, redo: Redo, did: Mapping[str, Any]) -> None:
+        redo.run()
+        problems = [f"what it changed in {problem}" for problem in redo.problems]
+        for problem in [*problems, *set_again(did.get("settings", {}))]:
+            self._say(problem)
 
     def _of_step(self, step: int) -> Mapping[str, Any]:
         return next((did for number, did in self._value.value.get("did", ()) if number == step), {})
@@ -229,6 +235,8 @@ class RecordedEffects:
             if "workflow" in event:
                 self._context.write_event_to_stream(registry.thaw(event["workflow"]))
             else:
+                if self._redo is not None and "log" in event and not _reaches(event["log"]):
+                    self._redo.run_handlers()
                 _show(event)
         except Exception as why:
             self._say(
@@ -300,10 +308,15 @@ def _log(told: Mapping[str, Any]) -> None:
             fields.setdefault(name, registry.thaw(value))
     fields["pathname"] = _here(str(told.get("pathname", "")))
     record = logging.makeLogRecord(fields)
-    logger = logging.getLogger(str(told["name"]))
-    logger.callHandlers(record)
-    if "handlers" in told and told["handlers"] != handlers_of(logger):
-        raise CassetteError(f"the logger {logger.name} has other handlers here")
+    if not _reaches(told):
+        raise CassetteError(f"the logger {told['name']} has other handlers here")
+    logging.getLogger(str(told["name"])).callHandlers(record)
+
+
+def _reaches(told: Mapping[str, Any]) -> bool:
+    """Whether a log record would reach as many handlers as the recorded one."""
+    now = handlers_of(logging.getLogger(str(told["name"])))
+    return bool(told.get("handlers", now) == now)
 
 
 def _warn(event: Mapping[str, Any]) -> None:

@@ -45,8 +45,14 @@ class ToolFiles:
     def end(self) -> tuple[list[dict[str, Any]], list[str]]:
         """The changed files as structure; and in words, what is not kept."""
         kept, lost = [], []
-        for path, change in self._watch.end().changes().items():
-            if _OURS.search(path):
+        touched = self._watch.end()
+        lost += [
+            f"it made the link {Path(path).name}, which is not put back"
+            for path in sorted(touched.links)
+            if os.path.islink(path)  # noqa: PTH114 - as it is named
+        ]
+        for path, change in touched.changes().items():
+            if _OURS.search(path) or path in touched.links:
                 continue
             name = self._name(path)
             if name is None:

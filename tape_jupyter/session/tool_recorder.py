@@ -179,7 +179,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self._items_kept = -1
         self._in_time = False
         self._body = Body(cell, where.lineage, call.name)
-        self.observed = ObservedBody(cell, call)
+        self.observed = ObservedBody(cell, call, self)
 
     def value(self, value: Any) -> None:
         if isinstance(value, GeneratorSteps):

@@ -928,11 +928,11 @@ def move(name, to):
 import functools
 QUESTION = "Prices of tea, tea and milk."
 {schemas("openai", price="item", route="to")}
-asked = []
+looked_up = []
 
 @functools.cache
 def price(item):
-    asked.append(item)
+    looked_up.append(item)
     return len(item) * 1.5
 
 class Map:
@@ -949,8 +949,8 @@ def run_tool(name, arguments):
     return price(**arguments) if name == "price" else city.route(**arguments)
 """,
             OPENAI_LOOP,
-            "print(asked, city.looked)",
-            "print(price('tea'), price('milk'), city.route('park'), asked, city.looked)",
+            "print(looked_up, city.looked)",
+            "print(price('tea'), price('milk'), city.route('park'), looked_up, city.looked)",
         ),
         [
             [call("price", item="tea"), call("price", item="tea"), call("route", to="park")],

@@ -491,7 +491,7 @@ QUESTION = "Score ada and bob."
 scores, ranking = SortedDict(), SortedList(key=lambda pair: -pair[1])
 recent = LRUCache(maxsize=2)
 fresh = TTLCache(maxsize=10, ttl=300)
-asked = []
+looked_up = []
 
 def score(who, points):
     scores[who] = points
@@ -505,12 +505,12 @@ def best():
 
 @cached(LRUCache(maxsize=8))
 def ask(what):
-    asked.append(what)
+    looked_up.append(what)
     return what.upper()
 {BY_NAME}""",
             ANTHROPIC_LOOP,
-            "print(scores, list(ranking), list(recent), recent.currsize, sorted(fresh), asked)",
-            "print(ask('tea'), asked, ranking.pop(0))",
+            "print(scores, list(ranking), list(recent), recent.currsize, sorted(fresh), looked_up)",
+            "print(ask('tea'), looked_up, ranking.pop(0))",
         ),
         [
             [call("score", who="bob", points=1), call("score", who="ada", points=5)],

@@ -122,7 +122,20 @@ def _put_torch_state(value: bytes) -> None:
 
 def _pandas_options() -> Any:
     # pandas gives no whole view
-    return _flat(sys.modules["pandas._config.config"]._global_config)  # noqa: SLF001
+    config = sys.modules["pandas._config.config"]._global_config  # noqa: SLF001
+    before, flat = _OPTIONS.get("pandas", (None, None))
+    if config != before:
+        flat = _flat(config)
+        _OPTIONS["pandas"] = _copied(config), flat
+    return flat
+
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {}
+"""Options as they were when they were last looked at, and what was told of them: most tools change none."""
+
+
+def _copied(options: dict[str, Any]) -> dict[str, Any]:
+    return {k: _copied(v) if isinstance(v, dict) else v for k, v in options.items()}
 
 
 def _flat(options: dict[str, Any], above: str = "") -> dict[str, Any]:
@@ -149,9 +162,13 @@ are never undone.
 
 
 def _drawing() -> dict[str, Any]:
-    settings = dict(dict.items(sys.modules["matplotlib"].rcParams))
-    if "matplotlib.pyplot" not in sys.modules:
-        settings = {name: value for name, value in settings.items() if name not in _BY_PYPLOT}
+    live, late = sys.modules["matplotlib"].rcParams, "matplotlib.pyplot" not in sys.modules
+    settings: dict[str, Any]
+    before, settings = _OPTIONS.get("matplotlib", (None, {}))
+    if before is None or before[0] != late or not dict.__eq__(live, before[1]):
+        now = dict(dict.items(live))
+        settings = {n: v for n, v in now.items() if not late or n not in _BY_PYPLOT}
+        _OPTIONS["matplotlib"] = (late, now), settings
     return settings
 
 

@@ -98,6 +98,8 @@ class Touched:
     """Written from the start or removed, whatever stood there before."""
     unknown: set[str] = field(default_factory=set)
     """Written, and what stood there was too large to keep."""
+    links: set[str] = field(default_factory=set)
+    """Links that were made."""
     processes: list[str] = field(default_factory=list)
     crowded: str = ""
     """A folder with more in it than is looked at, where a process was started: what that wrote is
@@ -241,17 +243,22 @@ class FileWatch:
                 self._moved(path)
             self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
         elif event in _TWO:
-            path, other = _below(args, 0, _TWO[event]), _below(args, 1, _TWO[event] + 1)
-            if moves := event in ("os.rename", "shutil.move"):
-                self._moved(path, other)
-            self._note(path, read=True, write=moves)
-            self._note(other, write=True)
+            self._led(event, *(_below(args, at, _TWO[event] + at) for at in (0, 1)))
         elif event == "sqlite3.connect":
             if path := database(args[0]):
                 self.firsts.connected(path)
             self._note(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
             self._starts(_command(event, args))
+
+    def _led(self, event: str, path: Any, other: Any) -> None:
+        """From one path to another."""
+        if moves := event in ("os.rename", "shutil.move"):
+            self._moved(path, other)
+        self._note(path, read=True, write=moves)
+        self._note(other, write=True)
+        if event == "os.symlink" and isinstance(other, str):
+            self.touched.links.add(os.path.abspath(other))  # noqa: PTH100 - as in _note
 
     def _moved(self, path: Any, to: Any = None) -> None:
         """All below a folder that is removed, or moved: keep what it holds."""

@@ -26,6 +26,7 @@ from contextvars import Context, ContextVar
 from typing import Any
 
 from tape_jupyter.core.context import BODY, CALLED_AS, ORIGIN, PARENT, SENDING, SPAN, Origin
+from tape_jupyter.core.libraries import is_library_file
 from tape_jupyter.instrumentation.patching import swap, undoing
 
 _CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS, BODY)
@@ -44,6 +45,27 @@ def patch() -> Callable[[], None]:
 
 STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 """Threads that code of a taped cell started; a library may keep them for work of later cells."""
+
+
+_WORK: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""Threads, futures and tasks that bodies of taped functions started and that run code of the
+user's, with what hears of that body.
+"""
+
+
+def goes_on(body: Any) -> bool:
+    """Whether something that a body started has not ended."""
+    mine = [work for work, by in list(_WORK.items()) if by is body]
+    return not all(work.done() if hasattr(work, "done") else not work.is_alive() for work in mine)
+
+
+def _note_work(work: Any, runs: Any) -> None:
+    body = BODY.get()
+    while isinstance(runs, functools.partial):
+        runs = runs.func
+    code = getattr(runs, "__code__", None) or getattr(runs, "cr_code", None)
+    if body is not None and code is not None and not is_library_file(code):
+        _WORK[work] = body
 
 
 def settle() -> Origin | None:
@@ -211,6 +233,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
             original(thread)
             threads.append(thread)
             STARTED.add(thread)
+        _note_work(thread, getattr(thread, "_target", None) or getattr(thread, "function", None))
         return None
 
     return start
@@ -240,6 +263,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
                 threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         finally:
             ORIGIN.reset(token)
+        _note_work(future, fn)
         return future
 
     return submit
@@ -260,9 +284,11 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(loop, coro, **kwargs)
         token = ORIGIN.set(origin.spawn(name))  # a task copies the context it is created in
         try:
-            return original(loop, coro, **kwargs)
+            task = original(loop, coro, **kwargs)
         finally:
             ORIGIN.reset(token)
+        _note_work(task, coro)
+        return task
 
     return create_task
 

@@ -1,0 +1,447 @@
+"""A tool's state may be anywhere: in iterators, weak references, classes, settings, pictures, open transactions, threads.
+
+Each program makes its own state, so that a replay starts from where the recording did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import decimal
+import functools
+import io
+import itertools
+import logging
+import os
+import sqlite3
+import sys
+import threading
+import types
+import warnings
+import weakref
+
+import numpy
+import pandas
+import pytest
+from PIL import Image, ImageDraw
+from rich.table import Table
+
+import tape_jupyter as tape
+from tests.tool_runs import ran as bodies
+from tests.tool_runs import replayed, same
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bodies.clear()
+
+
+class Closed:
+    pass
+
+
+class Open:
+    pass
+
+
+class Reader:
+    def __init__(self, name):
+        self.name, self.read = name, []
+
+
+class Adder:
+    def add(self, item, known=[]):  # noqa: B006
+        known.append(item)
+        return len(known)
+
+
+def _paint(picture):
+    picture.putpixel((1, 1), (255, 0, 0))
+    picture.info["by"] = "ada"
+
+
+def _frame_of_levels(frame):
+    frame.index = pandas.MultiIndex.from_product([["x"], range(len(frame))], names=["a", "b"])
+    frame.attrs["seen"] = 1
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "look"),
+    [
+        (lambda: itertools.cycle("abc"), lambda box: [next(box) for _ in range(5)], next),
+        (lambda: iter([1, 2, 3]), next, list),
+        (lambda: iter({1: 2, 3: 4}), next, list),
+        (lambda: iter(range(9)), lambda box: (next(box), next(box)), list),
+        (lambda: zip("abc", itertools.count(1), strict=False), next, list),
+        (lambda: enumerate("abc"), next, list),
+        (lambda: itertools.chain([1], [2, 3]), lambda box: (next(box), next(box)), list),
+        (lambda: reversed([1, 2, 3]), next, list),
+        (threading.Event, lambda box: box.set(), lambda box: box.is_set()),
+        (lambda: threading.Semaphore(3), lambda box: box.acquire(), lambda box: box._value),
+        (asyncio.Event, lambda box: box.set(), lambda box: box.is_set()),
+        (threading.local, lambda box: setattr(box, "a", 1), lambda box: box.a),
+        (lambda: types.ModuleType("made"), lambda box: setattr(box, "a", [1]), lambda box: box.a),
+        (
+            lambda: numpy.ma.array([1.0, 2.0], mask=[0, 0]),
+            lambda box: box.__setitem__(1, numpy.ma.masked),
+            repr,
+        ),
+        (
+            lambda: numpy.array([(1, 2.0)], dtype=[("n", "i4"), ("x", "f8")]),
+            lambda box: box["x"].__setitem__(0, 7.5),
+            repr,
+        ),
+        (
+            lambda: memoryview(bytearray(4)),
+            lambda box: box.__setitem__(2, 7),
+            lambda box: bytes(box),
+        ),
+        (
+            lambda: pandas.DataFrame({"a": [1, 2]}),
+            _frame_of_levels,
+            lambda box: (str(box), box.attrs),
+        ),
+        (
+            lambda: Image.new("RGB", (4, 4), "white"),
+            _paint,
+            lambda box: (box.getpixel((1, 1)), box.info),
+        ),
+        (
+            lambda: Image.new("RGB", (4, 4), "white"),
+            lambda box: ImageDraw.Draw(box).line([(0, 0), (3, 3)], fill="blue"),
+            lambda box: box.getpixel((2, 2)),
+        ),
+        (
+            lambda: Table("name"),
+            lambda box: box.add_row("tea"),
+            lambda box: (box.row_count, list(box.columns[0].cells)),
+        ),
+        (
+            lambda: weakref.WeakValueDictionary(),
+            lambda box: box.__setitem__("a", _kept(Reader("a"))),
+            lambda box: [each.name for each in box.values()],
+        ),
+        (
+            Closed,
+            lambda box: setattr(box, "__class__", Open),
+            lambda box: type(box).__name__,
+        ),
+        (
+            lambda: Adder(),
+            lambda box: (box.add(1), box.add(2)),
+            lambda box: box.add.__func__.__defaults__,
+        ),
+    ],
+)
+def test_state_in_odd_objects_is_there_again(make, change, look):
+    box = None
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        change(box)
+        return "done"
+
+    def program():
+        nonlocal box
+        Adder.add.__defaults__[0].clear()
+        kept.clear()
+        box = make()
+        work()
+        return look(box) if look is not next else (next(box), next(box))
+
+    if "__defaults__" in str(look.__code__.co_names if hasattr(look, "__code__") else ""):
+        assert tuple(map(list, same(lambda: [list(each) for each in program()]))) == ([1, 2],)
+    else:
+        same(program)
+
+
+kept = []
+
+
+def _kept(value):
+    kept.append(value)
+    return value
+
+
+def test_methods_kept_under_names_of_their_own_reach_their_objects():
+    notes, rows = [], io.StringIO()
+    remember, writer = notes.append, csv.writer(rows)
+
+    @tape.tool
+    def note(text):
+        bodies.append(text)
+        remember(text)
+        writer.writerow([text])
+        return "noted"
+
+    def program():
+        notes.clear()
+        rows.seek(0), rows.truncate()
+        note("tea"), note("milk")
+        return list(notes), rows.getvalue()
+
+    assert same(program) == (["tea", "milk"], "tea\r\nmilk\r\n")
+
+
+def test_members_of_weak_sets_that_something_else_leads_to_are_changed():
+    readers = weakref.WeakSet()
+    ada, bob = Reader("ada"), Reader("bob")
+    everyone = {"ada": ada, "bob": bob}
+    last = weakref.ref(ada)
+
+    @tape.tool
+    def publish(text):
+        bodies.append(text)
+        for each in sorted(readers, key=lambda reader: reader.name):
+            each.read.append(text)
+        last().last = text
+        readers.discard(everyone["bob"])
+        return "published"
+
+    def program():
+        readers.update([ada, bob])
+        ada.read.clear(), bob.read.clear()
+        publish("rain"), publish("sun")
+        return ada.read[:], bob.read[:], ada.last, sorted(each.name for each in readers)
+
+    assert same(program) == (["rain", "sun"], ["rain"], "sun", ["ada"])
+
+
+def test_a_function_that_is_chosen_by_type_reaches_what_it_names():
+    numbers = []
+
+    @functools.singledispatch
+    def store(item):
+        return "other"
+
+    @store.register
+    def _(item: int):
+        numbers.append(item)
+        return "number"
+
+    @tape.tool
+    def keep(item):
+        bodies.append(item)
+        return store(item)
+
+    def program():
+        numbers.clear()
+        return keep(1), keep("a"), list(numbers)
+
+    _, again, _, report = replayed(program)
+    assert again == ("number", "other", [1]) and not report.unheld
+
+
+found_by_name: list = []
+
+
+def test_variables_that_the_code_does_not_name_are_within_reach():
+    @tape.tool
+    def work(item):
+        bodies.append(item)
+        sys.modules[__name__].found_by_name.append(item)
+        exec(f"new_of_{item} = {item!r}", globals())
+        return "ok"
+
+    def program():
+        found_by_name.clear()
+        globals().pop("new_of_a", None)
+        work("a")
+        return list(found_by_name), globals()["new_of_a"]
+
+    assert same(program) == (["a"], "a")
+
+
+def test_a_result_that_was_there_before_is_that_object_though_nothing_else_happened():
+    boxes = {"a": {"items": [], "owner": {"name": "ada"}}}
+
+    @tape.tool
+    def find(name):
+        bodies.append(name)
+        return boxes[name]
+
+    @tape.tool
+    def everything():
+        bodies.append("everything")
+        return list(boxes.values()), boxes["a"]["owner"]
+
+    def program():
+        found, (both, owner) = find("a"), everything()
+        return found is boxes["a"], both[0] is found, owner is found["owner"]
+
+    assert same(program) == (True, True, True)
+
+
+def test_an_error_that_the_program_keeps_is_the_one_that_is_raised():
+    errors = []
+
+    @tape.tool
+    def divide(a, b):
+        bodies.append((a, b))
+        try:
+            return a / b
+        except ZeroDivisionError as error:
+            errors.append(error)
+            raise ArithmeticError("no") from error
+
+    @tape.tool
+    def check():
+        bodies.append("check")
+        errors.append(ValueError("large"))
+        raise errors[-1]
+
+    def program():
+        errors.clear()
+        caught = []
+        for work in (lambda: divide(1, 0), check):
+            try:
+                work()
+            except Exception as error:
+                caught.append(error)
+        return caught[0].__cause__ is errors[0], caught[1] is errors[1], len(errors)
+
+    assert same(program) == (True, True, 2)
+
+
+def test_settings_of_libraries_and_of_the_process_are_as_the_tool_left_them(monkeypatch):
+    @tape.tool
+    def settle():
+        bodies.append("settle")
+        decimal.getcontext().prec = 5
+        numpy.set_printoptions(precision=2)
+        pandas.set_option("display.max_rows", 7)
+        warnings.filterwarnings("ignore", message="old ways")
+        logging.getLogger("of a tool").setLevel(logging.DEBUG)
+        sys.path.append("plugins")
+        return "settled"
+
+    def program():
+        with decimal.localcontext(), warnings.catch_warnings(), numpy.printoptions(precision=8):
+            decimal.getcontext().prec = 28
+            pandas.set_option("display.max_rows", 60)
+            logging.getLogger("of a tool").setLevel(0)
+            monkeypatch.setattr(sys, "path", [each for each in sys.path if each != "plugins"])
+            settle()
+            return (
+                str(decimal.Decimal(1) / 3), str(numpy.array([1 / 3])), pandas.get_option("display.max_rows"),
+                [each[0] for each in warnings.filters if each[1] and "old ways" in each[1].pattern],
+                logging.getLogger("of a tool").level, sys.path[-1],
+            )  # fmt: skip
+
+    try:
+        assert same(program) == ("0.33333", "[0.33]", 7, ["ignore"], logging.DEBUG, "plugins")
+    finally:
+        pandas.reset_option("display.max_rows")
+
+
+def test_a_folder_outside_of_the_notebooks_is_not_put_on_the_path_and_it_is_said(monkeypatch):
+    @tape.tool
+    def settle():
+        bodies.append("settle")
+        sys.path.append("/elsewhere")
+        return "settled"
+
+    def program():
+        monkeypatch.setattr(sys, "path", [each for each in sys.path if each != "/elsewhere"])
+        return settle()
+
+    _, _, _, report = replayed(program)
+    assert "/elsewhere" not in sys.path
+    assert "`sys.path`" in str(report.unheld)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_what_a_tool_did_not_commit_may_still_be_committed_or_taken_back(ends):
+    connection = sqlite3.connect(":memory:")
+    cursor = connection.cursor()
+    cursor.execute("create table birds (id integer primary key, name text)")
+    connection.commit()
+
+    @tape.tool
+    def add(name):
+        bodies.append(name)
+        cursor.execute("insert into birds (name) values (?)", (name,))
+        return "added"
+
+    def program():
+        connection.execute("delete from birds")
+        connection.commit()
+        add("owl"), add("kite")
+        was_open = connection.in_transaction
+        getattr(connection, ends)()
+        return was_open, connection.execute("select name from birds order by name").fetchall()
+
+    try:
+        expected = [("kite",), ("owl",)] if ends == "commit" else []
+        assert same(program) == (True, expected)
+    finally:
+        connection.close()
+
+
+def test_rows_that_a_tool_reads_on_with_a_cursor_of_the_programs_are_said():
+    connection = sqlite3.connect(":memory:")
+    rows = connection.cursor()
+
+    @tape.tool
+    def peek():
+        bodies.append("peek")
+        return rows.fetchone()
+
+    def program():
+        rows.execute("select 1 union select 2")
+        return peek()
+
+    try:
+        _, _, _, report = replayed(program)
+        assert "rows" in str(report.unheld) and "read" in str(report.unheld)
+    finally:
+        connection.close()
+
+
+def test_what_goes_on_after_a_tool_returned_is_said():
+    done, go = [], threading.Event()
+    threads = []
+
+    def work(item):
+        go.wait(20)
+        done.append(item)
+
+    @tape.tool
+    def start(item):
+        bodies.append(item)
+        thread = threading.Thread(target=work, args=(item,))
+        thread.start()
+        kept.append(thread)
+        return "started"
+
+    def program():
+        go.clear()
+        result = start("a")
+        go.set()
+        for each in kept:
+            if isinstance(each, threading.Thread):
+                each.join()
+        return result
+
+    _, _, recorded, report = replayed(program)
+    assert "after it returned" in " ".join(recorded.warnings)
+    assert "after it returned" in str(report.unheld)
+    assert not threads
+
+
+def test_a_link_that_a_tool_made_is_said():
+    @tape.tool
+    def link():
+        bodies.append("link")
+        os.symlink("a.txt", "b.txt")
+        return "linked"
+
+    def program():
+        if os.path.lexists("b.txt"):
+            os.unlink("b.txt")
+        return link()
+
+    _, _, _, report = replayed(program)
+    assert "b.txt" in str(report.unheld)
