@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
+from time import sleep
 from typing import Any, Protocol
 
 from tape_jupyter.determinism.idle_detection import others_time
@@ -168,7 +169,7 @@ class Turns:
             if others_time() / 1e9 - spent > patience or now - began > PATIENCE:
                 self._computing.add(active)
                 return False
-            time.sleep(gap)
+            sleep(gap)  # not the stand-in that programs get
             gap = min(gap * 1.5, _GAPS[1])
         if self._computing:
             self._computing &= {self._active(1, set(), None)}
