@@ -192,8 +192,7 @@ def call_seen(entry: Entry) -> CallSeen:
     if isinstance(asked, Request):
         answer = reply if isinstance(reply, Reply) else None
         body = http.loads(http.plain(asked.headers, asked.body) or b"")
-        told, more = (
-            registry.facts(asked, answer, parsed=body),
-            particulars(asked, answer, parsed=body),
-        )
+        said = None if answer is None else registry.said_json(answer)
+        told = registry.facts(asked, answer, parsed=body, said=said)
+        more = particulars(asked, answer, parsed=body, said=said)
     return CallSeen(entry.id, head, told, more, asked, reply, entry.match, entry.lineage)

@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
-from tape_jupyter.determinism.order import Handovers, RecordedOrder, Turns, is_body, start_name
+from tape_jupyter.determinism.order import Handovers, RecordedOrder, Turns, is_body
 from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
 
 Kind = Literal["wall", "monotonic", "perf"]
@@ -338,7 +338,7 @@ class TapeClock:
         if self.sequence is not None:
             self.sequence.began(strand, quiet=quiet)
         elif self.order is not None and not quiet:
-            self.order.note(start_name(strand), strand, together=True)
+            self.order.began(strand)
 
     def spins(self, selector: Any) -> None:
         """An event loop of a cell that is being recorded goes round without a rest."""

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from time import sleep  # not the stand-in that programs get
 from types import FrameType
 from typing import Any
 
@@ -70,7 +71,7 @@ class Quiet:
             if first is None:
                 return False
             burnt = others_time()
-            time.sleep(self._gap)
+            sleep(self._gap)
             if self._look() != first or others_time() - burnt > _BURNT:
                 self.runs_on = True
                 return False
@@ -83,13 +84,13 @@ class Quiet:
         One that waits for the interpreter's lock alone seems to wait, too: between two looks the
         lock is given up, which wakes it, so that it has burnt something or is seen to run.
         """
-        threads = list(threads)
+        threads = [each for each in threads if each.is_alive()]
         if self._calls is None or not threads:
             return None
         burnt: dict[int, bytes] = {}
         for look in range(looks):
             if look:
-                time.sleep(0)
+                sleep(0)
             for thread in threads:
                 ident, now = thread.ident or 0, self._burnt(thread)
                 if now is not None and (not now or burnt.setdefault(ident, now) != now):

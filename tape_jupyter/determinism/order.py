@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
+from time import sleep  # not the stand-in that programs get
 from typing import Any, Protocol
 
 from tape_jupyter.determinism.idle_detection import others_time
@@ -44,10 +45,13 @@ LIMIT = 20_000
 LOOKS = 3
 """How often a thread is looked at that seems to wait."""
 
-BEGIN = 0.1
-"""Seconds of computing that a thread waits for which is about to begin its work: others may import
-something first.
+BEGIN, BEGIN_IN_ALL = 0.1, 2.0
+"""Seconds of others' computing that a thread waits for which is about to begin its work (they may
+import something first), and that all threads of a cell wait for: a pool that computes loses no more.
 """
+
+BEGUN = 100
+"""Threads of a cell that are told to have begun while others computed."""
 
 PATIENCE = 1.0
 """Seconds that a thread is held at most: on a busy machine the others may be long in getting a
@@ -119,6 +123,8 @@ class Turns:
         self._lock = threading.Lock()
         self._waiting: list[tuple[Place, threading.Event]] = []
         self._computing: set[int] = set()
+        self._waited = 0.0
+        """Seconds that others computed while threads waited to begin."""
 
     def ticket(self) -> int:
         """The place of work that is handed to a thread now."""
@@ -128,7 +134,13 @@ class Turns:
         """Hold this thread, which begins its work, until the others act on nothing any more; false
         where that took too long.
         """
-        return self._take((0, ticket), BEGIN)
+        if self._waited > BEGIN_IN_ALL:
+            return False
+        began = others_time()
+        try:
+            return self._take((0, ticket), BEGIN)
+        finally:
+            self._waited += (others_time() - began) / 1e9
 
     def go_on(self) -> bool:
         """The same for a thread that got a reply."""
@@ -157,7 +169,7 @@ class Turns:
                 own[1].wait()
                 began, active = 0.0, None
                 continue
-            active = self._active(LOOKS if active is None else 1, self._computing, active)
+            active = self._active(LOOKS, self._computing, active)
             if active is None:
                 if self._is_first(own):
                     break
@@ -168,10 +180,9 @@ class Turns:
             if others_time() / 1e9 - spent > patience or now - began > PATIENCE:
                 self._computing.add(active)
                 return False
-            time.sleep(gap)
+            sleep(gap)
             gap = min(gap * 1.5, _GAPS[1])
-        if self._computing:
-            self._computing &= {self._active(1, set(), None)}
+        self._computing = {each for each in self._computing if self._active(1, set(), each) == each}
         return not self._computing
 
     def _is_first(self, own: tuple[Place, threading.Event]) -> bool:
@@ -196,7 +207,7 @@ class Handovers:
         self._runs: list[_Run] = []
         self._strands: set[str] = set()
         self._timers: Counter[str] = Counter()
-        self._count = 0
+        self._count = self._begun = 0
         self._loops: dict[int, _Loop | None] = {}
         self._lock = threading.Lock()
 
@@ -227,6 +238,12 @@ class Handovers:
         if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
             return True
         return self._turns.go_on()
+
+    def began(self, strand: str) -> None:
+        """A thread begins its work while others compute."""
+        self._begun += 1
+        if self._begun <= BEGUN:
+            self.note(start_name(strand), strand, together=True)
 
     def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need
@@ -290,7 +307,7 @@ class Handovers:
     def record(self) -> dict[str, Any]:
         """What the end mark says; nothing where one strand alone was handed anything."""
         with self._lock:
-            if len(self._strands) <= 1 or self._count > LIMIT:
+            if len(self._strands) <= 1 or self._begun == self._count or self._count > LIMIT:
                 return {}
             told = {"order": " ".join(_written(run) for run in self._runs)}
             return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told

@@ -67,8 +67,12 @@ def user_of(body: Any) -> str:
     return _first(body, _USERS)
 
 
-def particulars(request: Request, reply: Reply | None, *, parsed: Any = None) -> Particulars:
-    """`parsed` is the request's JSON, where the caller has it already."""
+def particulars(
+    request: Request, reply: Reply | None, *, parsed: Any = None, said: Any = None
+) -> Particulars:
+    """`parsed` is the request's JSON and `said` the reply's (registry.said_json), where the caller
+    has them already.
+    """
     body = (
         parsed
         if parsed is not None
@@ -81,15 +85,15 @@ def particulars(request: Request, reply: Reply | None, *, parsed: Any = None) ->
     )
     if reply is None:
         return asked
-    said = list(_reply_values(reply))
+    parts = [said] if isinstance(said, Mapping) else list(_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
     return Particulars(
-        tier=_any(said, _TIERS) or asked.tier,
-        fingerprint=_any(said, ("system_fingerprint",)),
-        upstream=_any(said, ("provider",)) or headers.get("x-inference-provider", ""),
+        tier=_any(parts, _TIERS) or asked.tier,
+        fingerprint=_any(parts, ("system_fingerprint",)),
+        upstream=_any(parts, ("provider",)) or headers.get("x-inference-provider", ""),
         routed=asked.routed,
         region=next((headers[name] for name in _REGIONS if name in headers), "")
-        or _any(said, _GEO),
+        or _any(parts, _GEO),
         edge=headers.get("cf-ray", "").rpartition("-")[2]
         if "-" in headers.get("cf-ray", "")
         else "",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
@@ -84,7 +85,7 @@ class CellRequest:
 NOTHING_TOLD = Facts()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportRow:
     """One call in a cell's report; `told` is what its provider's view says of it, `tags` whom it
     served (session/labels.py).
@@ -110,11 +111,9 @@ class ReportRow:
     def tokens_out(self) -> int | None:
         return self.told.usage.output if self.told.usage else None
 
-    @property
+    @cached_property
     def cost(self) -> Decimal | None:
-        """US dollars at list price; priced when it is shown, since the price table takes a while to
-        load.
-        """
+        """US dollars at list price; priced when it is first shown, since that takes a while."""
         return registry.cost(self.told)
 
 

@@ -10,6 +10,7 @@ cell.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from tape_jupyter.audit import drift, environment
 from tape_jupyter.audit.run_view import RunSeen, call_seen, seen
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
+from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers.registry import recalled
 from tape_jupyter.session import labels, partial_replay, saved_output
 from tape_jupyter.session.cell import CellReport, Later, ReportRow, TapedCell
@@ -47,7 +49,28 @@ def _against_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     earlier = _earlier(tape, cell)
     if not earlier:
         return []
-    return drift.drift(seen(tape, earlier, limit=CALLS), seen(tape, cell.run, limit=CALLS))
+    return drift.drift(_seen(tape, earlier), _seen(tape, cell.run))
+
+
+_SEEN: weakref.WeakKeyDictionary[Cassette, dict[str, RunSeen]] = weakref.WeakKeyDictionary()
+_KEPT, _SMALL = 8, 1 << 18
+
+
+def _seen(tape: Cassette, run: str) -> RunSeen:
+    """A run that is over. The last few small ones are kept: what was recorded now is the earlier
+    one when its cell is recorded next.
+    """
+    kept = _SEEN.setdefault(tape, {})
+    if (found := kept.get(run)) is None:
+        found = seen(tape, run, limit=CALLS)
+        replies = [call.reply for call in found.calls if isinstance(call.reply, Reply)]
+        asked = [call.asked for call in found.calls if isinstance(call.asked, Request)]
+        bytes_ = sum(each.size for each in replies) + sum(len(each.body) for each in asked)
+        if bytes_ <= _SMALL and all(isinstance(each.asked, Request) for each in found.calls):
+            while len(kept) >= _KEPT:
+                del kept[next(iter(kept))]
+            kept[run] = found
+    return found
 
 
 def _earlier(tape: Cassette, cell: TapedCell) -> str:

@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 
 import pytest
 
@@ -187,6 +187,29 @@ def test_calls_of_threads_that_never_overlapped_keep_their_order(tmp_path):
 
     recorded, replayed, report = both(tmp_path, program)
     assert recorded == replayed and not report.warnings
+
+
+def test_threads_that_tell_that_they_began_do_so_in_the_same_order(tmp_path):
+    """More work than threads, and all of it does something before it asks for anything."""
+
+    def program():
+        told = []
+
+        def work(number):
+            told.append(f"began {number}")
+            look(number)
+            told.append(f"did {number}")
+
+        with ThreadPoolExecutor(3) as pool:
+            futures = [pool.submit(work, number) for number in range(30)]
+            told.append("all are handed out")
+            for future in as_completed(futures):
+                told.append(f"heard of {futures.index(future)}")
+        return told
+
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed and not report.warnings
+    assert recorded[:2] == ["all are handed out", "began 0"], "who begins waits for who goes on"
 
 
 def test_another_order_than_the_recorded_one_is_said_with_both_calls(tmp_path):
