@@ -69,6 +69,8 @@ class IndexServer:
             def do_GET(self) -> None:
                 index._answer(self)
 
+            do_HEAD = do_GET
+
             def log_message(self, *_: Any) -> None: ...
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -136,7 +138,8 @@ class IndexServer:
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             handler.send_header(name, value)
         handler.end_headers()
-        handler.wfile.write(body)
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
 
     def __enter__(self) -> IndexServer:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

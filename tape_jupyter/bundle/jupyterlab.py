@@ -29,14 +29,10 @@ from tape_jupyter.bundle.proof import process
 from tape_jupyter.bundle.replay import BundleListener, Wanted
 from tape_jupyter.core.temp_dirs import clean
 from tape_jupyter.errors import BundleError
-from tape_jupyter.isolation import namespaces
+from tape_jupyter.isolation import namespaces, sandbox
 
 KERNEL = "python3"
 """The kernel's name in the scratch folder: what most notebooks name, so that nobody has to choose."""
-CUT = (
-    "the network of its kernel is cut off: a network namespace of its own",
-    "the socket guard",
-)
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def lay(
             python = replay.interpreter(bundle, want, hear.tell, where, notes)
             notebook, odd = replay.laid_out(bundle, where / "session")
             sockets = socket_bridge.runtime(where / "run") if namespaces.can_cut() else None
-            environment = _environment(where / "home", python, notebook, want, sockets)
+            environment = _environment(where, python, notebook, want, sockets)
         except BaseException:
             socket_bridge.remove(sockets or where, where)
             if folder is None:
@@ -103,12 +99,8 @@ def lay(
     lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
     command = (*lab, *_settings(), *(socket_bridge.SERVER if sockets else ()), str(notebook))
     return Laid(
-        where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), _guards()
+        where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), sandbox.guards()
     )
-
-
-def _guards() -> tuple[str, ...]:
-    return CUT if namespaces.can_cut() else namespaces.GUARDED
 
 
 def run(laid: Laid) -> int:
@@ -141,7 +133,7 @@ def facts(bundle: Bundle, want: Wanted) -> list[str]:
     return [
         f"In JupyterLab its code can run on this machine, as you: {len(bundle.manifest.cells)} cells, with {packages}.",
         "Its kernel gets an empty home and none of your variables, but it can read what you can read.",
-        f"What holds it there: {'; '.join(_guards())}.",
+        f"What holds its kernel: {'; '.join(sandbox.guards())}.",
     ]
 
 
@@ -171,19 +163,22 @@ def _settings() -> Iterator[str]:
 
 
 def _environment(
-    home: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None
+    where: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None
 ) -> dict[str, str]:
-    """Of JupyterLab and so of its kernels: a home of their own, replay mode, and one kernel to
-    choose.
+    """Of JupyterLab: a home of its own, replay mode, and one kernel to choose.
 
-    The bundle's programs come first on the kernel's PATH alone: the server starts a browser and
-    kernels by its own.
+    The kernel has another home: what the server reads there (kernels, extensions) is not a
+    stranger's to change. The bundle's programs come first on the kernel's PATH alone: the server
+    starts a browser and kernels by its own.
     """
-    env = process.environment(home, python)
+    env, theirs = process.environment(where / "server", python), where / "home"
     data = Path(env["JUPYTER_DATA_DIR"])
-    _install(data / "kernels" / KERNEL, python, notebook, env["PATH"], cut=sockets is not None)
-    runtime = sockets or home / "runtime"
-    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    runtime = sockets or where / "server" / "runtime"
+    for folder in (runtime, theirs, where / "layers"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = {**process.environment(theirs, python), "JUPYTER_RUNTIME_DIR": str(runtime)}
+    kernel = _Kernel(python, notebook, own, where / "layers", (where / "session", theirs, runtime))
+    kernel.install(data / "kernels" / KERNEL)
     shown = (
         "DISPLAY",
         "WAYLAND_DISPLAY",
@@ -202,22 +197,26 @@ def _environment(
     }  # fmt: skip
 
 
-def _install(folder: Path, python: str, notebook: Path, path: str, *, cut: bool) -> None:
-    """A kernel that loads the tape before the first cell, as a replay's does."""
-    from tape_jupyter.headless.kernel import LOAD, START
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel that loads the tape before the first cell, as a replay's does, and is held as one."""
 
-    folder.mkdir(parents=True)
-    words = [
-        python,
-        "-c",
-        START,
-        "-f",
-        "{connection_file}",
-        f"--InteractiveShellApp.exec_lines={LOAD}",
-    ]
-    spec = {
-        "argv": socket_bridge.command(words) if cut else words, "display_name": f"{notebook.stem} (replay)",
-        "language": "python",
-        "env": {"PATH": path.replace("$", "$$")},  # to jupyter_client `$NAME` is a variable's value
-    }  # fmt: skip
-    (folder / "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    python: str
+    notebook: Path
+    environment: dict[str, str]
+    layers: Path
+    kept: tuple[Path, ...]
+
+    def install(self, folder: Path) -> None:
+        from tape_jupyter.headless.kernel import LOAD, START
+
+        exec_lines = f"--InteractiveShellApp.exec_lines={LOAD}"
+        words = [self.python, "-c", START, "-f", "{connection_file}", exec_lines]
+        # to jupyter_client `$NAME` is a variable's value
+        env = {name: value.replace("$", "$$") for name, value in self.environment.items()}
+        spec = {
+            "argv": sandbox.command(words, self.layers, self.kept), "language": "python", "env": env,
+            "display_name": f"{self.notebook.stem} (replay)",
+        }  # fmt: skip
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")

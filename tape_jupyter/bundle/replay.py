@@ -36,7 +36,7 @@ from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError
 from tape_jupyter.headless import run
 from tape_jupyter.headless.run import REFUSALS, CellRun, Status
-from tape_jupyter.isolation import namespaces
+from tape_jupyter.isolation import sandbox
 
 Env = Literal["lock", "current"]
 
@@ -44,6 +44,11 @@ SESSION = ("notebook", "cassette", "take", "asset", "module", "data")
 """Roles of the files that lie in the scratch folder while the notebook runs."""
 
 WHEELS = "Its packages are installed as wheels, from your index: nothing of them runs before its kernel starts."
+
+BUILT = (
+    "Its packages are installed as wheels, from your index. Those that have none are built (--allow-build), which runs "
+    "their code: without network, in an empty home, with none of your variables."
+)
 
 _OURS = re.compile(
     r"/(?:tape_jupyter|ipykernel|IPython|anywidget|click|genai_prices|nbclient|packaging|platformdirs|portalocker|rich"
@@ -190,7 +195,8 @@ class BundleListener:
 @dataclass(frozen=True)
 class Wanted:
     """How to replay. `yes`: the person said on the command line that it may run; `allow_index`:
-    packages may come from another index than the public one; `timeout`: seconds for each cell;
+    packages may come from another index than the public one; `allow_build`: packages may be built,
+    which runs their code; `timeout`: seconds for each cell;
     `pace`: another one than that it was proved at.
     """
 
@@ -200,6 +206,7 @@ class Wanted:
     allow_index: bool = False
     timeout: float | None = None
     pace: str = ""
+    allow_build: bool = False
 
 
 def replay(
@@ -222,7 +229,7 @@ def replay(
             done = process.run(job, hear.starting, judge.hear)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
         return BundleRun(
-            bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), namespaces.guards(),
+            bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), sandbox.guards(),
             want.take, bundle.manifest.made_by, drift, tuple(filter(None, [*notes, *odd])),
             done.ports,
         )  # fmt: skip
@@ -247,8 +254,8 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home and none of your variables, but it can read what you can read.",
-        *([WHEELS] if want.env == "lock" else []),
-        "What holds it: " + "; ".join(namespaces.guards()) + ".",
+        *([BUILT if want.allow_build else WHEELS] if want.env == "lock" else []),
+        "What holds it: " + "; ".join(sandbox.guards()) + ".",
         f"Without running anything: tape verify, tape open. It says it was made by {safe(manifest.made_by)}.",
     ]
 
@@ -290,10 +297,15 @@ def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: l
             with _installers_in(folder):
                 return str(
                     install.made(
-                        bundle, folder / "environment", allow_index=want.allow_index, tell=tell
+                        bundle, folder / "environment", allow_index=want.allow_index, allow_build=want.allow_build,
+                        tell=tell,
                     )
-                )
-        return str(install.made(bundle, allow_index=want.allow_index, tell=tell))
+                )  # fmt: skip
+        return str(
+            install.made(
+                bundle, allow_index=want.allow_index, allow_build=want.allow_build, tell=tell
+            )
+        )
     except BundleError as error:
         hint = (
             ""

@@ -1,23 +1,16 @@
 """A kernel without a network below a server that has one (`tape open FILE --lab`, where the machine
 has namespaces). The two talk over Unix sockets, which are files, so that no network is needed
 between them.
-
-`python -m tape_jupyter.bundle.socket_bridge COMMAND...` stands in a kernelspec behind `unshare
--rn`: it turns the loopback on, which notebooks speak to themselves over, and becomes the command.
-Where the network is not gone there is no kernel.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from tape_jupyter.errors import BundleError
-from tape_jupyter.isolation import namespaces
 
 LONGEST = 107
 """Bytes that the path of a Unix socket may have on Linux."""
@@ -25,18 +18,6 @@ NAME = len("/kernel-00000000-0000-0000-0000-000000000000-ipc-10")
 """What jupyter_client adds to its runtime folder."""
 SERVER = ("--KernelManager.transport=ipc",)
 """What the server is told."""
-
-
-def command(words: Sequence[str]) -> list[str]:
-    """The words of a kernelspec, without network."""
-    return [
-        *namespaces.without_network(),
-        sys.executable,
-        "-P",
-        "-m",
-        "tape_jupyter.bundle.socket_bridge",
-        *words,
-    ]
 
 
 def runtime(folder: Path) -> Path:
@@ -63,13 +44,3 @@ def remove(sockets: Path | str, scratch: Path) -> None:
 
 def _fits(folder: Path) -> bool:
     return len(os.fsencode(folder)) + NAME <= LONGEST
-
-
-def main(words: Sequence[str]) -> None:
-    """Become the command, in the namespace. Raises RuntimeError where the network is not gone."""
-    namespaces.loopback_up()
-    os.execv(words[0], list(words))  # noqa: S606 - it is what the kernelspec says
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -202,6 +202,11 @@ def record(
     help="Of a bundle: install from another index that its lock names.",
 )
 @click.option(
+    "--allow-build",
+    is_flag=True,
+    help="Of a bundle: build packages that have no wheel. Their code runs, without network.",
+)
+@click.option(
     "--report",
     "page",
     type=click.Path(path_type=Path),
@@ -221,8 +226,8 @@ def record(
 def replay(  # noqa: PLR0913 - an option each
     place: str, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
     freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None,
-    pace: str | None, strict: bool, yes: bool, here: bool, allow_index: bool, as_json: bool,
-    kernel_name: str | None,
+    pace: str | None, strict: bool, yes: bool, here: bool, allow_index: bool, allow_build: bool,
+    as_json: bool, kernel_name: str | None,
 ) -> int:  # fmt: skip
     """Replay a notebook or a bundle and compare its outputs.
 
@@ -251,11 +256,12 @@ def replay(  # noqa: PLR0913 - an option each
             shuffle=shuffle is not None, kernel=kernel_name,
         )  # fmt: skip
         wanted = Wanted(
-            take or "", "current" if here else "lock", yes, allow_index, timeout, pace or ""
-        )
+            take or "", "current" if here else "lock", yes, allow_index, timeout, pace or "", allow_build
+        )  # fmt: skip
         return replay_bundle.replay(place, wanted, page, junit, as_json=as_json)
     replay_bundle.only(
-        place, bundle=False, yes=yes, here=here, allow_index=allow_index, report=page, junit=junit
+        place, bundle=False, yes=yes, here=here, allow_index=allow_index, allow_build=allow_build, report=page,
+        junit=junit,
     )  # fmt: skip
     notebook = Path(place)
     headless_run.read(notebook)

@@ -239,11 +239,16 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
     is_flag=True,
     help="With --lab: install from another index that its lock names.",
 )
+@click.option(
+    "--allow-build",
+    is_flag=True,
+    help="With --lab: build packages that have no wheel. Their code runs, without network.",
+)
 @as_json
 @handled
 def open_(  # noqa: PLR0913 - an option each
     place: str, *, lab: bool, name: str | None, take: str | None, pace: str | None, yes: bool, here: bool,
-    allow_index: bool, as_json: bool,
+    allow_index: bool, allow_build: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Show a bundle's page in the browser. Nothing in it runs, unless --lab.
 
@@ -257,8 +262,8 @@ def open_(  # noqa: PLR0913 - an option each
         from tape_jupyter.cli import replay_bundle
 
         wanted = Wanted(
-            take or "", "current" if here else "lock", yes, allow_index, pace=pace or ""
-        )
+            take or "", "current" if here else "lock", yes, allow_index, pace=pace or "", allow_build=allow_build
+        )  # fmt: skip
         return replay_bundle.lab(place, wanted, as_json=as_json)
     with StepProgress(quiet=as_json) as steps:
         if as_json:

@@ -86,7 +86,7 @@ def prefix(overlay: Overlay, folder: Path) -> list[str] | None:
     """What stands before a command so that it runs there; None where this machine, or this folder,
     has no overlays.
     """
-    if sys.platform != "linux" or not program("unshare") or _has_mounts(overlay.top):
+    if sys.platform != "linux" or not program("unshare") or has_mounts(overlay.top):
         return None
     overlay.prepare()
     for command in overlay.commands(folder):
@@ -101,8 +101,10 @@ def prefix(overlay: Overlay, folder: Path) -> list[str] | None:
     return None
 
 
-def _has_mounts(top: Path) -> bool:
-    """Whether something is mounted below the folder: an overlay would not show it."""
+def has_mounts(top: Path, but: Sequence[Path] = ()) -> bool:
+    """Whether something is mounted below the folder: an overlay would not show it. `but`: mounts of
+    ours, which are put back.
+    """
     inside = f"{top}{os.sep}"
     try:
         lines = (
@@ -112,8 +114,10 @@ def _has_mounts(top: Path) -> bool:
         )
     except OSError:
         return True
-    places = (line.split(" ")[4].encode("utf-8", "surrogateescape") for line in lines)
-    return any(os.fsdecode(_unescaped(place)).startswith(inside) for place in places)
+    encoded = (line.split(" ")[4].encode("utf-8", "surrogateescape") for line in lines)
+    places = (os.fsdecode(_unescaped(place)) for place in encoded)
+    ours = set(map(str, but))
+    return any(place.startswith(inside) and place not in ours for place in places)
 
 
 def _unescaped(place: bytes) -> bytes:

@@ -38,6 +38,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,8 @@ PATIENCE = 20.0
 """Seconds that one request may take."""
 LARGEST = 64 << 20
 """Bytes of an answer that are read."""
+LARGEST_FILE = 512 << 20
+"""Bytes of a file that are read; what is cut off has another digest."""
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -330,6 +333,27 @@ def cache() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("tape-jupyter", appauthor=False)
+
+
+def files_of(name: str, indexes: Sequence[PackageIndex]) -> Iterator[IndexFile]:
+    """All files of a package, of each index that answers."""
+    for each in indexes:
+        with suppress(_Refused, OSError, ValueError):
+            yield from _listed(each, name)
+
+
+def downloaded(file: IndexFile, indexes: Sequence[PackageIndex]) -> bytes:
+    """The bytes of a file; a login goes to its own index alone. Raises BundleError."""
+    request = urllib.request.Request(file.url, headers={"User-Agent": "tape-jupyter"})  # noqa: S310
+    host = urlsplit(file.url).netloc
+    login = next((each.login for each in indexes if urlsplit(each.url).netloc == host), "")
+    if login:
+        request.add_header("Authorization", login)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=_tls()) as reply:  # noqa: S310
+            return bytes(reply.read(LARGEST_FILE))
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{file.name} cannot be downloaded: {error}") from error
 
 
 def _listed(index: PackageIndex, name: str) -> list[IndexFile]:

@@ -34,13 +34,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from tape_jupyter.bundle.archive import Bundle
-from tape_jupyter.bundle.environment import build_backend, index, lock, startup_hooks
+from tape_jupyter.bundle.environment import build_backend, building, index, lock, startup_hooks
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
 from tape_jupyter.bundle.proof import process
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError
-from tape_jupyter.isolation import namespaces
+from tape_jupyter.isolation import sandbox
 
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
@@ -120,9 +120,11 @@ class Maker:
         wheels: Sequence[Path],
         where: Path,
         said: Said,
+        *,
+        needs: bool = False,
     ) -> None:
         """Install what `groups` say, line by line as in files of requirements (every line of a group
-        has digests, or none), and `wheels`, which lie here.
+        has digests, or none), and `wheels`, which lie here; `needs`: and what those need.
 
         An environment is filled in one step: an installer that runs in it, or asks its Python
         something, must not find modules of a stranger's there. So pip first downloads, in the empty
@@ -130,32 +132,43 @@ class Maker:
         """
         if self.uv:
             lines = [*(line for group in groups for line in group), *map(str, wheels)]
-            line = [self.uv, "pip", "install", "--no-config", "--python", str(python), "--no-deps"]
+            line = [self.uv, "pip", "install", "--no-config", "--python", str(python)]
+            line += [] if needs else ["--no-deps"]
             line += ["--only-binary=:all:", "-r", str(_written(lines, where))]
             self._run(line, where, said, _NOT_INSTALLED, self._sources())
             return
         fetched = where / "fetched"
-        fetched.mkdir()
+        fetched.mkdir(exist_ok=True)
+        alone = [] if needs else ["--no-deps"]
         for group in groups:
             words = ["--only-binary=:all:", "-d", str(fetched), "-r", str(_written(group, where))]
             hashed = ["--require-hashes"] if any("--hash=" in line for line in group) else []
-            self._pip(python, "download", ["--no-deps", *hashed, *words], where, said)
+            self._pip(python, "download", [*alone, *hashed, *words], where, said)
         files = sorted({*fetched.iterdir(), *wheels})
         self._pip(python, "install", ["--no-deps", "--no-index", *map(str, files)], where, said)
 
     def _pip(
         self, python: Path, command: str, words: Sequence[str], where: Path, said: Said
     ) -> None:
-        """pip reads its own configuration."""
+        """Run pip, which reads its own configuration."""
         own = _own_pip()
         pip = [*own, "--python", str(python)] if own else [str(python), "-I", "-m", "pip"]
         line = [*pip, command, "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
         if command == "download":
             self._run([*line, *words], where, said, _NOT_INSTALLED)
             return
-        cut = namespaces.without_network(cut=namespaces.can_cut())
-        bare = process.environment(where / "home")
-        self._run([*cut, *line, "--no-compile", *words], where, said, _NOT_INSTALLED, bare=bare)
+        line = [*line, "--no-compile", *words]
+        self.run_apart(line, where, said, _NOT_INSTALLED, python.parents[1])
+
+    def run_apart(
+        self, line: Sequence[str], where: Path, said: Said, goal: str, *kept: Path
+    ) -> None:
+        """Run a command as a stranger's: without network, variables and home. It may change `where`
+        and `kept`.
+        """
+        (where / "layers").mkdir(exist_ok=True)
+        held = sandbox.command(line, where / "layers", [where, *kept])
+        self._run(held, where, said, goal, bare=process.environment(where / "home"))
 
     def _sources(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
@@ -197,17 +210,22 @@ class Maker:
         try:
             # a command line of ours; names and versions were checked
             with subprocess.Popen(  # noqa: S603
-                line, cwd=where, env=bare or {**environ, **(added or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
-            ) as process:  # fmt: skip
-                for each in process.stdout or ():
-                    lines.append(each.rstrip())
-                    said(each.rstrip())
+                line, cwd=where, env=bare or {**environ, **(added or {})},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, encoding="utf-8", errors="replace", start_new_session=bool(bare),
+            ) as started:  # fmt: skip
+                try:
+                    for each in started.stdout or ():
+                        lines.append(each.rstrip())
+                        said(each.rstrip())
+                except BaseException:
+                    started.kill()  # in a session of its own it hears no Ctrl-C
+                    raise
         except OSError as error:
             raise BundleError(
                 f"{goal}: {Path(line[0]).name} cannot be run ({error.strerror or error})"
             ) from error
-        if process.returncode:
+        if started.returncode:
             raise BundleError(f"{goal}: {reason(lines)}")
 
 
@@ -305,19 +323,25 @@ _PATIENCE = 1800.0
 
 
 def made(
-    bundle: Bundle, folder: Path | None = None, *, allow_index: bool = False, tell: Tell = nobody
+    bundle: Bundle,
+    folder: Path | None = None,
+    *,
+    allow_index: bool = False,
+    allow_build: bool = False,
+    tell: Tell = nobody,
 ) -> Path:
     """The python of an environment with all that the bundle's lock says. Made where there is none
     yet.
 
     `folder`: make it there (it must be new) and keep it out of the cache. `allow_index`: packages
-    that the lock has only by an address of its own are fetched from there. Raises BundleError, with
+    that the lock has only by an address of its own are fetched from there. `allow_build`: those of
+    which it has only sources are built (bundle/environment/building.py). Raises BundleError, with
     the package and what to do.
     """
     pylock = bundle.read(f"{_FOLDER}/pylock.toml")
     wanted = lock.packages(pylock)
     _refuse_foreign(wanted, allow_index=allow_index)
-    _refuse_built(wanted)
+    building.require(wanted, allowed=allow_build)
     making = maker(lock.python(pylock))
     wheels = dict(_wheels(bundle, wanted))
     if folder is not None:
@@ -347,14 +371,6 @@ def _refuse_foreign(wanted: Iterable[LockedPackage], *, allow_index: bool) -> No
     if lost := [each.name for each in foreign if not list(_addresses([each]))]:
         raise BundleError(
             f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({shown})"
-        )
-
-
-def _refuse_built(wanted: Iterable[LockedPackage]) -> None:
-    if built := [each.name for each in wanted if each.built]:
-        raise BundleError(
-            f"nothing was installed: the lock has no wheel of {', '.join(built[:5])}, and to build one would run "
-            "its code with your files and network. Install it yourself if you trust it, and replay with your packages"
         )
 
 
@@ -393,14 +409,12 @@ def _make(
     allow_index: bool,
 ) -> Path:
     """All or nothing: a folder without its mark at the end is never used."""
-    lines = [_line(each) for each in wanted if each.digests and not each.path and not each.foreign]
-    bare = [
-        f"{each.name}=={each.version}"
-        for each in wanted
-        if not each.digests and not each.path and not each.foreign
-    ]
+    built = [each for each in wanted if each.built]
+    from_index = [each for each in wanted if not (each.path or each.foreign or each.built)]
+    lines = [_line(each) for each in from_index if each.digests]
+    bare = [f"{each.name}=={each.version}" for each in from_index if not each.digests]
     foreign = list(_addresses(wanted)) if allow_index else []
-    count = _Count(tell, len(lines) + len(bare) + len(wheels) + len(foreign))
+    count = _Count(tell, len(lines) + len(bare) + len(wheels) + len(foreign) + len(built))
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix="tape-venv-") as scratch:
@@ -410,6 +424,7 @@ def _make(
             files = [where / name for name in sorted(wheels)]
             for file in files:
                 file.write_bytes(wheels[file.name])
+            files += building.wheels(built, making, where, count)
             groups = [group for group in (lines, bare, foreign) if group]
             making.install(python, groups, files, where, count)
             watched.check()

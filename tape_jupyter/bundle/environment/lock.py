@@ -189,7 +189,7 @@ def _locked(entry: Mapping[str, Any]) -> LockedPackage:
     built = not path and not foreign and "sdist" in entry and not wheels
     if built:
         odd.append(
-            "has no wheel: it would have to be built, which runs its code. A replay does not install it"
+            "has no wheel: it would have to be built, which runs its code. A replay does so only with --allow-build"
         )
     return LockedPackage(
         name,

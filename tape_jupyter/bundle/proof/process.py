@@ -1,6 +1,6 @@
 """Runs a notebook in replay mode in a process of its own that has nothing of ours: an empty home,
-no keys, and no network where this machine lets us take it away (`unshare -rn`). A bundle's replay
-and its proof both run so.
+no keys, and no more than the sandbox gives it (isolation/sandbox.py). A bundle's replay and its
+proof both run so.
 
 The process is this interpreter's; the kernel in it may be another's: a bundle brings its own
 packages. It reads one job from its standard input, and tells line by line, over a pipe of its own,
@@ -26,9 +26,10 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import failure_of
 from tape_jupyter.core.own_process import without_grammars
+from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.isolation.namespaces import can_cut, loopback_up, without_network
+from tape_jupyter.isolation import sandbox
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
@@ -51,9 +52,9 @@ class ProofJob:
     """What is run: a notebook where it lies, by the kernel of `python`, with `home` for a home.
 
     `take` is played instead of the recording, at this `pace`; `variables` are added to the kernel's
-    environment; `timeout` is for each cell, in seconds; `cut`: without network (Linux, where
-    `can_cut()`). `before` is Python that the kernel runs silently before the first cell, `after` an
-    expression whose value, a str, is wanted after the last.
+    environment; `timeout` is for each cell, in seconds. `before` is Python that the kernel runs
+    silently before the first cell, `after` an expression whose value, a str, is wanted after the
+    last.
     """
 
     notebook: str
@@ -63,7 +64,6 @@ class ProofJob:
     pace: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
-    cut: bool = True
     before: str = ""
     after: str = ""
 
@@ -168,26 +168,21 @@ def _process(job: ProofJob, errors: IO[str]) -> Iterator[Iterator[dict[str, Any]
     Path(job.home).mkdir(parents=True, exist_ok=True)
     (Path(job.home) / "runtime").mkdir(mode=0o700, exist_ok=True)
     reading, writing = os.pipe()
-    cut = job.cut and can_cut()
-    command = [
-        *without_network(cut=cut),
-        sys.executable,
-        "-P",
-        "-m",
-        "tape_jupyter.bundle.proof.process",
-    ]
-    child = subprocess.Popen(  # noqa: S603 - this interpreter
-        [*command, str(writing)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
-        pass_fds=(writing,), env=_own_environment(job), start_new_session=True, cwd=job.home,
-    )  # fmt: skip
-    os.close(writing)
-    try:
-        with suppress(BrokenPipeError):  # it says on standard error why it ended
-            _give(child, {**asdict(job), "variables": dict(job.variables), "cut": cut})
-        with os.fdopen(reading, encoding="utf-8") as lines:
-            yield (json.loads(line) for line in lines)
-    finally:
-        _put_away(child)
+    words = [sys.executable, "-P", "-m", "tape_jupyter.bundle.proof.process", str(writing)]
+    with scratch("layers") as layers:
+        command = sandbox.command(words, layers, [Path(job.notebook).parent, Path(job.home)])
+        child = subprocess.Popen(  # noqa: S603 - this interpreter
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
+            pass_fds=(writing,), env=_own_environment(job), start_new_session=True, cwd=job.home,
+        )  # fmt: skip
+        os.close(writing)
+        try:
+            with suppress(BrokenPipeError):  # it says on standard error why it ended
+                _give(child, {**asdict(job), "variables": dict(job.variables)})
+            with os.fdopen(reading, encoding="utf-8") as lines:
+                yield (json.loads(line) for line in lines)
+        finally:
+            _put_away(child)
 
 
 def _own_environment(job: ProofJob) -> dict[str, str]:
@@ -205,7 +200,8 @@ def _give(child: subprocess.Popen[str], job: dict[str, Any]) -> None:
 def _put_away(child: subprocess.Popen[str]) -> None:
     """It is asked first, so that it ends its kernel; then its whole group goes."""
     if child.poll() is None:
-        child.send_signal(signal.SIGINT)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             child.wait(PATIENCE)
     with suppress(ProcessLookupError, PermissionError):
@@ -228,8 +224,6 @@ def main() -> None:
 
         try:
             job = ProofJob(**json.load(sys.stdin))
-            if job.cut:
-                loopback_up()
             ports: list[int] = []
             for out in _cells(
                 job,

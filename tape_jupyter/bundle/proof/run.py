@@ -21,7 +21,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.headless import run
-from tape_jupyter.isolation import namespaces
+from tape_jupyter.isolation import sandbox
 
 PLACE = "a session, проба 試"
 """The folder's name that a proof runs in: what a path may look like elsewhere."""
@@ -91,7 +91,7 @@ def prove(
     done = process.run(job, starting, lambda _: None)
     saved = [cell for cell in session.notebook.cells if run.runs(cell)]
     judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
-    return ProofRun(tuple(judged), namespaces.guards(), done.after)
+    return ProofRun(tuple(judged), sandbox.guards(), done.after)
 
 
 def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:

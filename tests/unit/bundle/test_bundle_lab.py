@@ -14,7 +14,8 @@ from tape_jupyter.bundle import jupyterlab
 from tape_jupyter.bundle.replay import Wanted
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
-from tape_jupyter.isolation.namespaces import GUARDED, can_cut
+from tape_jupyter.isolation import sandbox
+from tape_jupyter.isolation.namespaces import CUT, GUARDED, can_cut
 from tests.exported import newcomer
 from tests.notebook import ROOT, _session, _url, notebook
 from tests.replayed import bundle_of
@@ -63,7 +64,7 @@ def test_it_lies_in_a_folder_of_its_own_with_one_kernel_that_replays(place, tmp_
         and laid.notebook.exists()
     )
     assert laid.environment["TAPE_MODE"] == "replay" and "sk-mine" not in laid.environment.values()
-    assert laid.environment["HOME"] == str(tmp_path / "scratch" / "home")
+    assert laid.environment["HOME"] == str(tmp_path / "scratch" / "server")
     (spec,) = Path(laid.environment["JUPYTER_DATA_DIR"]).glob("kernels/*/kernel.json")
     assert sys.executable in json.loads(spec.read_text())["argv"]
     said = "\n".join(laid.lines())
@@ -71,17 +72,23 @@ def test_it_lies_in_a_folder_of_its_own_with_one_kernel_that_replays(place, tmp_
     assert not list(tmp_path.glob("scratch/home/**/nbsignatures.db"))
 
 
-def test_it_says_which_guard_holds(place, tmp_path, monkeypatch):
-    for cut, guards in ((True, jupyterlab.CUT), (False, GUARDED)):
-        monkeypatch.setattr(jupyterlab.namespaces, "can_cut", lambda cut=cut: cut)
-        laid = jupyterlab.lay(place, HERE, folder=tmp_path / str(cut))
-        assert laid.guards == guards and f"guard: {'; '.join(guards)}" in laid.lines()
-        assert laid.record()["guards"] == list(guards)
-        (spec,) = (tmp_path / str(cut)).glob("home/**/kernels/*/kernel.json")
-        assert (
-            any(word.endswith("/unshare") for word in json.loads(spec.read_text())["argv"]) == cut
-        )
-        assert ("--KernelManager.transport=ipc" in laid.command) == cut
+@pytest.mark.parametrize(("cut", "confined"), [(True, True), (True, False), (False, False)])
+def test_it_says_which_guard_holds(place, tmp_path, monkeypatch, cut, confined):
+    monkeypatch.setattr(jupyterlab.namespaces, "can_cut", lambda: cut)
+    monkeypatch.setattr(jupyterlab.sandbox, "can_confine", lambda: confined)
+    guards = jupyterlab.sandbox.GUARDS if confined else CUT if cut else GUARDED
+    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    assert laid.guards == guards and f"guard: {'; '.join(guards)}" in laid.lines()
+    assert laid.record()["guards"] == list(guards)
+    argv = kernel_of(laid)["argv"]
+    assert ("tape_jupyter.isolation.sandbox" in argv) == cut
+    assert (str(tmp_path / "scratch" / "layers") in argv) == confined
+    assert ("--KernelManager.transport=ipc" in laid.command) == cut
+
+
+def kernel_of(laid):
+    (spec,) = Path(laid.environment["JUPYTER_DATA_DIR"]).glob("kernels/*/kernel.json")
+    return json.loads(spec.read_text())
 
 
 def test_programs_of_the_bundles_environment_are_its_kernels_alone(place, tmp_path, monkeypatch):
@@ -92,20 +99,27 @@ def test_programs_of_the_bundles_environment_are_its_kernels_alone(place, tmp_pa
     (theirs / "unshare").chmod(0o755)
     monkeypatch.setattr(jupyterlab.replay, "interpreter", lambda *_: str(theirs / "python"))
     laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
-    (spec,) = Path(laid.environment["JUPYTER_DATA_DIR"]).glob("kernels/*/kernel.json")
-    kernel = json.loads(spec.read_text())
-    assert str(theirs) not in laid.environment["PATH"] and kernel["env"]["PATH"].startswith(
-        f"{theirs}:"
-    )
-    if can_cut():
-        monkeypatch.setenv(
-            "PATH", f"{theirs}:{laid.environment['PATH']}"
-        )  # and not even if it came first
-        subprocess.run([*jupyterlab.namespaces.without_network(), "/bin/true"], check=True)
-        assert (
-            kernel["argv"][0] == jupyterlab.namespaces.program("unshare")
-            and not (tmp_path / "ran").exists()
-        )
+    kernel = kernel_of(laid)
+    assert str(theirs) not in laid.environment["PATH"]
+    assert kernel["env"]["PATH"].startswith(f"{theirs}:")
+    if can_cut():  # and not even if it came first
+        monkeypatch.setenv("PATH", f"{theirs}:{laid.environment['PATH']}")
+        line = sandbox.command(["/bin/true"], tmp_path / "scratch" / "layers", [])
+        subprocess.run(line, check=True)
+        assert kernel["argv"][0] == sys.executable and not (tmp_path / "ran").exists()
+
+
+def test_what_the_server_reads_is_not_its_kernels_to_change(place, tmp_path):
+    """A kernel that changed its own kernelspec would be started anew without what holds it."""
+    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    kernel = kernel_of(laid)
+    assert kernel["env"]["HOME"] == str(tmp_path / "scratch" / "home") != laid.environment["HOME"]
+    if not sandbox.can_confine():
+        return
+    kept = [Path(each) for each in kernel["argv"][5 : kernel["argv"].index("--")]]
+    for name in ("JUPYTER_DATA_DIR", "JUPYTER_PATH", "HOME", "JUPYTER_CONFIG_DIR"):
+        place = Path(laid.environment[name])
+        assert not any(place.is_relative_to(each) or each.is_relative_to(place) for each in kept)
 
 
 def test_it_asks_as_a_replay_does(place):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tape_jupyter.isolation import namespaces
+from tape_jupyter.isolation import sandbox
 from tape_jupyter.bundle import replay, trust
 from tape_jupyter.bundle.replay import BundleListener, Wanted
 from tape_jupyter.cli import tape
@@ -80,7 +80,7 @@ def test_every_cell_is_as_the_bundle_says_and_nothing_is_left(mine, tmp_path):
     assert run.good and statuses(run) == ["same"] * 5 == [each.status for each in told]
     assert [cell.calls for cell in run.cells] == [0, 1, 0, 0, 0]
     assert all(cell.digest == cell.replayed_digest for cell in run.cells)
-    assert run.closing() == "5 of 5 cells as the bundle says" and run.guards == namespaces.guards()
+    assert run.closing() == "5 of 5 cells as the bundle says" and run.guards == sandbox.guards()
     assert left(tmp_path) == [] and list(place.parent.iterdir()) == [place]
 
 
@@ -192,7 +192,7 @@ def test_in_a_ci_it_writes_its_reports_and_says_0_1_or_2(mine, tmp_path):
     good = run(place, "--here", "--yes", "--report", page, "--junit", junit, "--json")
     assert good.exit_code == 0, good.output
     assert (
-        json.loads(good.stdout)["guards"] == list(namespaces.guards())
+        json.loads(good.stdout)["guards"] == list(sandbox.guards())
         and page.exists()
         and junit.exists()
     )
@@ -234,7 +234,7 @@ def test_what_a_person_made_is_not_overwritten_by_a_report(mine, tmp_path):
 )
 def test_a_run_that_is_interrupted_leaves_no_folder_and_no_kernel(mine, tmp_path, number):
     def wait(cells):
-        started = f"open({str(tmp_path / 'started')!r}, 'w').close()"
+        started = "open('started', 'w').close()"
         cells[4].source = f"{started}\nimport threading\nthreading.Event().wait()"
 
     place = bundle_of(changed(mine, wait), tmp_path / "b.tape.zip")
@@ -242,7 +242,7 @@ def test_a_run_that_is_interrupted_leaves_no_folder_and_no_kernel(mine, tmp_path
     child = subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
     )
-    while not (tmp_path / "started").exists():
+    while not list((tmp_path / "tmp").rglob("bundle/session/started")):
         assert child.poll() is None, child.stderr.read()
         time.sleep(0.1)
     child.send_signal(number)

@@ -1,6 +1,7 @@
 """Nothing of a bundle's packages runs before its kernel does: neither while they are installed nor by lying there."""
 
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -9,10 +10,13 @@ import pytest
 
 from tape_jupyter.bundle.environment import lock, install
 from tape_jupyter.errors import BundleError
+from tape_jupyter.isolation import namespaces, sandbox
 from tests.package_index import wheel_of
 from tests.unit.bundle.environment.test_bundle_venv import FOREIGN, UV, altered, run, world
 
 __all__ = ["world"]
+
+needs_cut = pytest.mark.skipif(not namespaces.can_cut(), reason="needs unshare -rn")
 
 
 @pytest.fixture(params=["pip", "uv"])
@@ -120,15 +124,21 @@ def test_ordinary_packages_have_their_programs_and_known_hooks_do_not_run(world,
     assert not canary[0].exists()
 
 
-def sdist_of(name, setup):
+def sdist_of(name, setup, more=()):
     """A source distribution whose build runs `setup`."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as archive:
         about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-        for path, text in {"setup.py": setup, "PKG-INFO": about, f"{name}.py": ""}.items():
+        for path, text in {
+            "setup.py": setup,
+            "PKG-INFO": about,
+            f"{name}.py": "",
+            **dict(more),
+        }.items():
             entry = tarfile.TarInfo(f"{name}-1.0/{path}")
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
+            encoded = text.encode("latin-1")
+            entry.size = len(encoded)
+            archive.addfile(entry, io.BytesIO(encoded))
     return f"{name}-1.0.tar.gz", data.getvalue()
 
 
@@ -144,12 +154,91 @@ def test_sources_are_not_built(world, canary, ask_index):
     bundle = world.bundle("evil==1.0", ask_index=ask_index)
     with pytest.raises(
         BundleError,
-        match="no wheel of evil, and to build one"
+        match=r"no wheel of evil, and to build one runs its code.*--allow-build"
         if ask_index
         else "evil: your package index has no such version as a wheel",
     ):
         install.made(bundle)
     assert not canary[0].exists()
+
+
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+LOOK = """
+import json, os, pathlib, socket
+def build_wheel(directory, *_):
+    seen = {"env": sorted(os.environ), "home": os.path.expanduser("~"), "key": os.environ.get("API_KEY")}
+    seen["lines"] = len(open("/proc/net/route").readlines())
+    try:
+        pathlib.Path(CANARY).write_text("escaped")
+    except OSError:
+        pass
+    import zipfile
+    name = "evil-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
+        wheel.writestr("evil.py", "SEEN = " + repr(seen))
+        wheel.writestr("evil-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: evil\\nVersion: 1.0\\n")
+        wheel.writestr("evil-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("evil-1.0.dist-info/RECORD", "")
+    return name
+"""
+
+
+def pip_wheel():
+    """The pip beside us, as an index has it: what builds."""
+    import ensurepip
+    from pathlib import Path
+
+    place = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
+    return place.name, place.read_bytes()
+
+
+@needs_cut
+@pytest.mark.usefixtures("installer")
+def test_where_it_is_allowed_sources_are_built_without_network_home_and_variables(
+    world, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("API_KEY", "sk-mine")
+    canary = tmp_path / "canary"
+    backend = LOOK.replace("CANARY", repr(str(canary)))
+    name, data = sdist_of("evil", SETUP, {"pyproject.toml": PROJECT, "backend.py": backend})
+    world.server.files.update([(name, data), pip_wheel()])
+    bundle = world.bundle("evil==1.0", "birch==2.0")
+    python = install.made(bundle, allow_build=True)
+    seen = json.loads(run(python, "import evil, birch, json; print(json.dumps(evil.SEEN))"))
+    assert "tape-venv-" in seen["home"] and seen["key"] is None and seen["lines"] <= 1
+    assert not {"PIP_INDEX_URL", "API_KEY"} & set(seen["env"])
+    if sandbox.can_confine():
+        assert not canary.exists()
+    assert install.made(bundle, allow_build=True) == python  # it is kept
+    with pytest.raises(BundleError, match="--allow-build"):
+        install.made(bundle)
+
+
+@needs_cut
+@pytest.mark.parametrize(
+    ("project", "said"),
+    [
+        ('[build-system]\nrequires = ["x @ https://h.test/x.whl"]\n', "files of some address"),
+        ('[build-system]\nrequires = ["--index-url=https://h.test"]\n', "cannot be read"),
+        ("[build-system]\nrequires = 7\n", "cannot be read"),
+        ("build-system = 7\n", "cannot be read"),
+        ("\xff[", "cannot be read"),
+    ],
+)
+def test_what_sources_are_to_be_built_with_is_not_believed(world, project, said):
+    name, data = sdist_of("evil", SETUP, {"pyproject.toml": project})
+    world.server.files[name] = data
+    with pytest.raises(BundleError, match=f"evil.*{said}"):
+        install.made(world.bundle("evil==1.0"), allow_build=True)
+    assert not list((world.folder / "cache/environments").glob("*/"))
+
+
+def test_on_a_machine_without_namespaces_nothing_is_built(world, monkeypatch):
+    monkeypatch.setattr("tape_jupyter.isolation.namespaces.can_cut", lambda: False)
+    name, data = sdist_of("evil", SETUP)
+    world.server.files[name] = data
+    with pytest.raises(BundleError, match="gives no network namespace"):
+        install.made(world.bundle("evil==1.0"), allow_build=True)
 
 
 def test_what_would_have_to_be_built_is_said_of_the_lock(world):
