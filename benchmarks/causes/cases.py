@@ -400,15 +400,16 @@ CASES = [
         [["clock:2"]],
     ),
     Case(
-        "a-timeout-in-asyncio",
+        "first-completed-in-asyncio",
         "timing",
         [
-            'import asyncio\nasync def limited():\n    try:\n        return await asyncio.wait_for(asyncio.to_thread(ask, "Is it ready?"), 0.4)\n'
-            '    except TimeoutError:\n        return "timed out"\nstate = await limited()',
+            'import asyncio\nasync def race():\n    tasks = {asyncio.create_task(asyncio.to_thread(ask, f"Lane {n}")): n for n in (1, 2)}\n'
+            "    done, left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)\n    first = tasks[next(iter(done))]\n"
+            "    await asyncio.gather(*left)\n    return first\nlane = await race()",
             'calm = ask("Relax")',
         ],
-        {"Is it ready?": ("ready", "ready", 0.02, 0.9)},
-        "state == 'ready'",
+        {"Lane 1": ("same", "same", 0.05, 0.9), "Lane 2": ("same", "same", 0.9, 0.05)},
+        "lane == 1",
         [["clock:2"]],
     ),
     # ---- a stale retrieval

@@ -107,7 +107,7 @@ def differences(
             alike.append((one, other))
     pairs = _same_cells(good, cells)
     swapped, unswapped = _around(good, bad, pairs, alike, code)
-    parts = _named([*replies, *swapped])
+    parts = _named([*replies, *swapped, *_unrecorded_code(cells, pairs, code[0])])
     return Differences(parts, _added(good, asked_by_good, pairs), tuple(cells), unswapped)
 
 
@@ -301,9 +301,9 @@ def _clock(
 
 
 def _calls_of(ended: Mapping[str, Any]) -> set[str]:
-    """The calls that a run's order names."""
-    told = ended.get("order") or ()
-    return {str(each).partition(" ")[0] for each in told if not str(each).startswith("@")}
+    """The calls that a run's order names: `+78a670b1*2 @ask-2#1` (determinism/order.py)."""
+    words = str(ended.get("order") or "").split()
+    return {word.lstrip("+").partition("*")[0] for word in words if "@" not in word}
 
 
 def _waits(entry: Entry) -> Any:
@@ -332,6 +332,20 @@ def _code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:
     if source is None:
         return f"the code of cell {cell.number + 1} differs, and the good side's is not at hand"
     return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
+
+
+def _unrecorded_code(
+    cells: Sequence[Cell], pairs: Sequence[tuple[Cell, RecordedRun]], code: SideSources
+) -> Iterator[Part]:
+    """Code of cells that no tape tells of, since they asked nothing: by the two notebooks."""
+    recorded = {cell.number for cell, _ in pairs}
+    theirs = code.cells()
+    by_id = {name: source for name, source in theirs if name}
+    for cell in cells:
+        place = theirs[cell.number][1] if len(theirs) == len(cells) else cell.source
+        source = by_id.get(cell.id, place)
+        if theirs and cell.number not in recorded and source.strip() != cell.source.strip():
+            yield Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
 
 
 def _title(cell: Cell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -99,13 +100,24 @@ class SideSources:
                 return found
         return self._in_git(record)
 
+    def cells(self) -> list[tuple[str, str]]:
+        """Id and source of each code cell of the side's own notebook, where it has another than ours."""
+        path = notebook_of(self.side.cassette.path)
+        if path.resolve() == self.notebook.resolve() or not path.is_file():
+            return []
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            return [
+                (str(cell.get("id") or ""), "".join(cell["source"]))
+                for cell in json.loads(path.read_bytes())["cells"]
+                if cell["cell_type"] == "code"
+            ]
+        return []
+
     def _in_git(self, record: Mapping[str, Any]) -> str | None:
         told = record.get("kit", {}).get("git", {})
         commit = str(told.get("commit", "") if isinstance(told, Mapping) else "")
         if not commit.isalnum():
             return None
-        import json
-
         with suppress(OSError, ValueError, LookupError, subprocess.SubprocessError):
             done = subprocess.run(  # noqa: S603 - a digest that was recorded, and the notebook's name
                 ["git", "show", f"{commit}:./{self.notebook.name}"],  # noqa: S607 - the person's git
