@@ -363,8 +363,8 @@ CASES = [
         "first-answer-wins",
         "timing",
         [
-            "import concurrent.futures as cf\nwith cf.ThreadPoolExecutor(2) as pool:\n"
-            '    tasks = {pool.submit(ask, f"Ask {name}"): name for name in ("north", "south")}\n    winner = tasks[next(cf.as_completed(tasks))]',
+            'import concurrent.futures as cf\nfirst = []\nwith cf.ThreadPoolExecutor(2) as pool:\n    for name in ("north", "south"):\n'
+            '        pool.submit(ask, f"Ask {name}").add_done_callback(lambda _, name=name: first.append(name))\nwinner = first[0]',
             'after = ask("Thanks")',
         ],
         {"Ask north": ("n", "n", 0.05, 0.5), "Ask south": ("s", "s", 0.5, 0.05)},

@@ -58,12 +58,12 @@ def fragments(bad: Any, good: Any) -> Fragments:
 
 
 def _build(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
-    if type(bad) is type(good) and bad == good:
-        return lambda _: bad
     if isinstance(bad, dict) and isinstance(good, dict):
         return _of_mappings(bad, good, path, places)
     if isinstance(bad, list) and isinstance(good, list):
         return _of_lists(bad, good, path, places)
+    if type(bad) is type(good) and bad == good:  # not of containers: [1] == [True]
+        return lambda _: bad
     if isinstance(bad, str) and isinstance(good, str):
         return _of_texts(bad, good, path, places)
     return _leaf(bad, good, path, places)
@@ -102,7 +102,7 @@ def _of_lists(bad: list[Any], good: list[Any], path: str, places: list[Fragment]
     keys = [
         [json.dumps(each, sort_keys=True, default=str) for each in side] for side in (bad, good)
     ]
-    hunks = _hunks(keys[0], keys[1], bad, good, path, places)
+    hunks = _hunks(keys[0], keys[1], bad, good, _escaped(path) + "[{}]", places)
     return lambda chosen: [each for hunk in hunks for each in hunk(chosen)]
 
 
@@ -112,7 +112,9 @@ def _of_texts(bad: str, good: str, path: str, places: list[Fragment]) -> Build:
     ours, theirs = _pieces(bad), _pieces(good)
     if len(ours) == 1 == len(theirs):
         return _leaf(bad, good, path, places)
-    hunks = _hunks(ours, theirs, ours, theirs, path, places)
+    hunks = _hunks(
+        ours, theirs, ours, theirs, f"{_escaped(path)} part {{}}".strip(), places, first=1
+    )
     return lambda chosen: "".join(each for hunk in hunks for each in hunk(chosen))
 
 
@@ -143,9 +145,11 @@ def _pieces(text: str) -> list[str]:
 
 def _hunks(
     ours: Sequence[str], theirs: Sequence[str], bad: Sequence[Any], good: Sequence[Any],
-    path: str, places: list[Fragment],
+    path: str, places: list[Fragment], *, first: int = 0,
 ) -> list[Callable[[frozenset[int]], Sequence[Any]]]:  # fmt: skip
-    """Runs of items that are the same or not; of a replaced run of one length each item by itself."""
+    """Runs of items that are the same or not; of a replaced run of one length each item by itself.
+    `path` has a place for the item's number, which is counted from `first`.
+    """
     made: list[Callable[[frozenset[int]], Sequence[Any]]] = []
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for what, start, end, start2, end2 in matcher.get_opcodes():
@@ -154,10 +158,10 @@ def _hunks(
         elif what == "replace" and end - start == end2 - start2:
             for number in range(end - start):
                 one, other = bad[start + number], good[start2 + number]
-                place = _place(path, start + number, one, other)
+                place = path.format(first + start + number)
                 made.append(_item(_build_item(one, other, place, places)))
         else:
-            place = _place(path, start, "", "")
+            place = path.format(first + start)
             made.append(_hunk(bad[start:end], good[start2:end2], place, places))
     return made
 
@@ -185,9 +189,8 @@ def _hunk(
     return lambda chosen: good if number in chosen else bad
 
 
-def _place(path: str, number: int, bad: Any, good: Any) -> str:
-    is_text = isinstance(bad, str) and isinstance(good, str)
-    return f"{path} part {number + 1}".strip() if is_text else f"{path}[{number}]"
+def _escaped(path: str) -> str:
+    return path.replace("{", "{{").replace("}", "}}")
 
 
 def _joined(path: str, key: str) -> str:
