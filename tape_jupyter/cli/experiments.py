@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,12 +15,14 @@ from tape_jupyter.cli.common import (
     json_text,
     notebook,
     of_name,
+    progress,
 )
 
 
 @click.command(
     epilog=f"{EXAMPLES}  tape why churn.ipynb --good fixed --bad main --check \"decision == 'refund'\"\n"
-    "  tape why churn.ipynb --good fixed --bad main --check cell:4 --json    cell 4 must not raise"
+    "  tape why churn.ipynb --good fixed --bad main --check cell:4 --json    cell 4 must not raise\n"
+    "  tape why churn.ipynb --good r-5f2c81d0 --bad main --check test_churn.py"
 )
 @notebook
 @click.option(
@@ -29,36 +32,61 @@ from tape_jupyter.cli.common import (
     help="The take, cassette or run with which the check holds.",
 )
 @click.option(
-    "--bad", required=True, metavar="B", help="The take or cassette with which it does not."
+    "--bad", required=True, metavar="B", help="The take, cassette or run with which it does not."
 )
 @click.option(
     "--check",
     required=True,
     metavar="EXPR",
-    help="Python over variables and `outputs`; cell:N; output:N.",
+    help="Python over variables and `outputs`; cell:N; output:N; a pytest file.",
+)
+@click.option(
+    "--on-divergence",
+    type=click.Choice(["stop", "stale", "live"]),
+    default="stop",
+    help="A request on neither tape: no answer (stop), the nearest call's reply (stale), or ask (live).",
+)
+@click.option(
+    "--max-calls",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of --on-divergence live: at most so many.",
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Of --on-divergence live: at most so much.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="That one trial gets."
 )
 @of_name
+@progress
 @as_json
 @handled
 def why(
-    notebook: Path, good: str, bad: str, check: str, name: str | None, *, as_json: bool
-) -> None:
-    """Find the replies that make a run come out otherwise.
+    notebook: Path, good: str, bad: str, check: str, name: str | None, *, progress: bool, as_json: bool, **limits: Any
+) -> None:  # fmt: skip
+    """Find what makes a run come out otherwise.
 
-    The calls that both recordings made and that were answered differently are put back to A's
-    replies: all of them, all of one layer (models, one tool, retrieval), then ever fewer, to a set
-    of which none can be left out. Each trial replays the notebook in a fresh kernel; nothing goes
-    live and nothing of yours is written. cell:N holds where that cell runs and does not raise,
-    output:N where it shows what the notebook has saved.
+    What differs between the two recordings is put back to A's: all of it, all of one layer (models,
+    each tool, retrieval, clock, chance, code of cells), then ever fewer, to a set of which nothing
+    can be left out, and to the part of each reply that does it. Each trial replays the cells from
+    the first change on, in a process without network; nothing of yours is written. cell:N holds
+    where that cell runs and does not raise, output:N where it shows what the notebook has saved; a
+    pytest file's tests may ask for `variables` and `outputs`. With --on-divergence live a request
+    that is on neither tape is sent, with your keys, and its answer kept in a take.
     """
     from tape_jupyter.experiments.why import why
 
-    with StepProgress(quiet=as_json) as steps:
+    with StepProgress(quiet=as_json, lines=progress) as steps:
         cause = why(
-            notebook, good, bad, check, name,
-            lambda number, count, outcome: steps.tell(f"trial {number}: {count} good replies: {outcome}"),
+            notebook, good, bad, check, name, **limits,
+            tried=lambda number, what, outcome: steps.tell(f"trial {number}: {what}: {outcome}"),
         )  # fmt: skip
-    click.echo(json_text(cause.record()) if as_json else cause.text())
+    told = cause.shown() if progress else cause.record()
+    click.echo(json_text(told) if as_json else cause.text())
 
 
 COMMANDS = (why,)

@@ -203,6 +203,7 @@ class CellRunner:
         self.refusal: BaseException | None = None
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
+        self.summarises = True  # below each taped cell, for people
         self.planned: Callable[[], PlannedCell | None] = _nobody
         self._open: Open | None = None
         self._said_replay_wins = False
@@ -477,7 +478,7 @@ class CellRunner:
         if report.misses and result is not None and result.success:
             shown = report.misses[0]
             self._fail(result, report.misses)
-        if opened.explicit or cell_summary.worth_showing(report):
+        if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
             cell_summary.show(report, shown, opened.cell.ask.notebook)
 
     def _error(self, result: Any) -> BaseException | None:

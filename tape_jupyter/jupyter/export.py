@@ -60,9 +60,9 @@ def _beside(notebook: Path, file: Path) -> str:
     return file.name if file.parent.resolve() == notebook.parent.resolve() else str(file)
 
 
-def step(what: str, done: int, total: int) -> str:
+def step(what: str, done: int, total: int, name: str = "tape export") -> str:
     """A step in one line."""
-    return f"tape export: {what}" + (f" ({done} of {total})" if total else "")
+    return f"{name}: {what}" + (f" ({done} of {total})" if total else "")
 
 
 _FLAGS = {

@@ -28,6 +28,7 @@ LOOK: Lines = (
     ("%tape view [NAME]", "the viewer"),
     ("%tape frame [NAME]", "the calls as a pandas frame"),
     ("%tape diff A B", "how two takes answer differently"),
+    ("%tape why ...", "which difference makes --check fail: --good A --bad B --check EXPR"),
 )
 CHANGE: Lines = (
     ("%tape override CALL ...", "another reply: --text, --message, --value, --fault, --reply"),

@@ -28,6 +28,7 @@ from tape_jupyter.errors import (
 )
 from tape_jupyter.jupyter import export, help_page, labextension
 from tape_jupyter.jupyter.cell_runner import CellRunner
+from tape_jupyter.jupyter.long_command import LongCommand
 from tape_jupyter.jupyter.rerun import command as rerun_command
 from tape_jupyter.jupyter.rerun import rerunner
 from tape_jupyter.jupyter.step import command as step_command
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from tape_jupyter.cassette.cassette import Cassette
 
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
-        "export", "verify", "prune", "set")  # fmt: skip
+        "why", "export", "verify", "prune", "set")  # fmt: skip
 
 
 @magics_class
@@ -98,7 +99,7 @@ class TapeMagics(Magics):
                 "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
                 "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
                 "override": self._override, "export": self._export, "verify": self._verify,
-                "prune": self._prune}  # fmt: skip
+                "why": self._why, "prune": self._prune}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(
@@ -172,6 +173,15 @@ class TapeMagics(Magics):
         words, telling = shlex.split(line), Telling(self.shell)
         notebook = self.cells.notebook()
         telling.end(export.text(export.Export(notebook, words).run(telling.step), notebook))
+
+    def _why(self, line: str) -> None:
+        """Of the notebook as it is saved, in a process of its own."""
+        if self.cells.deck.forced:
+            shown("%tape why: not in a headless run")
+            return
+        notebook, telling = self.cells.notebook(), Telling(self.shell, "tape why")
+        command = LongCommand("why", str(notebook), *shlex.split(line), folder=notebook.parent)
+        telling.end(str(command.run(telling.step)["text"]))
 
     def _verify(self, line: str) -> None:
         from tape_jupyter.bundle import verify
@@ -270,7 +280,8 @@ def shown(text: str, name: str = "", *, again: bool = False) -> None:
 class Telling:
     """How a long work gets on, in one place below the cell; in a terminal only its end is told."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, command: str = "tape export") -> None:
+        self._command = command
         self._live, self._name, self._again = (
             hasattr(shell, "kernel"),
             f"tape-{time.monotonic_ns()}",
@@ -279,7 +290,7 @@ class Telling:
 
     def step(self, what: str, done: int, total: int) -> None:
         if self._live:
-            self._show(export.step(what, done, total))
+            self._show(export.step(what, done, total, self._command))
 
     def end(self, text: str) -> None:
         self._show(text)

@@ -329,3 +329,15 @@ export interface Exporting extends LongTask {
 
 /** files: names in the notebook's folder that may be meant; sent where one looks. */
 export interface Importing extends LongTask { files?: string[] }
+
+// ---------------------------------------------------------------- about: "why" {cassette, good, bad, check}
+// -> Causing; with {look: true} how the last one stands; "why.stop" {} -> {}; tell "why": Causing. `good` and `bad` are takes
+// of that cassette, "" the recording itself. The notebook is looked at as it is saved.
+
+export interface Causing extends LongTask {
+  /** The cause in sentences, the first above the others. */
+  words: string[];
+  layers: [string, string][];
+  /** Code cells, and below each what was asked there or differs. `span` is a call's, "" where there is none. */
+  tree: { id: string; span: string; title: string; depth: number; differs: boolean; culprit: boolean }[];
+}

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tape_jupyter.cassette import records
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.index_entries import Holder
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.files import TakeBase
-from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.call import Reply, Value
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ADDED = "r-added"
 """How the ids of runs begin that hold a trial's added calls."""
@@ -23,46 +25,24 @@ ADDED = "r-added"
 class _Answered(Overridden):
     """A recorded call that a trial answers otherwise."""
 
-    __slots__ = ("_reply",)
+    __slots__ = ("given",)
 
     def __init__(self, book: Holder, replaced: Entry, reply: Reply | Value) -> None:
         super().__init__(book, (replaced.offset, replaced.length), replaced)
-        self._reply = reply
-
-    def head(self) -> dict[str, Any]:
-        return self.replaced.head()
-
-    def reply(self) -> Reply | Value:
-        return self._reply
-
-    def edited(self) -> bool:
-        return False
+        self.given = reply
 
 
 class _Added(Entry):
     """A call that the recording does not hold, of a run that adds to one of its own."""
 
-    __slots__ = ("_head", "_reply", "_request")
+    __slots__ = ("given", "told")
 
-    def __init__(self, book: Holder, run: str, told: Mapping[str, Any], assets: Path) -> None:
+    def __init__(self, book: Holder, run: str, told: Mapping[str, Any]) -> None:
         head = told["head"]
         names = (str(head["call"]), run, str(head["match"]), str(head.get("lineage", "")))
         super().__init__(book, (0, 0), names, str(head.get("apart", "")))
-        self._head = {**head, "run": run}
-        self._request = records.request_of(told["request"], assets)
-        self._reply = records.reply_of(told["response"], assets)[0]
-
-    def head(self) -> dict[str, Any]:
-        return dict(self._head)
-
-    def request(self) -> Request | FunctionCall:
-        return self._request
-
-    def reply(self) -> Reply | Value:
-        return self._reply
-
-    def edited(self) -> bool:
-        return False
+        self.told = {**told, "head": {**head, "run": run}}
+        self.given = records.reply_of(told["response"], book.assets)[0]
 
 
 class ComposedCassette(Cassette):
@@ -73,6 +53,24 @@ class ComposedCassette(Cassette):
         made = _TakeOfComposed(files.path_of(self.root, name), self._as_base(self.path), self)
         made.refresh()
         return made  # type: ignore[return-value]  # a cassette, as the session asks
+
+    def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
+        """None is read ahead: what is added lies in no file."""
+        if isinstance(entry, _Answered | _Added):
+            return entry.given, False
+        if entry.book is not self and self.base is not None:
+            return self.base.reply(entry)
+        return self._kept.get(entry.offset) or self._replies([entry])[0]
+
+    def head(self, entry: Entry) -> dict[str, Any]:
+        if isinstance(entry, _Answered):
+            return self.head(entry.replaced)
+        return dict(entry.told["head"]) if isinstance(entry, _Added) else super().head(entry)
+
+    def request_section(self, entry: Entry) -> dict[str, Any]:
+        if isinstance(entry, _Added):
+            return dict(entry.told["request"])
+        return super().request_section(entry)
 
     def answer(self, run: str, call: str, response: Mapping[str, Any]) -> None:
         """Answer a recorded call by this `response:` section. KeyError for a call that is not there."""
@@ -90,10 +88,15 @@ class ComposedCassette(Cassette):
         self._add_run({"run": name, "mode": "again", "parent": run, **kept})
         for told in calls:
             tool = told["head"]["name"] if told["head"].get("kind") in _TOOLS else ""
-            self._add_call(_Added(self, name, told, self.assets), tool=str(tool))
+            self._add_call(_Added(self, name, told), tool=str(tool))
 
     def hold(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:
-        """Put other values on a run's record and on its end mark; None takes a key away."""
+        """Put other values on a run's record and on its end mark; None takes a key away. `pins` are
+        put among those that are there.
+        """
+        if "pins" in changed:
+            pins = _changed(self.by_run[run].get("pins", {}), changed["pins"])
+            changed = {**changed, "pins": pins}
         place = next(i for i, each in enumerate(self.runs) if each["run"] == run)
         self.runs[place] = self.by_run[run] = _changed(self.by_run[run], changed)
         self.ended[run] = _changed(self.ended.get(run, {}), ended)

@@ -28,11 +28,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tape_jupyter.comparison import outputs
+from tape_jupyter.core.call import Request
 from tape_jupyter.dataflow.isolated.worker import FreshShell, execute, shell
 from tape_jupyter.errors import TapeError
 from tape_jupyter.experiments.trials.check import Check, judge
-from tape_jupyter.experiments.trials.composed import ADDED, ComposedCassette
+from tape_jupyter.experiments.trials.composed import ComposedCassette
 from tape_jupyter.experiments.trials.folder_state import WatchedFolder
+from tape_jupyter.session.cell import TapedCell
 
 REFUSALS = ("UnmatchedCall", "BlockedConnection")
 _LINE = json.JSONEncoder().encode  # bound now: cells patch what they like later
@@ -53,6 +55,8 @@ class TrialProcess:
     raised: int = 0
     error: str = ""
     refused: str = ""
+    cell: TapedCell | None = None
+    """The taped cell that ran last."""
 
     def run(self) -> NoReturn:
         """Run all cells, leaving a waiting process before each stop; then tell how it came out."""
@@ -166,15 +170,17 @@ class TrialProcess:
         told: dict[str, Any] = {"raised": self.raised, "error": self.error, "cells": self.ran}
         if self.job["outputs"]:
             told["outputs"] = shown
-        if self.job.get("live"):
-            told["asked"] = _asked(self.cassette)
         if self.refused:
-            return {**told, "holds": None, "why": self.refused, "missed": True}
+            wanted = _wanted(self.cell)
+            return {**told, "holds": None, "why": self.refused, "missed": True, "wanted": wanted}
         check = Check(**self.job["check"])
         found = judge(
             check, self.shell.user_ns, shown, self.raised, self.job["saved"], self.job["where"]
         )
         return {**told, "holds": found.holds, "why": found.why}
+
+    def keep(self, cell: TapedCell | None) -> None:
+        self.cell = cell
 
     def _say(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
         with suppress(OSError):
@@ -186,39 +192,25 @@ def _can_fork() -> bool:
     return _fork is not None and threading.active_count() == 1
 
 
-def _asked(cassette: ComposedCassette) -> list[dict[str, Any]]:
-    """What went live in this trial: the head, request and response of each call, and the run that
-    it adds to.
-    """
-    from tape_jupyter.session import session
-
-    found = []
-    for other, _ in list(session.get()._shelf.values()):  # noqa: SLF001 - of this very process
-        if other is cassette or other.base is not cassette:
-            continue
-        for entry in other.calls:
-            run = other.by_run.get(entry.run, {})
-            if entry.book is other and run.get("parent") and not entry.run.startswith(ADDED):
-                found.append(_told(entry, str(run["parent"])))
-    return found
-
-
-def _told(entry: Any, parent: str) -> dict[str, Any]:
-    from tape_jupyter.cassette.records import request_section, response_section
+def _wanted(cell: TapedCell | None) -> dict[str, Any] | None:
+    """The request that the tape has no answer for, as a call's record has it; None for a tool's."""
+    from tape_jupyter.cassette.records import request_section
     from tape_jupyter.secrets.registry import Secrets
 
-    secrets = Secrets()
-    return {
-        "parent": parent,
-        "head": entry.head(),
-        "request": request_section(entry.request(), secrets),
-        "response": response_section(entry.reply(), secrets),
-    }
+    told = cell.divergences[-1] if cell is not None and cell.divergences else None
+    if told is None or not isinstance(told.call, Request):
+        return None
+    head = {"call": told.id, "match": told.match, "kind": told.kind, "lineage": told.lineage}
+    head |= {"apart": told.apart} if told.apart else {}
+    return {"run": told.repeats, "head": head, "request": request_section(told.call, Secrets())}
 
 
 def _begun(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProcess:
     """The shell, with the recording in its place before the extension looks for it."""
+    import time_machine  # noqa: F401 - a taped cell does: once, not in each trial
+
     from tape_jupyter import load_ipython_extension
+    from tape_jupyter.jupyter.magics import loaded
     from tape_jupyter.session import session
 
     cassette = ComposedCassette.open(job["cassette"])
@@ -227,9 +219,16 @@ def _begun(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProces
         cassette.hold(run, {"cell": cell}, {})
     session.get().cassette(Path(job["plays"]), cassette)
     live = shell()
+    deck = session.get()
+    live.events.register("post_run_cell", lambda _: process.keep(deck.active))
     load_ipython_extension(live)
+    if (cells := loaded(live)) is not None:
+        cells.summarises = False
+    if job["check"]["kind"] != "output":
+        live.InteractiveTB.set_mode("Minimal")  # nobody reads it
     watched = WatchedFolder(*(Path(each) if each else None for each in job["folder"]))  # type: ignore[arg-type]
-    return TrialProcess(job, channels, live, cassette, watched)
+    process = TrialProcess(job, channels, live, cassette, watched)
+    return process
 
 
 def main() -> None:

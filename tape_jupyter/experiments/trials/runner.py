@@ -59,8 +59,8 @@ class Job:
     saved: Sequence[Any] = ()
     outputs: bool = False
     """Whether results carry what each cell showed."""
-    live: bool = False
-    """Whether trials may reach the network: they do where their options let a call out."""
+    stale: bool = False
+    """Whether a request that is not on the tape gets the reply of the nearest call."""
     seconds: float = SECONDS
 
     @property
@@ -101,7 +101,8 @@ class TrialResult:
     """`holds`: whether the check does; None where that cannot be said, and `why`. `missed`: a call
     that is not on the tape is the reason.
 
-    `raised`: the code cell (from 1) that ended the run with `error`. `asked`: what went live.
+    `raised`: the code cell (from 1) that ended the run with `error`. `wanted`: the request that was
+    missed (`run`, `head`, `request` as records have them).
     """
 
     holds: bool | None
@@ -112,7 +113,7 @@ class TrialResult:
     seconds: float = 0.0
     cells: int = 0
     outputs: Sequence[Sequence[Any]] = ()
-    asked: Sequence[Mapping[str, Any]] = ()
+    wanted: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> TrialResult:
@@ -151,7 +152,7 @@ class TrialRunner:
     @property
     def guards(self) -> tuple[str, ...]:
         """What keeps the trials from the network, in words."""
-        return ("--on-divergence live lets calls out",) if self.job.live else guards()
+        return guards()
 
     def run(self, trial: Trial) -> TrialResult:
         """Run one trial. Raises TapeError where its process is gone."""
@@ -166,7 +167,9 @@ class TrialRunner:
     def _start(self) -> None:
         from tape_jupyter.headless.folders import run_folder
 
-        folder = self._stack.enter_context(run_folder(self.job.notebook, _NOTHING))
+        job = self.job
+        there = {} if job.plays.exists() else {job.plays: job.cassette.read_bytes()}
+        folder = self._stack.enter_context(run_folder(job.notebook, _NOTHING, there))
         stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
         channels = self._stack.enter_context(_process(self.job, stops, folder))
         patience = START + self.job.seconds
@@ -218,7 +221,7 @@ class _Channel:
 @contextmanager
 def _process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list[_Channel]]:
     """Its channels; when the block is left it ends, and all its forks with it."""
-    cut = can_cut() and not job.live
+    cut = can_cut()
     pairs = [socket.socketpair() for _ in range(len(stops) + 1)]
     theirs = [pair[1].fileno() for pair in pairs]
     command = [
@@ -249,7 +252,7 @@ def _environment(job: Job) -> dict[str, str]:
 
     own = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
     own.pop("JPY_SESSION_NAME", None)
-    take = f"--take {_stem(job.plays)}"
+    take = f"--take {_stem(job.plays)}" + (" --on-divergence stale" if job.stale else "")
     return {
         **own, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
         "PYTHONPATH": os.pathsep.join(
@@ -271,7 +274,7 @@ def _give(
     given = {
         "cassette": str(job.cassette), "plays": str(job.plays), "runs": list(job.runs),
         "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
-        "check": job.check.record(), "stops": list(stops), "last": job.last, "live": job.live,
+        "check": job.check.record(), "stops": list(stops), "last": job.last,
         "saved": list(job.saved), "where": dict(folder.where), "outputs": job.outputs,
         "seconds": job.seconds, "cut": cut, "cwd": str(folder.notebook.parent),
         "folder": [str(each) if each else "" for each in folder.layers or ()],

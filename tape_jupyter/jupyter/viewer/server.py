@@ -34,7 +34,15 @@ Send = Callable[[Message], None]
 Answer = Callable[["Viewer", Message], Any]
 
 ANSWERS: dict[str, Answer] = {}
-_MODULES = ("viewer.read", "viewer.edit", "viewer.rerun", "viewer.step", "export", "import_trace")
+_MODULES = (
+    "viewer.read",
+    "viewer.edit",
+    "viewer.rerun",
+    "viewer.step",
+    "export",
+    "import_trace",
+    "why",
+)
 _revisions = itertools.count(1)
 PUSHED = 1_000
 """Rows that are pushed at once; where more changed, the view asks for them."""

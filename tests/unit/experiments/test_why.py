@@ -71,7 +71,10 @@ def test_a_joint_cause_of_two_replies_is_found_offline_and_nothing_is_written(pa
         entry.id for entry in tape.open(base_of(path)).calls if entry.head()["kind"] == "model"
     ]
     assert told["minimal"] == [calls[1], calls[4]]
-    assert told["layers"] == {"model": "flips", "tool stock": "stays"} and told["differing"] == 4
+    assert told["layers"] == {"model": "flips", "tool stock": "stays"}
+    assert list(told) == ["minimal", "within", "layers", "trials", "unresolved", "seconds"]
+    assert {place["call"] for place in told["within"]} == {calls[1], calls[4]}
+    assert all(place["good"] == "good" for place in told["within"])
     assert provider.requests == [] and told["trials"] <= 32
     assert {file: digest(file) for file in (path, *tapes.rglob("*.yaml"))} == before
 
@@ -79,7 +82,8 @@ def test_a_joint_cause_of_two_replies_is_found_offline_and_nothing_is_written(pa
 def test_a_tool_that_makes_a_later_cell_raise_is_named(path):
     done = why(path, "cell:5", good="main", bad="fixed")
     assert done.exit_code == 0, done.output
-    assert "1 reply makes the difference, of 4" in done.output and "tool stock" in done.output
+    assert "1 difference makes `cell:5` fail in fixed, of 4 between main and fixed" in done.output
+    assert "tool stock" in done.output and "value.left" in done.output
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { CellChange, Comparison, OutputChange } from "../protocol.ts";
 import { align, type Cell } from "./csv.ts";
 import { Alert, Prose, Runs, useDoing } from "../edit/widgets.tsx";
+import { FindCause } from "./cause.tsx";
 import { Card } from "./controls.tsx";
 import { TakeActions } from "./takes.tsx";
 import { lines, words, type Run } from "../edit/labels.ts";
@@ -26,6 +27,7 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
     </div>
     {spans.length > 0 && <Spans work={work} spans={spans} />}
     {variables.length > 0 && <Variables variables={variables} />}
+    {overridable && <FindCause work={work} takes={[take]} good={take} />}
     <footer class="tape-foot">
       {overridable && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} />}
       <div class="tape-actions"><button class="tape-link" onClick={() => void work.take("open", { take: "" })}>show the original</button>

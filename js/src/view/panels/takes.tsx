@@ -4,6 +4,7 @@ import type { Take } from "../protocol.ts";
 import type { TakesProps } from "../lazyPanel.tsx";
 import { Alert, useDoing } from "../edit/widgets.tsx";
 import type { Work } from "../edit/store.ts";
+import { FindCause } from "./cause.tsx";
 import { Export } from "./exporting.tsx";
 import { Import } from "./importing.tsx";
 
@@ -30,6 +31,7 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
     {!session.takes.length && <p class="tape-dim">No takes yet: edit a reply, and its change becomes one.</p>}
     {now && able.override && <TakeActions work={work} take={now.name} isDefault={session.default_take === now.name} onPlan={able.rerun ? onClose : undefined} />}
     <Alert text={wrong} />
+    {able.override && <FindCause work={work} cassette={session.cassette} takes={session.takes.map(({ name }) => name)} bad={session.take} />}
     {able.override && <Export work={work} />}
     {able.override && <Import work={work} />}
   </div>;

@@ -1,0 +1,1 @@
+"""Why two runs of a notebook come out differently: sides, what differs, the search, the answer."""

@@ -1,0 +1,123 @@
+"""The answer of `tape why`, in words, as a table, as a tree with the culprit marked, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tape_jupyter.experiments.causes.search import Place
+from tape_jupyter.experiments.ddmin import Outcome
+
+Layer = Literal["flips", "stays", "unresolved", "not swapped"]
+SAID: Mapping[str, str] = {
+    "flips": "the check holds",
+    "stays": "it still fails",
+    "unresolved": "it cannot be said: that run asks what is on neither tape, or the check raises",
+    "not swapped": "differs, and cannot be swapped offline",
+}
+MARK = ">>"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A line of the tree: a code cell, or below it something that differs or was asked there.
+    `span` is `RUN/ID` of a call.
+    """
+
+    id: str
+    title: str
+    span: str = ""
+    depth: int = 0
+    differs: bool = False
+    culprit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`minimal` are ids of the calls (or `clock:4`, `chance:4`, `code:4` of code cell 4) of which
+    none can be left out; `within` the places in their replies. `layers`: what came of taking all of
+    a layer from the good side.
+
+    `own` are the seconds that the trials took themselves, `seconds` all of it. `notes` are
+    sentences: what differs and was not swapped, what else would do.
+    """
+
+    minimal: tuple[str, ...]
+    titles: tuple[str, ...]
+    within: tuple[Place, ...]
+    layers: Mapping[str, Layer]
+    differing: int
+    trials: int
+    unresolved: int
+    seconds: float
+    own: float
+    check: str
+    sides: tuple[str, str]
+    tree: tuple[Node, ...] = ()
+    notes: tuple[str, ...] = ()
+    asked: int = 0
+    cost: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "minimal": list(self.minimal),
+            "within": [place.record() for place in self.within],
+            "layers": dict(self.layers),
+            "trials": self.trials,
+            "unresolved": self.unresolved,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def shown(self) -> dict[str, Any]:
+        """The same, with what a view shows: words and the tree."""
+        tree = [asdict(node) for node in self.tree]
+        notes = self._end()
+        text = self.text()
+        return {**self.record(), "words": self.words(), "tree": tree, "notes": notes, "text": text}
+
+    def text(self) -> str:
+        """In words, with the table of layers and the tree."""
+        return "\n".join([*self.words(), "", *self._table(), "", *self._branches(), *self._end()])
+
+    def words(self) -> list[str]:
+        """What makes the difference, and which part of it."""
+        count, (good, bad) = len(self.minimal), self.sides
+        what = "1 difference makes" if count == 1 else f"{count} differences together make"
+        lines = [
+            f"{what} `{self.check}` fail in {bad}, of {self.differing} between {good} and {bad}:"
+        ]
+        for each, title in zip(self.minimal, self.titles, strict=True):
+            lines.append(f"  {each}  {title}")
+            for place in (place for place in self.within if place.call == each):
+                lines.append(f"      {place.fragment.path}")
+                lines.append(f"        {bad}: {place.fragment.bad}")
+                lines.append(f"        {good}: {place.fragment.good}")
+        return lines
+
+    def _table(self) -> list[str]:
+        width = max([len(layer) for layer in self.layers] + [5])
+        head = f"  {'layer':{width}}  with all of it from {self.sides[0]}"
+        rows = [f"  {layer:{width}}  {SAID[told]}" for layer, told in self.layers.items()]
+        return [head, *rows]
+
+    def _branches(self) -> list[str]:
+        lines = []
+        for node in self.tree:
+            mark = MARK if node.culprit else " *" if node.differs else "  "
+            lines.append(f"{mark} {'  ' * node.depth}{node.title}")
+        return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
+
+    def _end(self) -> list[str]:
+        live = f"{self.asked} calls went live{self.cost}" if self.asked else "nothing went live"
+        told = f"{self.trials} trials, {self.unresolved} unresolved, {self.seconds:.1f} s; {live}"
+        return [*self.notes, told]
+
+
+def told(outcomes: Mapping[str, Outcome], unswapped: Mapping[str, Any]) -> dict[str, Layer]:
+    """The layers that were tried, then those that only differ."""
+    made: dict[str, Layer] = dict(outcomes)
+    for layer in unswapped:
+        made.setdefault(layer, "not swapped")
+    return made

@@ -1,0 +1,196 @@
+"""`--on-divergence live`: what a trial asks that is on neither tape is asked here, outside of its
+process, and its answer kept in a take. A trial itself never reaches the network.
+
+Each request is asked once; the trial is then run again. The most that a request can cost is known
+before it goes out, or it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypedDict
+
+from tape_jupyter.cassette import records
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.records import moment, response_section
+from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import Reply, Request, Where
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.experiments.causes.search import Runs
+from tape_jupyter.experiments.resending import keys, live
+from tape_jupyter.experiments.resending.resend import _with_head
+from tape_jupyter.experiments.trials.runner import Trial, TrialResult
+from tape_jupyter.providers import registry
+from tape_jupyter.providers.pricing import FREE
+from tape_jupyter.providers.registry import Facts, Usage
+from tape_jupyter.replay.player import POLICIES
+from tape_jupyter.secrets.registry import Secrets
+
+TAKE = "why"
+_LIMITS = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxOutputTokens",
+    "num_predict",
+)
+_AROUND = 1000
+"""Tokens that a provider may add to a request."""
+
+
+class TrialLimits(TypedDict, total=False):
+    """`on_divergence`: stop, stale or live; `max_cost` in US dollars; `timeout`: seconds of a trial."""
+
+    on_divergence: str
+    max_calls: int | None
+    max_cost: float | None
+    timeout: float | None
+
+
+def require_limits(limits: TrialLimits) -> tuple[str, int | None, Decimal | None]:
+    """Raises TapeUsageError where requests may go out without a limit, or limits have no use."""
+    policy, calls, cost = (
+        limits.get("on_divergence") or "stop", limits.get("max_calls"), limits.get("max_cost")
+    )  # fmt: skip
+    limited = calls is not None or cost is not None
+    if policy not in POLICIES:
+        raise TapeUsageError(
+            f"{policy[:80]!r} is not done with a divergence ({', '.join(POLICIES)})"
+        )
+    if policy == "live" and not limited:
+        raise TapeUsageError(
+            "--on-divergence live: say how much with --max-calls N or --max-cost USD"
+        )
+    if policy != "live" and limited:
+        raise TapeUsageError("--max-calls and --max-cost go with --on-divergence live")
+    return policy, calls, None if cost is None else Decimal(str(cost))
+
+
+@dataclass(slots=True)
+class Asker:
+    """Runs trials, and asks what they miss. `runs` is the bad side's newest run, which answers where
+    a cell has none.
+    """
+
+    inner: Runs
+    cassette: Cassette
+    runs: str
+    max_calls: int | None
+    max_cost: Decimal | None
+    send: Callable[[Request], Reply] = live.exchange
+    asked: int = 0
+    spent: Decimal = Decimal(0)
+    refused: str = ""
+    """Why a request was not sent."""
+    _added: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    _take: Cassette | None = None
+
+    def run(self, trial: Trial) -> TrialResult:
+        result = self.inner.run(self._with_answers(trial))
+        while result.missed and result.wanted is not None:
+            if not self._ask(result.wanted):
+                return replace(result, why=f"{result.why} ({self.refused})")
+            result = self.inner.run(self._with_answers(trial))
+        return result
+
+    def _with_answers(self, trial: Trial) -> Trial:
+        added = {run: [*trial.added.get(run, ()), *self._added.get(run, ())]
+                 for run in dict.fromkeys((*trial.added, *self._added))}  # fmt: skip
+        return replace(trial, added=added)
+
+    def _ask(self, wanted: Mapping[str, Any]) -> bool:
+        """Send one request and keep its answer; False, and `refused`, where it may not go out."""
+        request = records.request_of(wanted["request"])
+        assert isinstance(request, Request)
+        most, why = self._most(request)
+        if not why and self.max_calls is not None and self.asked >= self.max_calls:
+            why = f"--max-calls {self.max_calls} are used up"
+        if not why and self.max_cost is not None and self.spent + (most or 0) > self.max_cost:
+            why = f"--max-cost ${self.max_cost}: it can cost ${most}, and ${self.spent} are spent"
+        if why:
+            self.refused = f"not asked: {why}"
+            return False
+        secrets = Secrets()
+        secrets.learn_environment(os.environ)
+        began, start = datetime.now(UTC), time.monotonic()
+        try:
+            sent = _with_head(keys.with_key(request, os.environ))
+            secrets.learn_request(sent)
+            self.asked += 1
+            reply = self.send(sent)
+        except TapeError as error:
+            self.refused = f"not answered: {error}"
+            return False
+        self.spent += self._paid(request, reply, most)
+        self._keep(wanted, request, reply, moment(began), time.monotonic() - start, secrets)
+        return True
+
+    def _most(self, request: Request) -> tuple[Decimal | None, str]:
+        """What it can cost at most, in US dollars at list price; why it may not go out where that
+        is to be known and is not.
+        """
+        asked = registry.facts(request)
+        if asked.provider in FREE:
+            return Decimal(0), ""
+        limit = next((asked.sampling[name] for name in _LIMITS if name in asked.sampling), None)
+        known = isinstance(limit, int)
+        usage = Usage(len(request.body) + _AROUND, limit if isinstance(limit, int) else 0)
+        price = registry.cost(replace(asked, usage=usage))
+        if price is None:
+            return None, "" if self.max_calls is not None and self.max_cost is None else (
+                "its price is not known, so --max-cost cannot be kept; --max-calls alone can"
+            )
+        if self.max_cost is not None and not known:
+            return (
+                None,
+                "it sets no limit to the tokens of its answer, so --max-cost cannot be kept",
+            )
+        return price, ""
+
+    def _paid(self, request: Request, reply: Reply, most: Decimal | None) -> Decimal:
+        """What it cost; where nobody knows, the most that it could."""
+        facts: Facts = registry.facts(request, reply)
+        cost = registry.cost(facts)
+        return cost if cost is not None else most or Decimal(0)
+
+    def _keep(
+        self, wanted: Mapping[str, Any], request: Request, reply: Reply, at: str, seconds: float,
+        secrets: Secrets,
+    ) -> None:  # fmt: skip
+        """In a take of its own, and for the trials that follow."""
+        parent = str(wanted["run"] or self.runs)
+        same = self.cassette.by_run.get(parent, {})
+        kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
+        if self._take is None:
+            self._take = self.cassette.take(files.fresh(self.cassette.root, TAKE))
+        run = self._take.start_run(
+            {"mode": "again", "parent": parent, **kept, "at": at}, {}, secrets
+        )
+        told = wanted["head"]
+        kit = registry.facts(request, reply).record()
+        head = records.Head(
+            str(told["call"]), run, str(told["match"]), str(told["kind"]), Where(run, str(told["lineage"])), at,
+            seconds, kit, apart=str(told.get("apart", "")),
+        )  # fmt: skip
+        entry = self._take.append_call(head, request, reply, secrets)
+        self._take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
+        mine = self._added.setdefault(parent, [])
+        name = f"{told['call'][:8]}-{1000 + len(mine)}"  # among calls that only the good side made
+        mine.append({
+            "head": {**entry.head(), "call": name, "match": told["match"]}, "request": wanted["request"],
+            "response": response_section(entry.reply(), secrets),
+        })  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        """What became of it, for people; "" where nothing was asked."""
+        if not self.asked:
+            return ""
+        cost = f", ${self.spent}" if self.spent else ""
+        kept = f", kept in take {files.name_of(self._take.path)}" if self._take is not None else ""
+        return f"{cost}{kept}"

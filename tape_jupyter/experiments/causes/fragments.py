@@ -1,0 +1,204 @@
+"""Where two values differ, as parts that can each be taken from the one or the other: fields of a
+mapping, items of a list, rows of a table, sentences of a text. Pure.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_SENTENCE = re.compile(r".+?(?:[.!?]+(?=\s)|$)\s*", re.DOTALL)
+_SHORT = 200
+Build = Callable[[frozenset[int]], Any]
+_STYLES: tuple[dict[str, Any], ...] = (
+    {}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False},
+    {"ensure_ascii": False, "separators": (",", ":")}, {"ensure_ascii": False, "indent": 2},
+)  # fmt: skip
+
+
+class Gone:
+    """What a mapping has not under a key."""
+
+
+GONE = Gone()
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A place where they differ, and what stands there in either, in a few letters."""
+
+    path: str
+    bad: str
+    good: str
+
+    def record(self) -> dict[str, str]:
+        return {"path": self.path, "bad": self.bad, "good": self.good}
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """All places where two values differ; `mixed` takes some of them from the good value."""
+
+    places: tuple[Fragment, ...]
+    build: Build
+
+    def mixed(self, good: Sequence[int]) -> Any:
+        return self.build(frozenset(good))
+
+
+def fragments(bad: Any, good: Any) -> Fragments:
+    """Where `bad` and `good`, plain structures as JSON has them, differ."""
+    places: list[Fragment] = []
+    build = _build(bad, good, "", places)
+    return Fragments(tuple(places), build)
+
+
+def _build(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+    if isinstance(bad, dict) and isinstance(good, dict):
+        return _of_mappings(bad, good, path, places)
+    if isinstance(bad, list) and isinstance(good, list):
+        return _of_lists(bad, good, path, places)
+    if type(bad) is type(good) and bad == good:  # not of containers: [1] == [True]
+        return lambda _: bad
+    if isinstance(bad, str) and isinstance(good, str):
+        return _of_texts(bad, good, path, places)
+    return _leaf(bad, good, path, places)
+
+
+def _leaf(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+    number = len(places)
+    places.append(Fragment(path or "all of it", _short(bad), _short(good)))
+    return lambda chosen: good if number in chosen else bad
+
+
+def _of_mappings(
+    bad: dict[str, Any], good: dict[str, Any], path: str, places: list[Fragment]
+) -> Build:
+    keys = [*bad, *(key for key in good if key not in bad)]
+    parts = {
+        key: _build(bad.get(key, GONE), good.get(key, GONE), _joined(path, key), places)
+        for key in keys
+    }
+
+    def build(chosen: frozenset[int]) -> dict[str, Any]:
+        made = {key: part(chosen) for key, part in parts.items()}
+        return {key: value for key, value in made.items() if not isinstance(value, Gone)}
+
+    return build
+
+
+def _of_lists(bad: list[Any], good: list[Any], path: str, places: list[Fragment]) -> Build:
+    if len(bad) == len(good):
+        pairs = zip(bad, good, strict=True)
+        parts = [
+            _build(one, other, f"{path}[{number}]", places)
+            for number, (one, other) in enumerate(pairs)
+        ]
+        return lambda chosen: [part(chosen) for part in parts]
+    keys = [
+        [json.dumps(each, sort_keys=True, default=str) for each in side] for side in (bad, good)
+    ]
+    hunks = _hunks(keys[0], keys[1], bad, good, _escaped(path) + "[{}]", places)
+    return lambda chosen: [each for hunk in hunks for each in hunk(chosen)]
+
+
+def _of_texts(bad: str, good: str, path: str, places: list[Fragment]) -> Build:
+    if (inside := _of_json(bad, good, path, places)) is not None:
+        return inside
+    ours, theirs = _pieces(bad), _pieces(good)
+    if len(ours) == 1 == len(theirs):
+        return _leaf(bad, good, path, places)
+    hunks = _hunks(
+        ours, theirs, ours, theirs, f"{_escaped(path)} part {{}}".strip(), places, first=1
+    )
+    return lambda chosen: "".join(each for hunk in hunks for each in hunk(chosen))
+
+
+def _of_json(bad: str, good: str, path: str, places: list[Fragment]) -> Build | None:
+    """Of texts that are JSON of a mapping or a list, spelt alike."""
+    try:
+        one, other = json.loads(bad), json.loads(good)
+    except (ValueError, RecursionError):
+        return None
+    if type(one) is not type(other) or not isinstance(one, dict | list):
+        return None
+    style = next((each for each in _STYLES if json.dumps(one, **each) == bad), None)
+    if style is None or json.dumps(other, **style) != good:
+        return None
+    build = _build(one, other, path, places)
+    return lambda chosen: json.dumps(build(chosen), **style)
+
+
+def _pieces(text: str) -> list[str]:
+    """Sentences, and the lines of a table whole."""
+    found: list[str] = []
+    for line in text.splitlines(keepends=True):
+        is_row = line.lstrip().startswith("|") or line.count(",") > 1 or "\t" in line
+        pieces = [line] if is_row else [each for each in _SENTENCE.findall(line) if each]
+        found += pieces
+    return found or [text]
+
+
+def _hunks(
+    ours: Sequence[str], theirs: Sequence[str], bad: Sequence[Any], good: Sequence[Any],
+    path: str, places: list[Fragment], *, first: int = 0,
+) -> list[Callable[[frozenset[int]], Sequence[Any]]]:  # fmt: skip
+    """Runs of items that are the same or not; of a replaced run of one length each item by itself.
+    `path` has a place for the item's number, which is counted from `first`.
+    """
+    made: list[Callable[[frozenset[int]], Sequence[Any]]] = []
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    for what, start, end, start2, end2 in matcher.get_opcodes():
+        if what == "equal":
+            made.append(_kept(bad[start:end]))
+        elif what == "replace" and end - start == end2 - start2:
+            for number in range(end - start):
+                one, other = bad[start + number], good[start2 + number]
+                place = path.format(first + start + number)
+                made.append(_item(_build_item(one, other, place, places)))
+        else:
+            place = path.format(first + start)
+            made.append(_hunk(bad[start:end], good[start2:end2], place, places))
+    return made
+
+
+def _build_item(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+    if isinstance(bad, str):
+        return _leaf(bad, good, path, places)
+    return _build(bad, good, path, places)
+
+
+def _kept(items: Sequence[Any]) -> Callable[[frozenset[int]], Sequence[Any]]:
+    return lambda _: items
+
+
+def _item(build: Build) -> Callable[[frozenset[int]], Sequence[Any]]:
+    return lambda chosen: [build(chosen)]
+
+
+def _hunk(
+    bad: Sequence[Any], good: Sequence[Any], path: str, places: list[Fragment]
+) -> Callable[[frozenset[int]], Sequence[Any]]:
+    number = len(places)
+    shown = [" ".join(map(_short, side)) for side in (bad, good)]
+    places.append(Fragment(path, shown[0], shown[1]))
+    return lambda chosen: good if number in chosen else bad
+
+
+def _escaped(path: str) -> str:
+    return path.replace("{", "{{").replace("}", "}}")
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Gone):
+        return "nothing"
+    text = value.strip() if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"

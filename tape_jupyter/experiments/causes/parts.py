@@ -1,0 +1,368 @@
+"""What differs between a good and a bad recording, as parts that a trial can take from the good one:
+replies of calls, a cell's clock, its chance, its code. Reads, writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tape_jupyter.audit.drift import Drift, of_runs
+from tape_jupyter.audit.run_view import seen
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.records import request_section, response_section
+from tape_jupyter.cassette.runs import RecordedRun
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.experiments.causes.sides import Side, SideSources
+from tape_jupyter.experiments.trials.runner import Trial
+from tape_jupyter.reports import diff
+from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.session.pins.random import STATE
+
+CLOCK, CHANCE, CODE, ENVIRONMENT = "clock", "chance", "code", "environment"
+_PLUMBING = ("headers", "waits", "reads", "sha256", "cuts")
+_ORDER = ("order", "timers")
+
+Answer = tuple[str, str, Mapping[str, Any]]
+Held = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that differs. `id` is the bad side's call id, or `clock:N`, `chance:N`, `code:N`
+    for code cell N; `cell` is that cell, from 0. `bad` and `good` are the calls, of a reply.
+    """
+
+    id: str
+    layer: str
+    cell: int
+    title: str
+    answers: tuple[Answer, ...] = ()
+    held: Mapping[str, Held] = field(default_factory=dict)
+    source: str | None = None
+    bad: Entry | None = None
+    good: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell as the bad side ran it. `run` is its recording, None where it has none."""
+
+    number: int
+    id: str
+    source: str
+    run: RecordedRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """All parts; what only the good side asked (`added`, by the run that answers it); the cells;
+    and in sentences what differs and is not swapped, by layer.
+    """
+
+    parts: tuple[Part, ...]
+    added: Mapping[str, Sequence[Mapping[str, Any]]]
+    cells: tuple[Cell, ...]
+    unswapped: Mapping[str, tuple[str, ...]]
+
+    def trial(self, numbers: Iterable[int], replies: Mapping[int, Mapping[str, Any]]) -> Trial:
+        """The trial in which these parts are the good ones. `replies`: other responses, by part."""
+        chosen = [(number, self.parts[number]) for number in sorted(set(numbers))]
+        held: dict[str, Held] = {}
+        for _, part in chosen:
+            for run, (changed, ended) in part.held.items():
+                old = held.get(run, ({}, {}))
+                pins = {**old[0].get("pins", {}), **changed.get("pins", {})}
+                held[run] = ({**old[0], **changed, "pins": pins}, {**old[1], **ended})
+        return Trial(
+            answers=tuple(each for number, part in chosen for each in _answers(part, replies.get(number))),
+            added=self.added,
+            held=held,
+            sources={part.cell: part.source for _, part in chosen if part.source is not None},
+            first=min((part.cell for _, part in chosen), default=len(self.cells)),
+        )  # fmt: skip
+
+
+def _answers(part: Part, reply: Mapping[str, Any] | None) -> tuple[Answer, ...]:
+    return part.answers if reply is None else ((*part.answers[0][:2], reply),)
+
+
+def differences(
+    good: Side, bad: Side, sources: Sequence[str], ids: Sequence[str], code: tuple[SideSources, SideSources]
+) -> Differences:  # fmt: skip
+    """`sources` and `ids` are the notebook's code cells, `code` where the sides' code is found."""
+    cells = _cells(bad, sources, ids, code[1])
+    at = {cell.run.id: cell.number for cell in cells if cell.run is not None}
+    cell_of = {run.id: at.get(bad.parent(run.id), 0) for run in bad.runs}
+    replies: list[Part] = []
+    asked_by_good: list[Entry] = []
+    alike: list[tuple[Entry, Entry]] = []
+    for one, other in diff.paired(bad.calls, good.calls):
+        if one is None or other is None:
+            asked_by_good += [other] if other is not None else []
+        elif one is not other and _told(one) != _told(other):
+            replies.append(_reply(one, other, cell_of[one.run]))
+        elif one is not other:
+            alike.append((one, other))
+    pairs = _same_cells(good, cells)
+    swapped, unswapped = _around(good, bad, pairs, alike, code)
+    parts = _named([*replies, *swapped, *_unrecorded_code(cells, pairs, code[0])])
+    return Differences(parts, _added(good, asked_by_good, pairs), tuple(cells), unswapped)
+
+
+def _named(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """A call id that two runs have is told with its run."""
+    from dataclasses import replace
+
+    ids = [part.id for part in parts]
+    return tuple(
+        replace(part, id=part.bad.name) if part.bad is not None and ids.count(part.id) > 1 else part
+        for part in parts
+    )
+
+
+def layer_of(entry: Entry) -> str:
+    head = entry.head()
+    kind = str(head.get("kind", "call"))
+    return f"{kind} {head['name']}" if kind == "tool" and head.get("name") else kind
+
+
+def _reply(one: Entry, other: Entry, cell: int) -> Part:
+    answer = (one.run, one.id, response_section(other.reply(), Secrets()))
+    return Part(one.id, layer_of(one), cell, one.title, (answer,), bad=one, good=other)
+
+
+def _told(entry: Entry) -> Any:
+    """A reply as its record says it, without what no program reads of it: moments, sizes of reads."""
+    section = response_section(entry.reply(), Secrets())
+    return {key: told for key, told in section.items() if key not in _PLUMBING}
+
+
+# ---------------------------------------------------------------- cells and their runs
+
+
+def _cells(side: Side, sources: Sequence[str], ids: Sequence[str], code: SideSources) -> list[Cell]:
+    """The notebook's code cells, each with the recording that is of it and the code it was made of."""
+    left = list(side.recorded)
+    found: dict[int, RecordedRun] = {}
+    for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
+        same = [run for run in left if _is_of(run, source, cell)]
+        if len(same) == 1 or (same and same[0].cell.cell_id):
+            found[number] = same[-1]
+            left.remove(same[-1])
+        elif same and sum(_is_of(same[0], each, "") for each in sources) == len(same):
+            found[number] = same[0]  # the same source in as many cells
+            left.remove(same[0])
+    counts = {side.record(run.id).get("count"): run for run in left}
+    made: list[Cell] = []
+    number_run = 0
+    for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
+        number_run += bool(source.strip())
+        run = found.get(number) or _by_count(counts.get(number_run), code)
+        told = code.of(run) if run is not None and number not in found else None
+        made.append(Cell(number, cell, _as_taped(source, told), run))
+    return made
+
+
+def _by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
+    """A run whose cell has another source now, found as the cell that ran as the same `In [n]`."""
+    return run if run is not None and (run.cell.cell_id == "" or code.of(run)) else None
+
+
+def _as_taped(source: str, told: str | None) -> str:
+    return source if told is None else told
+
+
+def _is_of(run: RecordedRun, source: str, cell: str) -> bool:
+    from tape_jupyter.cassette.cell_sources import digests
+
+    if run.cell.cell_id and cell:
+        return run.cell.cell_id == cell
+    return run.cell.source in digests(source)
+
+
+def _same_cells(good: Side, cells: Sequence[Cell]) -> list[tuple[Cell, RecordedRun]]:
+    """The bad side's recordings and the good side's of the same cells."""
+    left = list(good.recorded)
+    found: list[tuple[Cell, RecordedRun]] = []
+    waiting = [cell for cell in cells if cell.run is not None]
+    for matches in (_by_cell, _by_place):
+        for cell in list(waiting):
+            run = next((each for each in left if matches(cell, each, good)), None)
+            if run is not None:
+                found.append((cell, run))
+                left.remove(run)
+                waiting.remove(cell)
+    return sorted(found, key=lambda pair: pair[0].number)
+
+
+def _by_cell(cell: Cell, run: RecordedRun, _: Side) -> bool:
+    return cell.run is not None and (
+        run.id == cell.run.id or run.cell.same_cell(cell.run.cell) or run.cell.cell_id == cell.id
+    )
+
+
+def _by_place(cell: Cell, run: RecordedRun, good: Side) -> bool:
+    """An edited cell that ran as the same `In [n]`."""
+    return cell.run is not None and good.record(run.id).get("count") == cell.number + 1
+
+
+# ---------------------------------------------------------------- calls that only the good side made
+
+
+def _added(
+    good: Side, entries: Sequence[Entry], pairs: Sequence[tuple[Cell, RecordedRun]]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """By the bad side's run of the same cell; what is of no cell of it is left out."""
+    same = {run.id: cell.run.id for cell, run in pairs if cell.run is not None}
+    secrets, found = Secrets(), dict[str, list[Mapping[str, Any]]]()
+    for entry in entries:
+        run = same.get(good.parent(entry.run))
+        if run is not None:
+            told = {
+                "head": {**entry.head(), "call": entry.id, "match": entry.match},
+                "request": request_section(entry.request(), secrets),
+                "response": response_section(entry.reply(), secrets),
+            }
+            found.setdefault(run, []).append(told)
+    return found
+
+
+# ---------------------------------------------------------------- clock, chance, code, environment
+
+
+def _around(
+    good: Side, bad: Side, pairs: Sequence[tuple[Cell, RecordedRun]],
+    alike: Sequence[tuple[Entry, Entry]], code: tuple[SideSources, SideSources],
+) -> tuple[list[Part], dict[str, tuple[str, ...]]]:  # fmt: skip
+    parts: list[Part] = []
+    unswapped: dict[str, list[str]] = {}
+    for cell, run in pairs:
+        assert cell.run is not None
+        if run.id == cell.run.id:
+            continue
+        parts += _clock(good, bad, cell, run, alike)
+        parts += _chance(good, bad, cell, run)
+        made = _code(cell, run, code[0])
+        if isinstance(made, Part):
+            parts.append(made)
+        elif made:
+            unswapped.setdefault(CODE, []).append(made)
+    drifts = [each for cell, run in pairs for each in _drifts(good, bad, cell, run)]
+    if drifts:
+        unswapped[ENVIRONMENT] = list(dict.fromkeys(map(str, drifts)))
+    return parts, {layer: tuple(said) for layer, said in unswapped.items()}
+
+
+_AROUND = ("library", "python", "platform", "local module", "environment", "hash seed", "git diff")
+
+
+def _drifts(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Drift]:
+    """What lies around a cell and is of no other layer."""
+    assert cell.run is not None
+    one, other = seen(good.cassette, run.id, limit=0), seen(bad.cassette, cell.run.id, limit=0)
+    yield from (each for each in of_runs(one, other) if each.what.startswith(_AROUND))
+
+
+def _clock(
+    good: Side, bad: Side, cell: Cell, run: RecordedRun, alike: Sequence[tuple[Entry, Entry]]
+) -> Iterator[Part]:
+    """When the cell ran: its clock and time zone, what it read of it, the order of its replies, and
+    how long those took that are else alike.
+    """
+    assert cell.run is not None
+    old, new = bad.record(cell.run.id), good.record(run.id)
+    pins = {
+        name: new.get("pins", {}).get(name)
+        for name in ("clock", "timezone")
+        if new.get("pins", {}).get(name) != old.get("pins", {}).get(name)
+    }
+    told_old = bad.cassette.ended.get(cell.run.id, {})
+    told_new = good.cassette.ended.get(run.id, {})
+    ended = (
+        {"clock": told_new.get("clock")} if told_old.get("clock") != told_new.get("clock") else {}
+    )
+    own = {entry.id for entry in bad.calls if bad.parent(entry.run) == cell.run.id}
+    if _calls_of(told_new) <= own:
+        ended |= {
+            key: told_new.get(key) for key in _ORDER if told_old.get(key) != told_new.get(key)
+        }
+    late = [
+        (one.run, one.id, response_section(other.reply(), Secrets()))
+        for one, other in alike
+        if bad.parent(one.run) == cell.run.id and _waits(one) != _waits(other)
+    ]
+    if pins or ended or late:
+        held = {cell.run.id: ({"pins": pins}, ended)}
+        yield Part(
+            f"{CLOCK}:{cell.number + 1}", CLOCK, cell.number, _title(cell), tuple(late), held
+        )
+
+
+def _calls_of(ended: Mapping[str, Any]) -> set[str]:
+    """The calls that a run's order names: `+78a670b1*2 @ask-2#1` (determinism/order.py)."""
+    words = str(ended.get("order") or "").split()
+    return {word.lstrip("+").partition("*")[0] for word in words if "@" not in word}
+
+
+def _waits(entry: Entry) -> Any:
+    return response_section(entry.reply(), Secrets()).get("waits")
+
+
+def _chance(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Part]:
+    """Where its draws came from: the seed, and where the generators stood."""
+    assert cell.run is not None
+    old, new = bad.record(cell.run.id), good.record(run.id)
+    one, other = (each.get("pins", {}).get("random") for each in (old, new))
+    if other is None or one == other:
+        return
+    kit = {key: told for key, told in old.get("kit", {}).items() if not key.startswith(STATE)}
+    kit |= {key: told for key, told in new.get("kit", {}).items() if key.startswith(STATE)}
+    held: dict[str, Held] = {cell.run.id: ({"pins": {"random": other}, "kit": kit}, {})}
+    yield Part(f"{CHANCE}:{cell.number + 1}", CHANCE, cell.number, _title(cell), (), held)
+
+
+def _code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:
+    """The cell's code of the good side; a sentence where it differs and is not at hand."""
+    assert cell.run is not None
+    if run.cell.source == cell.run.cell.source:
+        return ""
+    source = code.of(run)
+    if source is None:
+        return f"the code of cell {cell.number + 1} differs, and the good side's is not at hand"
+    return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
+
+
+def _unrecorded_code(
+    cells: Sequence[Cell], pairs: Sequence[tuple[Cell, RecordedRun]], code: SideSources
+) -> Iterator[Part]:
+    """Code of cells that no tape tells of, since they asked nothing: by the two notebooks."""
+    recorded = {cell.number for cell, _ in pairs}
+    theirs = code.cells()
+    by_id = {name: source for name, source in theirs if name}
+    for cell in cells:
+        place = theirs[cell.number][1] if len(theirs) == len(cells) else cell.source
+        source = by_id.get(cell.id, place)
+        if theirs and cell.number not in recorded and source.strip() != cell.source.strip():
+            yield Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
+
+
+def _title(cell: Cell) -> str:
+    from tape_jupyter.cassette.cell_sources import title_of
+
+    return f"cell {cell.number + 1}: {title_of(cell.source)}"
+
+
+def require_in_common(good: Side, bad: Side) -> None:
+    """Raises TapeUsageError where they are one recording, or of different notebooks."""
+    one, other = ([run.cell for run in each.recorded] for each in (good, bad))
+    if not any(a.same_cell(b) for a in one for b in other) and not _beside(good, bad):
+        raise TapeUsageError(
+            f"{good.name} and {bad.name} hold no cell in common: they are of different notebooks"
+        )
+
+
+def _beside(good: Side, bad: Side) -> bool:
+    """Whether both lie in one .tapes folder, so that every cell may have been edited."""
+    return good.cassette.root.resolve().parent == bad.cassette.root.resolve().parent

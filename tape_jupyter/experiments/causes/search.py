@@ -1,0 +1,223 @@
+"""The search for a cause: the two ends, the layers, the 1-minimal set of parts, and the place inside
+each reply of it that does it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.records import response_section
+from tape_jupyter.cassette.takes.edits import made_of
+from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.experiments.causes.fragments import Fragment, Fragments, fragments
+from tape_jupyter.experiments.causes.parts import Differences, Part
+from tape_jupyter.experiments.ddmin import Minimal, Outcome, minimal
+from tape_jupyter.experiments.trials.runner import Trial, TrialResult
+from tape_jupyter.providers import editing, http
+from tape_jupyter.secrets.registry import Secrets
+
+Tried = Callable[[int, str, Outcome], None]
+"""Told after each trial: its number, what was taken from the good recording, what came out."""
+PLACES = 4096
+"""Places in one reply that are looked at one by one, at most."""
+
+
+class Runs(Protocol):
+    """What runs a trial."""
+
+    def run(self, trial: Trial) -> TrialResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a reply that makes the difference: its call, where in the reply, what stands there."""
+
+    call: str
+    fragment: Fragment
+
+    def record(self) -> dict[str, str]:
+        return {"call": self.call, **self.fragment.record()}
+
+
+@dataclass(slots=True)
+class Search:
+    """One search. `results` are of every different trial; `seconds` their own time."""
+
+    differences: Differences
+    runner: Runs
+    tried: Tried
+    results: dict[tuple[Any, ...], TrialResult] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def unresolved(self) -> int:
+        return sum(outcome(each) == "unresolved" for each in self.results.values())
+
+    def result(
+        self, numbers: Sequence[int], replies: Mapping[int, tuple[str, Mapping[str, Any]]] | None = None
+    ) -> TrialResult:  # fmt: skip
+        """The trial with these parts from the good side; `replies`: by part, a mark and another
+        response.
+        """
+        told = replies or {}
+        key = (frozenset(numbers), *sorted((number, mark) for number, (mark, _) in told.items()))
+        if key not in self.results:
+            sections = {number: section for number, (_, section) in told.items()}
+            found = self.runner.run(self.differences.trial(numbers, sections))
+            self.note(key, found, self._words(numbers, told))
+        return self.results[key]
+
+    def note(self, key: tuple[Any, ...], found: TrialResult, words: str) -> None:
+        self.results[key] = found
+        self.seconds += found.seconds
+        self.tried(len(self.results), words, outcome(found))
+
+    def _words(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
+        count = len(set(numbers))
+        whole = "all differences" if count == len(self.differences.parts) else f"{count} of them"
+        return f"{whole} from the good run" if not told else "a part of a reply"
+
+    def outcome(self, numbers: Sequence[int]) -> Outcome:
+        return outcome(self.result(numbers))
+
+    # ------------------------------------------------------------ layers, parts
+
+    def layers(self) -> dict[str, Outcome]:
+        """What comes of taking all of one layer from the good side."""
+        return {layer: self.outcome(numbers) for layer, numbers in self.by_layer().items()}
+
+    def by_layer(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, part in enumerate(self.differences.parts):
+            found.setdefault(part.layer, []).append(number)
+        return found
+
+    def minimal(self, layers: Mapping[str, Outcome]) -> tuple[int, ...]:
+        """The 1-minimal set of parts: within one layer where that does it, else within as few as
+        are needed together.
+        """
+        by_layer = self.by_layer()
+        alone = [numbers for layer, numbers in by_layer.items() if layers[layer] == "flips"]
+        if alone:
+            return minimal(min(alone, key=len), self.outcome).parts
+        names = list(by_layer)
+        together: Minimal[str] = minimal(
+            names, lambda some: self.outcome([each for name in some for each in by_layer[name]])
+        )
+        numbers = [each for name in names if name in together.parts for each in by_layer[name]]
+        return minimal(sorted(numbers), self.outcome).parts
+
+    # ------------------------------------------------------------ inside replies
+
+    def within(self, numbers: Sequence[int]) -> list[Place]:
+        """Of each reply of the set, the places that are needed, the other replies being the good
+        ones.
+        """
+        found: list[Place] = []
+        for number in numbers:
+            part = self.differences.parts[number]
+            inside = _inside(part)
+            if inside is None or not 0 < len(inside.fragments.places) <= PLACES:
+                continue
+            found += self._places(number, numbers, part, inside)
+        return found
+
+    def _places(
+        self, number: int, numbers: Sequence[int], part: Part, inside: Inside
+    ) -> list[Place]:
+        places = inside.fragments.places
+        rest = [each for each in numbers if each != number]
+
+        def tried(chosen: Sequence[int]) -> Outcome:
+            if len(chosen) == len(places):
+                return "flips"
+            try:
+                section = inside.response(chosen)
+            except (TapeError, ValueError, TypeError, LookupError):
+                return "unresolved"  # no such reply can be made
+            mark = ",".join(map(str, sorted(chosen)))
+            return outcome(self.result([*rest, number], {number: (mark, section)}))
+
+        parts = minimal(range(len(places)), tried).parts
+        return [Place(part.id, places[each]) for each in parts]
+
+
+def outcome(result: TrialResult) -> Outcome:
+    return "unresolved" if result.holds is None else "flips" if result.holds else "stays"
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Where a part's two replies differ, and the reply that some of the good places make."""
+
+    fragments: Fragments
+    make: Callable[[Any], Mapping[str, Any]]
+
+    def response(self, chosen: Sequence[int]) -> Mapping[str, Any]:
+        return self.make(self.fragments.mixed(chosen))
+
+
+_BYTES = ("sha256", "reads", "waits", "cuts")
+
+
+def _inside(part: Part) -> Inside | None:
+    """None where the replies are no structures that can be told apart."""
+    if part.bad is None or part.good is None:
+        return None
+    bad, good = part.bad.reply(), part.good.reply()
+    if isinstance(bad, Reply) and isinstance(good, Reply):
+        return _inside_reply(part.good, bad, good)
+    one, other = (response_section(each, Secrets()) for each in (bad, good))
+    if isinstance(bad, Reply) or isinstance(good, Reply) or one.keys() ^ other.keys():
+        return None
+    return Inside(fragments(one, other), dict)
+
+
+def _inside_reply(other: Entry, bad: Reply, good: Reply) -> Inside | None:
+    request = other.request()
+    if bad.status != good.status or not isinstance(request, Request):
+        return None
+    ours, theirs = editing.taken(request, bad), editing.taken(request, good)
+    if ours is not None and theirs is not None:
+
+        def message(made: Any) -> Mapping[str, Any]:
+            edit = {"form": "message", "message": json.dumps(made)}
+            return response_section(made_of(other, edit).reply, Secrets())
+
+        return Inside(fragments(ours.message, theirs.message), message)
+    plain = [http.plain(each.headers, each.readable) for each in (bad, good)]
+    try:
+        texts = [(each or b"").decode() for each in plain]
+    except UnicodeDecodeError:
+        return None
+
+    def body(made: Any) -> Mapping[str, Any]:
+        return response_section(made_of(other, {"form": "raw", "body": made}).reply, Secrets())
+
+    return Inside(fragments(texts[0], texts[1]), body) if all(texts) else None
+
+
+def require_difference(
+    check: str, names: tuple[str, str], bad: TrialResult, good: TrialResult
+) -> None:
+    """Both ends answer, and differently. Raises TapeUsageError, with which is always so."""
+    bad_name, good_name = names
+    for name, result in ((bad_name, bad), (good_name, good)):
+        if result.holds is None:
+            raise TapeUsageError(f"--check {check}: with the replies of {name}: {result.why}")
+    if bad.holds and good.holds:
+        raise TapeUsageError(
+            f"--check {check} holds with the replies of {bad_name} too: always true"
+        )
+    if bad.holds:
+        raise TapeUsageError(f"--check {check} holds in {bad_name}, not in {good_name}: swap them")
+    if not good.holds:
+        raise TapeUsageError(
+            f"--check {check} is false with the replies of {good_name} too: it is always false, "
+            "or the cause is none that is swapped (code that is not at hand, packages, files, the environment)"
+        )

@@ -1,0 +1,130 @@
+"""The two recordings that are compared: a take, a cassette or a run, and what a replay of it uses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette.cassette import Cassette, Entry
+from tape_jupyter.cassette.cell_sources import Sources, digests, notebook_of
+from tape_jupyter.cassette.runs import RecordedRun, current_runs, run_of
+from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.errors import TapeUsageError
+
+_GIT = 10.0
+"""Seconds that git gets to show an older notebook."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What it was called, its file, and the runs that a replay of it uses."""
+
+    name: str
+    cassette: Cassette
+    runs: Sequence[RecordedRun]
+
+    @property
+    def calls(self) -> list[Entry]:
+        used = {run.id for run in self.runs}
+        return [entry for entry in self.cassette.calls if entry.run in used]
+
+    @property
+    def recorded(self) -> list[RecordedRun]:
+        """Of each cell its recording, without what adds to it."""
+        return [run for run in self.runs if not run.parent]
+
+    def record(self, run: str) -> Mapping[str, Any]:
+        return self.cassette.by_run.get(run, {})
+
+    def parent(self, run: str) -> str:
+        """The recording that a run adds to; the run itself where it adds to none."""
+        known = {each.id: each for each in self.runs}
+        while run in known and known[run].parent in known:
+            run = known[run].parent
+        return run
+
+
+def side(roots: Sequence[Path], word: str) -> Side:
+    """The recording of that name. Raises TapeUsageError naming those that are there."""
+    file = Path(word)
+    if file.suffix == ".yaml" and file.is_file():
+        return _whole(word, Cassette.open(file))
+    for root in roots:
+        if takes_files.stem(root) == word:
+            return _whole(word, Cassette.open(root))
+        if word in takes_files.names(root):
+            return _whole(word, Cassette.open(root).take(word))
+        cassette = Cassette.open(root)
+        if word in cassette.by_run:
+            return _as_of(word, cassette)
+    have = [
+        *map(takes_files.stem, roots),
+        *(each for root in roots for each in takes_files.names(root)),
+    ]
+    raise TapeUsageError(
+        f"there is no take, cassette or run {word!r}; there are: {', '.join(have)}"
+    )
+
+
+def _whole(word: str, cassette: Cassette) -> Side:
+    return Side(word, cassette, current_runs(map(run_of, cassette.runs)))
+
+
+def _as_of(word: str, cassette: Cassette) -> Side:
+    """The recordings as they were of the kernel session in which that run was made: of each cell
+    the one of that session, else the newest before it.
+    """
+    runs = [run_of(record) for record in cassette.runs]
+    session = run_of(cassette.by_run[word]).cell.session
+    last = max(number for number, run in enumerate(runs) if run.cell.session == session)
+    return Side(word, cassette, current_runs(runs[: last + 1]))
+
+
+@dataclass(slots=True)
+class SideSources:
+    """The code of a side's cells: from the notebook, the one beside its cassette, or its commit."""
+
+    notebook: Path
+    side: Side
+
+    def of(self, run: RecordedRun) -> str | None:
+        """None where nothing holds it as it was."""
+        record = self.side.record(run.id)
+        for path in dict.fromkeys((self.notebook, notebook_of(self.side.cassette.path))):
+            if (found := Sources(path).of(record)) is not None:
+                return found
+        return self._in_git(record)
+
+    def cells(self) -> list[tuple[str, str]]:
+        """Id and source of each code cell of the side's own notebook, where it has another than ours."""
+        path = notebook_of(self.side.cassette.path)
+        if path.resolve() == self.notebook.resolve() or not path.is_file():
+            return []
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            return [
+                (str(cell.get("id") or ""), "".join(cell["source"]))
+                for cell in json.loads(path.read_bytes())["cells"]
+                if cell["cell_type"] == "code"
+            ]
+        return []
+
+    def _in_git(self, record: Mapping[str, Any]) -> str | None:
+        told = record.get("kit", {}).get("git", {})
+        commit = str(told.get("commit", "") if isinstance(told, Mapping) else "")
+        if not commit.isalnum():
+            return None
+        with suppress(OSError, ValueError, LookupError, subprocess.SubprocessError):
+            done = subprocess.run(  # noqa: S603 - a digest that was recorded, and the notebook's name
+                ["git", "show", f"{commit}:./{self.notebook.name}"],  # noqa: S607 - the person's git
+                cwd=self.notebook.parent, capture_output=True, check=True, timeout=_GIT,
+            )  # fmt: skip
+            for cell in json.loads(done.stdout)["cells"]:
+                source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+                if str(record.get("source")) in digests(source):
+                    return source
+        return None

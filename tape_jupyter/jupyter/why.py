@@ -1,0 +1,59 @@
+"""A search for a cause that is asked for in a kernel: `tape why`, of the notebook on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter import long_command
+from tape_jupyter.jupyter.long_command import LongCommand, LongTask
+from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
+
+_IDLE = {"state": "idle", "step": "", "done": 0, "total": 0, "text": "", "path": "", "tree": [],
+         "words": [], "layers": []}  # fmt: skip
+_LONGEST = 2_000
+
+
+@answers("why")
+def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+    """{cassette, good, bad, check}: begins, and gives how it stands; with {look: true} only that.
+    A side "" is the cassette itself; without a cassette the one that is shown.
+    """
+    if message.get("look"):
+        return long_command.last_of(viewer, "why", _IDLE)
+    cassette, good, bad, check = (
+        _word(message, name) for name in ("cassette", "good", "bad", "check")
+    )
+    if not check:
+        raise TapeUsageError(
+            "say what must hold: a Python expression, cell:N, output:N or a pytest file"
+        )
+    notebook = viewer.cells.notebook()
+    cassette = cassette or str(viewer.session()["cassette"])
+    sides = [f"--good={good or cassette}", f"--bad={bad or cassette}"]
+    words = [str(notebook), *sides, f"--check={check}", f"--name={cassette}"]
+    command = LongCommand("why", *words, folder=notebook.parent)
+    return LongTask("why", viewer, command, _IDLE).begin(_found, lambda _error: {})
+
+
+@answers("why.stop")
+def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    long_command.stop(viewer, "why")
+    return {}
+
+
+def _found(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "text": "\n".join(told["notes"]),
+        "words": told["words"],
+        "tree": told["tree"],
+        "layers": [list(pair) for pair in told["layers"].items()],
+    }
+
+
+def _word(message: dict[str, Any], name: str) -> str:
+    value = message.get(name, "")
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise Forged(name)
+    return value.strip()
