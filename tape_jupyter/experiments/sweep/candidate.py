@@ -73,6 +73,16 @@ class Candidate:
         told = {key: value for key, value in asdict(self).items() if key != "name"}
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
+    def digest_for(self, notebook: Path | None) -> str:
+        """The same, of what its revision holds of this notebook now (`HEAD` moves)."""
+        if not self.git or notebook is None:
+            return self.digest
+        try:
+            told = _of_revision(notebook, self.git)
+        except TapeUsageError:  # the row says so
+            return self.digest
+        return hashlib.sha256(f"{self.digest}\n{told}".encode()).hexdigest()
+
     def record(self) -> dict[str, Any]:
         """As plain structure, for a worker."""
         return asdict(self)

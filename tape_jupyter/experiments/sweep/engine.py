@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.sweep import worker
-from tape_jupyter.experiments.sweep.attempt import Attempt, RowNotKept, attempt, lost
+from tape_jupyter.experiments.sweep.attempt import Attempt, RowNotKept, lost
 from tape_jupyter.experiments.sweep.store import Row, RowStore
 
 AHEAD = 2
@@ -70,7 +70,7 @@ def _context() -> BaseContext:
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
     context = get_context("forkserver")
-    context.set_forkserver_preload([attempt.__module__])
+    context.set_forkserver_preload([worker.__name__])
     return context
 
 
@@ -201,7 +201,7 @@ class _Engine:
                 if job is None:
                     break
                 try:
-                    waiting[executor.submit(attempt, job)] = job
+                    waiting[executor.submit(worker.run, job)] = job
                 except Exception:  # broken, or shut down; each kind has its own
                     self._again.append(job)
                     broken = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -61,18 +62,20 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All rows of a sweep, in the store, by their keys in order; `had` were there already."""
+    """All rows of a sweep, in the store, by their keys in order, with the places that they are of
+    now; `had` were there already.
+    """
 
     store: RowStore
-    keys: Sequence[str]
+    places: Mapping[str, str]
     summary: SweepSummary
     had: int = 0
 
     def rows(self) -> Iterator[Row]:
         """Read from the store, one by one."""
-        for key in self.keys:
+        for key, place in self.places.items():
             row: Row = json.loads(self.store.get(f"rows/{key}.json"))
-            yield row
+            yield {**row, "place": place}
 
     def frame(self) -> pd.DataFrame:
         """As a pandas frame. Raises TapeUsageError where pandas is not installed."""
@@ -136,7 +139,7 @@ def sweep(
     done: set[str] = set()
     for key, row in () if options.again else store.rows():
         if key in jobs and not row.get("end"):
-            summary.add(row)
+            summary.add({**row, "place": jobs[key].place})
             done.add(key)
     had = len(done)
 
@@ -148,18 +151,22 @@ def sweep(
 
     tell("runs tried", len(done), len(jobs))
     engine.run((job for key, job in jobs.items() if key not in done), store, workers, keep)
-    return Sweep(store, list(jobs), summary, had)
+    return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
 
 
 def _jobs(
     found: Sequence[TriedPlace], every: Sequence[Candidate], options: SweepOptions, workers: int
 ) -> Iterator[Attempt]:
     memory = options.memory or limits.usual_memory() // max(1, workers)
-    records = [(each, each.record(), each.digest) for each in every]
+    records = [(each, each.record()) for each in every]
+    copies: Counter[str] = Counter()
     for place in found:
-        for each, record, digest in records:
+        copies[place.digest] += 1
+        own = f"{place.digest} {copies[place.digest]}"
+        notebook = Path(place.place).resolve() if place.kind == "notebook" else None
+        for each, record in records:
             yield Attempt(
-                _key(place.digest, digest, options), place.place, _absolute(place.place), place.kind, record,
+                _key(own, each.digest_for(notebook), options), place.place, _absolute(place.place), place.kind, record,
                 options.check, _absolute(options.results), options.env, options.allow_index, options.timeout,
                 options.seconds, memory, options.pages, asking.key_of(place, each) if each.requests else "",
             )  # fmt: skip
@@ -170,7 +177,7 @@ def _absolute(place: str) -> str:
 
 
 def _key(place: str, candidate: str, options: SweepOptions) -> str:
-    """Of the run, the candidate, and what else a row depends on."""
+    """Of the run (its digest, and which copy of it), the candidate, and what else a row depends on."""
     version = f"{__version__} {_ROWS} {platform.python_version()} {options.env}"
     told = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])
     return hashlib.sha256(told.encode()).hexdigest()[:32]

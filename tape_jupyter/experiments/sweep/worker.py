@@ -9,22 +9,53 @@ import time
 from contextlib import suppress
 from types import FrameType
 
+from tape_jupyter.experiments.sweep.attempt import Attempt, attempt
 from tape_jupyter.experiments.sweep.limits import below
+from tape_jupyter.experiments.sweep.store import Row
 
 EVERY = 1.0
 """Seconds between two looks at the parent."""
 
 
+_ENDED = 143
+"""The exit code of a process that was asked to end."""
+
+
+class _Process:
+    """What this process does, where it is one of a pool."""
+
+    begun = False
+    busy = False
+
+
+def run(job: Attempt) -> Row:
+    """Run an attempt. In a process of a pool that is asked to end meanwhile, its kernel is put away
+    and the process ends.
+    """
+    _Process.busy = True
+    try:
+        return attempt(job)
+    except KeyboardInterrupt:
+        if _Process.begun:
+            os._exit(_ENDED)
+        raise
+    finally:
+        _Process.busy = False
+
+
 def begin() -> None:
-    """What a process does first. SIGTERM ends the attempt under way as Ctrl-C does, which puts its
-    kernel away; a parent that is gone ends all of it.
+    """What a process of a pool does first. SIGTERM ends it, and the attempt under way as Ctrl-C
+    does; a parent that is gone ends all of it.
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        if not _Process.busy:
+            os._exit(_ENDED)
         raise KeyboardInterrupt
 
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, end)
+        _Process.begun = True
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 
 

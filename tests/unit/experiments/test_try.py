@@ -160,6 +160,16 @@ def test_a_run_that_kills_its_worker_each_time_is_a_row_that_says_so(tmp_path, m
     assert [row["end"] for row in rows.values()].count("broken") == 5
 
 
+def test_copies_of_a_bundle_are_runs_of_their_own(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.tape.zip", "no zip")
+    results = tmp_path / "rows"
+    with ThreadPoolExecutor(1) as pool:
+        told = tape.try_candidates(tmp_path, [], workers=pool, results=results)
+    assert [Path(row["place"]).name for row in told.rows()] == ["a.tape.zip", "b.tape.zip"]
+    assert told.summary.runs == 2 and len(list(RowStore(str(results)).rows())) == 2
+
+
 def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path):
     distributed = pytest.importorskip("distributed")
     wanted, rows = jobs(tmp_path, 5), []
@@ -358,6 +368,10 @@ def test_cells_of_a_revision_and_of_another_notebook_take_the_place_of_the_recor
     nbformat.write(new, nb)
     made = candidate.Candidate("old", git="HEAD").changed(new, nb)
     assert [cell.source for cell in made.cells] == ["x = 1", "y = 1"]
+    head = candidate.Candidate("old", git="HEAD")
+    before = head.digest_for(nb)
+    git("commit", "-qam", "two")
+    assert head.digest_for(nb) != before and head.digest_for(None) == head.digest
     nbformat.write(old, tmp_path / "other.ipynb")
     file = write(tmp_path / "fix.toml", 'notebook = "other.ipynb"')
     assert candidate.read(file).changed(new, nb).cells[1].source == "y = 1"
