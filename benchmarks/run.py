@@ -27,6 +27,7 @@ NAMES = (
     "tracking",
     "step",
     "bundle",
+    "sweep",
 )
 
 

@@ -27,6 +27,7 @@ _HOMES = {
     "import_trace": "tape_jupyter.importers.assemble",
     "plan": "tape_jupyter.dataflow.static_plan",
     "why": "tape_jupyter.experiments.why",
+    "try_candidates": "tape_jupyter.experiments.sweep.sweep",
     "rows": "tape_jupyter.exporters.rows",
     "rows_frame": "tape_jupyter.exporters.rows",
     "TapeError": "tape_jupyter.errors",

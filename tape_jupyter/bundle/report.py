@@ -134,7 +134,7 @@ def junit(run: BundleRun) -> Iterator[str]:
     """A testsuite for the notebook, a testcase for each cell."""
     counts = _counts(run)
     suites = ET.Element("testsuites", {"name": JUNIT, **counts})
-    suite = ET.SubElement(suites, "testsuite", {"name": _xml(run.notebook), **counts})
+    suite = ET.SubElement(suites, "testsuite", {"name": xml_text(run.notebook), **counts})
     properties = ET.SubElement(suite, "properties")
     for name, value in {
         "bundle": run.place,
@@ -142,7 +142,7 @@ def junit(run: BundleRun) -> Iterator[str]:
         "environment": run.env,
         "guard": run.guard,
     }.items():
-        ET.SubElement(properties, "property", {"name": name, "value": _xml(value)})
+        ET.SubElement(properties, "property", {"name": name, "value": xml_text(value)})
     for cell in run.cells:
         _testcase(suite, run, cell)
     ET.indent(suites)
@@ -163,8 +163,8 @@ def _counts(run: BundleRun) -> dict[str, str]:
 def _testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     name = run.notebook.rpartition("/")[2].removesuffix(".ipynb")
     about = {
-        "classname": _xml(name),
-        "name": _xml(f"[{cell.number}] {cell.title}"),
+        "classname": xml_text(name),
+        "name": xml_text(f"[{cell.number}] {cell.title}"),
         "time": f"{cell.seconds:.3f}",
     }
     case = ET.SubElement(suite, "testcase", about)
@@ -176,12 +176,12 @@ def _testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     lines = [*cell.said, *(line for each in cell.differences for line in each.text(REPORTED))]
     first = next(iter(lines), _WORDS[cell.status])
     tag = "error" if cell.status == "failed" else "failure"
-    ET.SubElement(case, tag, {"type": cell.status, "message": _xml(first)[:500]}).text = _xml(
-        "\n".join(lines)
-    )
+    ET.SubElement(
+        case, tag, {"type": cell.status, "message": xml_text(first)[:500]}
+    ).text = xml_text("\n".join(lines))
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
     """Without what no XML may hold, escaped or not."""
     return _BAD_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -330,4 +330,4 @@ def _images(images: Images, left: _Room) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """Text as text: no markup, and no character that HTML does not take."""
-    return escape(_xml(text), quote=True)
+    return escape(xml_text(text), quote=True)

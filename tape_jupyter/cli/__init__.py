@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tape_jupyter import __version__
-from tape_jupyter.cli import bundles, imports, rows, sample
+from tape_jupyter.cli import bisect, bundles, imports, rows, sample, sweep
 from tape_jupyter.cli import cassettes as cli_cassettes
 from tape_jupyter.cli import experiments as cli_experiments
 from tape_jupyter.cli import resend as resending
@@ -367,7 +367,7 @@ def rerun(  # noqa: PLR0913 - an option each
 
 _GROUPS = (
     cli_cassettes.READS, cli_cassettes.CHANGES, [resending.resend], imports.COMMANDS, rows.COMMANDS,
-    cli_experiments.COMMANDS, sample.COMMANDS,  bundles.COMMANDS,
+    cli_experiments.COMMANDS, sample.COMMANDS, sweep.COMMANDS, bisect.COMMANDS, bundles.COMMANDS,
 )  # fmt: skip
 for group in _GROUPS:
     for command in group:

@@ -166,8 +166,10 @@ class StepProgress:
     work is given.
     """
 
-    def __init__(self, *, quiet: bool = False, lines: bool = False) -> None:
-        """`lines`: as JSON, a line each, for a program that shows them."""
+    def __init__(self, *, quiet: bool = False, lines: bool = False, left: bool = False) -> None:
+        """`lines`: as JSON, a line each, for a program that shows them. `left`: the time that is
+        left is told too.
+        """
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -176,6 +178,7 @@ class StepProgress:
             SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
+            TimeRemainingColumn,
         )
 
         columns = (
@@ -188,9 +191,11 @@ class StepProgress:
         # A bar that cannot be taken back would stand in a log. FORCE_COLOR asks for colours, not
         # for a bar.
         quiet = quiet or lines or not (console.is_terminal and sys.stderr.isatty())
-        self._bar = Progress(
-            *columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet
+        times = (
+            TimeElapsedColumn(),
+            *([TextColumn("left"), TimeRemainingColumn()] if left else []),
         )
+        self._bar = Progress(*columns, *times, console=console, transient=True, disable=quiet)
         self._lines, self._last = lines, ""
         self._task = self._bar.add_task("starting", total=None)
 

@@ -351,7 +351,7 @@ def made(
             )
         return _make(folder, making, wanted, wheels, tell, allow_index=allow_index)
     place = cache() / "environments" / _key(pylock, wheels, making, allow_index=allow_index)
-    with _alone(place, tell):
+    with alone(place, tell):
         if (place / _DONE).is_file() and python_of(place).exists():
             return python_of(place)
         shutil.rmtree(place, ignore_errors=True)
@@ -382,7 +382,7 @@ def _key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_index:
 
 
 @contextmanager
-def _alone(place: Path, tell: Tell) -> Iterator[None]:
+def alone(place: Path, tell: Tell) -> Iterator[None]:
     """Nobody else makes this environment meanwhile."""
     import portalocker
 

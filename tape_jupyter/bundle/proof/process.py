@@ -29,6 +29,7 @@ from tape_jupyter.core.own_process import without_grammars
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
+from tape_jupyter.headless.questions import KernelAnswer, ask, shown_text
 from tape_jupyter.isolation import sandbox
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class ProofJob:
     `take` is played instead of the recording, at this `pace`; `variables` are added to the kernel's
     environment; `timeout` is for each cell, in seconds. `before` is Python that the kernel runs
     silently before the first cell, `after` an expression whose value, a str, is wanted after the
-    last.
+    last. `question` is evaluated then too, as headless/questions.py does ("": the counts of calls
+    alone; None: nothing is asked).
     """
 
     notebook: str
@@ -66,6 +68,7 @@ class ProofJob:
     timeout: float | None = None
     before: str = ""
     after: str = ""
+    question: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class ProcessOutcome:
     outs: tuple[Out, ...]
     after: str = ""
     ports: tuple[int, ...] = ()
+    answer: KernelAnswer | None = None
 
 
 Starting = Callable[[int, int, str], None]
@@ -135,14 +139,17 @@ def environment(home: Path | str, python: str = sys.executable) -> dict[str, str
     return {**kept, **{name: str(value) for name, value in own.items()}, **quiet, "PATH": path}
 
 
-def run(job: ProofJob, starting: Starting, ran: Ran) -> ProcessOutcome:
-    """Run the job to its end; then `ran` hears of each cell. Raises BundleError where its kernel
-    does not start or does not replay.
+def run(
+    job: ProofJob, starting: Starting, ran: Ran, started: Callable[[int], None] = lambda _pid: None
+) -> ProcessOutcome:
+    """Run the job to its end; then `ran` hears of each cell. `started` hears the id of the process,
+    under which all others are. Raises BundleError where its kernel does not start or does not
+    replay.
     """
     done: list[Out] = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
-        _process(job, errors) as told,
+        _process(job, errors, started) as told,
     ):
         for said in told:
             event = said.pop("event")
@@ -155,7 +162,8 @@ def run(job: ProofJob, starting: Starting, ran: Ran) -> ProcessOutcome:
                 done.append(Out(**{**said, **lists}))
                 ran(done[-1])
             else:
-                return ProcessOutcome(tuple(done), said["after"], tuple(said["ports"]))
+                answer = None if said["answer"] is None else KernelAnswer(**said["answer"])
+                return ProcessOutcome(tuple(done), said["after"], tuple(said["ports"]), answer)
         errors.seek(0)
         raise BundleError(
             f"the process that ran the notebook ended before it was done: {errors.read().strip()[-2000:]}"
@@ -163,7 +171,9 @@ def run(job: ProofJob, starting: Starting, ran: Ran) -> ProcessOutcome:
 
 
 @contextmanager
-def _process(job: ProofJob, errors: IO[str]) -> Iterator[Iterator[dict[str, Any]]]:
+def _process(
+    job: ProofJob, errors: IO[str], started: Callable[[int], None]
+) -> Iterator[Iterator[dict[str, Any]]]:
     """The driver's lines; when the block is left it is put away, and its kernel with it."""
     Path(job.home).mkdir(parents=True, exist_ok=True)
     (Path(job.home) / "runtime").mkdir(mode=0o700, exist_ok=True)
@@ -177,6 +187,7 @@ def _process(job: ProofJob, errors: IO[str]) -> Iterator[Iterator[dict[str, Any]
         )  # fmt: skip
         os.close(writing)
         try:
+            started(child.pid)
             with suppress(BrokenPipeError):  # it says on standard error why it ended
                 _give(child, {**asdict(job), "variables": dict(job.variables)})
             with os.fdopen(reading, encoding="utf-8") as lines:
@@ -225,15 +236,17 @@ def main() -> None:
         try:
             job = ProofJob(**json.load(sys.stdin))
             ports: list[int] = []
-            for out in _cells(
+            outs, answer = _cells(
                 job,
                 lambda number, count, title: tell(
                     "starting", number=number, count=count, title=title
                 ),
                 ports,
-            ):
+            )
+            for out in outs:
                 tell("ran", **asdict(out))
-            tell("done", after=_after(job), ports=ports)
+            told = None if answer is None else asdict(answer)
+            tell("done", after=_after(job), ports=ports, answer=told)
         except (TapeError, RuntimeError, OSError) as error:
             tell("failed", why=str(error))
         except KeyboardInterrupt:
@@ -246,8 +259,12 @@ def said(take: str, pace: str) -> str:
     return " ".join(f"{name} {value}" for name, value in told.items() if value)
 
 
-def _cells(job: ProofJob, starting: Starting, ports: list[int]) -> list[Out]:
-    """Every code cell, with its outputs as they stand when the last has run."""
+def _cells(
+    job: ProofJob, starting: Starting, ports: list[int]
+) -> tuple[list[Out], KernelAnswer | None]:
+    """Every code cell, with its outputs as they stand when the last has run; and what was asked
+    then.
+    """
     from tape_jupyter.headless.kernel import kernel
 
     path = Path(job.notebook)
@@ -259,6 +276,7 @@ def _cells(job: ProofJob, starting: Starting, ports: list[int]) -> list[Out]:
     unrun = {index for index, cell in cells if never_run(cell, notebook)}
     ends: dict[int, headless_run.CellEnd] = {}
     stopped = raised = False
+    answer = None
     with kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
         _silently(client, job.before)
@@ -276,10 +294,13 @@ def _cells(job: ProofJob, starting: Starting, ports: list[int]) -> list[Out]:
                 client,
                 f"__import__('pathlib').Path({str(_handed(job))!r}).write_text({job.after}, 'utf-8')",
             )
-    headless_run.merge_streams(notebook)
+        headless_run.merge_streams(notebook)
+        if job.question is not None:
+            ran = [cell.outputs if index in ends else [] for index, cell in cells]
+            answer = ask(client, job.question, [*map(shown_text, ran)])
     return [
         _out(number, index, cell, ends.get(index)) for number, (index, cell) in enumerate(cells, 1)
-    ]
+    ], answer
 
 
 def _out(number: int, index: int, cell: NotebookNode, end: headless_run.CellEnd | None) -> Out:

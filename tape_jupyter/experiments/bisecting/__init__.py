@@ -1,0 +1,1 @@
+"""Which package, or which commit, made a recorded run come out otherwise: `tape bisect`."""

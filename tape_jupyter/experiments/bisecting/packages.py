@@ -1,0 +1,215 @@
+"""`tape bisect NB --packages GOOD BAD`: the fewest packages whose versions of BAD make the check
+fail, all others being those of GOOD.
+
+GOOD and BAD are locks (files of `name==version` lines, pylock.toml, uv.lock) or dates. Of two dates
+the range is halved first, to a day. Each set of packages is an environment of its own, kept by what
+is in it. One whose packages do not go together, or cannot be had, is unresolved.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError, TapeUsageError
+from tape_jupyter.experiments import checked_run, environments
+from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.experiments.ddmin import Outcome, minimal
+
+Pins = Mapping[str, str]
+"""Versions of packages by their names."""
+Run = Callable[[Pins], CheckedRun]
+
+
+@dataclass(frozen=True, slots=True)
+class GuiltyPackages:
+    """The answer: each package with its good and its bad version; `between` are the days between
+    which the versions changed, where dates were given.
+    """
+
+    packages: Sequence[tuple[str, str, str]]
+    differing: int
+    trials: int
+    unresolved: int
+    seconds: float
+    between: tuple[str, str] = ("", "")
+
+    def record(self) -> dict[str, Any]:
+        keys = ("package", "good", "bad")
+        return {
+            "minimal": [dict(zip(keys, each, strict=True)) for each in self.packages],
+            "differing": self.differing, "trials": self.trials, "unresolved": self.unresolved,
+            "seconds": round(self.seconds, 3), "between": list(filter(None, self.between)),
+        }  # fmt: skip
+
+    def text(self) -> str:
+        count = len(self.packages)
+        what = "1 package makes" if count == 1 else f"{count} packages together make"
+        rows = [
+            f"  {name}  {good or '(not there)'} -> {bad or '(gone)'}"
+            for name, good, bad in self.packages
+        ]
+        when = [f"between {self.between[0]} and {self.between[1]}"] if self.between[0] else []
+        end = f"{self.trials} environments, {self.unresolved} unresolved, {self.seconds:.1f} s"
+        return "\n".join([f"{what} the difference, of {self.differing} that differ:", *rows, *when, end])  # fmt: skip
+
+
+def bisect(
+    notebook: Path, good: str, bad: str, check: RunCheck, requirements: Path | None = None,
+    *, run: Run | None = None, tell: Tell = nobody,
+) -> GuiltyPackages:  # fmt: skip
+    """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
+    environment of its own). Raises TapeUsageError where GOOD and BAD are not told apart.
+    """
+    search = _Search(run or _runner(notebook, check), check, tell)
+    return search.found(good, bad, requirements)
+
+
+def _runner(notebook: Path, check: RunCheck) -> Run:
+    def run(pins: Pins) -> CheckedRun:
+        try:
+            python = environments.made([f"{name}=={version}" for name, version in pins.items()])
+        except BundleError as error:
+            return CheckedRun("unresolved", why=error.reason)
+        return checked_run.replayed(notebook, check, ReplayOptions(python=str(python)))
+
+    return run
+
+
+def read_lock(file: Path) -> dict[str, str]:
+    """The packages of a lock. Raises TapeUsageError for what is none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise TapeUsageError(f"{file}: it cannot be read: {why}") from error
+    if file.suffix in (".toml", ".lock"):
+        try:
+            told = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise TapeUsageError(f"{file}: it is no TOML: {error}") from None
+        listed = [each for key in ("packages", "package") for each in told.get(key, ())]
+        found: dict[str, str] = {
+            canonicalize_name(str(each["name"])): str(each["version"])
+            for each in listed
+            if isinstance(each, dict) and each.get("name") and each.get("version")
+        }
+    else:
+        pins = (pin.partition("==") for pin in environments.pins_of(text))
+        found = {name: version for name, _, version in pins}
+    if not found:
+        raise TapeUsageError(f"{file}: it names no package with its version (name==version)")
+    return found
+
+
+@dataclass(slots=True)
+class _Search:
+    run: Run
+    check: RunCheck
+    tell: Tell
+    known: dict[tuple[tuple[str, str], ...], CheckedRun] = field(default_factory=dict)
+
+    def found(self, good: str, bad: str, requirements: Path | None) -> GuiltyPackages:
+        began = time.perf_counter()
+        days = _day(good), _day(bad)
+        between = "", ""
+        if days[0] and days[1]:
+            one, two, between = self._between(days[0], days[1], _lines(requirements))
+        elif days[0] or days[1]:
+            raise TapeUsageError("--packages: two locks or two dates, not one of each")
+        else:
+            one, two = read_lock(Path(good)), read_lock(Path(bad))
+            self._require(one, two, good, bad)
+        names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+        made = minimal(names, lambda taken: self._outcome(_mixed(one, two, taken)))
+        return GuiltyPackages(
+            [(name, one.get(name, ""), two.get(name, "")) for name in made.parts], len(names),
+            len(self.known), sum(each.verdict == "unresolved" for each in self.known.values()),
+            time.perf_counter() - began, between,
+        )  # fmt: skip
+
+    def _require(self, one: Pins, two: Pins, good: str, bad: str) -> None:
+        """GOOD passes, BAD fails, and they differ."""
+        if one == two:
+            raise TapeUsageError(f"{good} and {bad} hold the same packages: none is the cause")
+        first, second = self._try(one), self._try(two)
+        for name, run, wanted in ((good, first, "passes"), (bad, second, "fails")):
+            if run.verdict == "unresolved":
+                raise TapeUsageError(f"with the packages of {name}: {run.why}")
+            if run.verdict != wanted:
+                raise TapeUsageError(
+                    f"with the packages of {name} the check {'fails' if wanted == 'passes' else 'passes'}: "
+                    + (run.why or "swap them, or another check tells them apart")
+                )
+
+    def _between(
+        self, start: date, end: date, lines: Sequence[str]
+    ) -> tuple[Pins, Pins, tuple[str, str]]:
+        """The packages of two days, the nearest that are good and bad."""
+        if start >= end:
+            raise TapeUsageError(f"--packages {start} {end}: the good date is before the bad one")
+        one, two = _at(start, lines), _at(end, lines)
+        self._require(one, two, str(start), str(end))
+        while (end - start).days > 1:
+            middle = start + timedelta((end - start).days // 2)
+            pins = _at(middle, lines)
+            run = self._try(pins)
+            if run.verdict == "unresolved":
+                break  # single packages tell
+            if run.verdict == "passes":
+                start, one = middle, pins
+            else:
+                end, two = middle, pins
+        return one, two, (str(start), str(end))
+
+    def _outcome(self, pins: Pins) -> Outcome:
+        verdict = self._try(pins).verdict
+        return "flips" if verdict == "fails" else "stays" if verdict == "passes" else "unresolved"
+
+    def _try(self, pins: Pins) -> CheckedRun:
+        key = tuple(sorted(pins.items()))
+        if key not in self.known:
+            self.tell(f"environment {len(self.known) + 1}", 0, 0)
+            self.known[key] = self.run(pins)
+        return self.known[key]
+
+
+def _mixed(one: Pins, two: Pins, taken: Sequence[str]) -> dict[str, str]:
+    """GOOD's packages, these as BAD has them."""
+    mixed = {**one, **{name: two[name] for name in taken if name in two}}
+    return {name: version for name, version in mixed.items() if name in two or name not in taken}
+
+
+def _day(word: str) -> date | None:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
+        return None
+    try:
+        return date.fromisoformat(word)
+    except ValueError as error:
+        raise TapeUsageError(f"--packages {word}: {error}") from None
+
+
+def _lines(requirements: Path | None) -> list[str]:
+    if requirements is None:
+        raise TapeUsageError(
+            "--packages with dates: say what is installed with --requirements FILE (as for pip)"
+        )
+    try:
+        text = requirements.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TapeUsageError(f"{requirements}: it cannot be read: {error}") from error
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _at(day: date, lines: Sequence[str]) -> dict[str, str]:
+    pins = (pin.partition("==") for pin in environments.resolved(lines, day.isoformat()))
+    return {name: version for name, _, version in pins}

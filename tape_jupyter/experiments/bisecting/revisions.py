@@ -1,0 +1,184 @@
+"""`tape bisect NB --git GOOD BAD`: the first commit whose code makes the check fail, on the recording
+that is there now.
+
+git's own bisection runs in a worktree of its own, which is gone afterwards: the checkout is not
+touched. `try_here` is one step of it, for `git bisect run`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError, TapeError, TapeUsageError
+from tape_jupyter.experiments import checked_run, environments
+from tape_jupyter.experiments.bisecting.packages import read_lock
+from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.isolation.namespaces import program
+
+GOOD, BAD, SKIP = 0, 1, 125
+"""Exit codes of `git bisect run`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuiltyCommit:
+    """The answer. `commits` are several where some between could not be tried; `tried` says what
+    came out of each.
+    """
+
+    commits: Sequence[str]
+    subject: str
+    tried: Sequence[tuple[str, str]]
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "commits": list(self.commits), "subject": self.subject, "seconds": round(self.seconds, 3),
+            "tried": [{"commit": commit, "came out": told} for commit, told in self.tried],
+        }  # fmt: skip
+
+    def text(self) -> str:
+        rows = [f"  {commit[:12]}  {told}" for commit, told in self.tried]
+        if len(self.commits) == 1:
+            head = f"{self.commits[0][:12]} is the first bad commit: {self.subject}"
+        else:
+            names = ", ".join(commit[:12] for commit in self.commits)
+            head = f"the first bad commit is one of these, which could not all be tried: {names}"
+        return "\n".join([head, *rows, f"{len(self.tried)} commits tried, {self.seconds:.1f} s"])
+
+
+def try_here(
+    notebook: Path, check: RunCheck, lock: Path | None = None, recording: Path | None = None,
+    code: Path | None = None,
+) -> CheckedRun:  # fmt: skip
+    """One step: the notebook as it lies here. `lock`: with its packages; `recording`: a .tapes
+    folder that answers in place of its own; `code`: a folder that modules are imported from first.
+    What cannot be installed or run is unresolved.
+    """
+    try:
+        python = None
+        if lock is not None:
+            pins = [f"{name}=={version}" for name, version in read_lock(lock).items()]
+            python = str(environments.made(pins))
+        files = {} if recording is None else _files(recording, paths.folder(notebook.resolve()))
+        with _first_on_path(code):
+            return checked_run.replayed(notebook, check, ReplayOptions(files=files, python=python))
+    except BundleError as error:
+        return CheckedRun("unresolved", why=error.reason)
+    except TapeError as error:
+        return CheckedRun("unresolved", why=str(error).splitlines()[0])
+
+
+def exit_code(run: CheckedRun) -> int:
+    return {"passes": GOOD, "fails": BAD}.get(run.verdict, SKIP)
+
+
+def bisect(
+    notebook: Path, good: str, bad: str, check: RunCheck, lock: str = "", tell: Tell = nobody
+) -> GuiltyCommit:
+    """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError
+    where GOOD and BAD are not told apart, or this is no git repository.
+    """
+    began = time.perf_counter()
+    notebook = notebook.resolve()
+    top = Path(_git(notebook.parent, "rev-parse", "--show-toplevel")).resolve()
+    recording, inside = paths.folder(notebook), notebook.relative_to(top)
+    tried: list[tuple[str, str]] = []
+
+    def came_out(tree: Path) -> CheckedRun:
+        commit = _git(tree, "rev-parse", "HEAD")
+        tell(f"commit {commit[:12]}", 0, 0)
+        there = tree / lock if lock else None
+        run = try_here(tree / inside, check, there, recording, tree)
+        tried.append((commit, f"{run.verdict}{f': {run.why}' if run.why else ''}"))
+        return run
+
+    with _worktree(top, bad) as tree:
+        for revision, wanted in ((bad, "fails"), (good, "passes")):
+            _git(tree, "checkout", "-q", "--detach", _commit(top, revision))
+            run = came_out(tree)
+            if run.verdict != wanted:
+                said = run.why or f"the check {run.verdict}"
+                raise TapeUsageError(
+                    f"--git: at {revision} the check should be one that {wanted}: {said}"
+                )
+        told = _git(tree, "bisect", "start", _commit(top, bad), _commit(top, good))
+        while not (found := _first_bad(told)):
+            word = {GOOD: "good", BAD: "bad"}.get(exit_code(came_out(tree)), "skip")
+            told = _git(tree, "bisect", word, failing=True)
+        subject = _git(top, "show", "-s", "--format=%s", found[0]) if len(found) == 1 else ""
+    return GuiltyCommit(found, subject, tried, time.perf_counter() - began)
+
+
+def _first_bad(told: str) -> list[str]:
+    """The commits that git's words name as the first bad one; none while it goes on."""
+    if one := re.search(r"^([0-9a-f]{40,64}) is the first bad commit", told, re.MULTILINE):
+        return [one[1]]
+    if "first bad commit could be any of" in told:
+        return re.findall(r"^([0-9a-f]{40,64})$", told, re.MULTILINE)
+    if "Bisecting:" in told:
+        return []
+    raise TapeUsageError(f"git bisect: {' '.join(told.split())[:300]}")
+
+
+@contextmanager
+def _worktree(top: Path, revision: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tape-bisect-") as folder:
+        tree = Path(folder).resolve() / "tree"
+        _git(top, "worktree", "add", "-q", "--detach", str(tree), _commit(top, revision))
+        try:
+            yield tree
+        finally:
+            _git(top, "worktree", "remove", "--force", str(tree), failing=True)
+
+
+def _commit(top: Path, revision: str) -> str:
+    words = ("--verify", "--end-of-options", f"{revision}^{{commit}}")
+    return _git(top, "rev-parse", *words).splitlines()[-1]
+
+
+def _git(folder: Path, *words: str, failing: bool = False) -> str:
+    """What git says. Raises TapeUsageError where it fails, unless that is an answer too."""
+    git = program("git")
+    if not git:
+        raise TapeUsageError("--git: git is not installed here")
+    done = subprocess.run(  # noqa: S603 - git, no shell
+        [git, "-C", str(folder), *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode and not failing:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise TapeUsageError(f"git {words[0]}: {said[0] if said else 'it failed'}")
+    return (done.stdout + (done.stderr if failing else "")).strip()
+
+
+def _files(recording: Path, goal: Path) -> dict[Path, bytes]:
+    found = [file for file in recording.rglob("*") if file.is_file() and file.suffix != ".lock"]
+    if not found:
+        raise TapeUsageError(f"{recording}: there is no recording in it")
+    return {goal / file.relative_to(recording): file.read_bytes() for file in found}
+
+
+@contextmanager
+def _first_on_path(code: Path | None) -> Iterator[None]:
+    """Modules are imported from this folder, and from `src` in it, before any other."""
+    before = os.environ.get("PYTHONPATH")
+    if code is not None:
+        own = [str(code), str(code / "src"), *filter(None, [before])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(own)
+    try:
+        yield
+    finally:
+        if code is not None:
+            os.environ.pop("PYTHONPATH")
+            if before is not None:
+                os.environ["PYTHONPATH"] = before

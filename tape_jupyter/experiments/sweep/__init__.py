@@ -1,0 +1,1 @@
+"""Candidate fixes over many recordings, offline: `tape try WHERE... --candidate FILE...`."""

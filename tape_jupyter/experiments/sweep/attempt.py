@@ -1,0 +1,307 @@
+"""One row of a sweep: a run with a candidate, in whatever process or machine a worker is.
+
+What is needed comes in the attempt, the row goes into the store as soon as it is there; nothing but
+the row is given back.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.bundle.archive import locations
+from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cell_sources import digests
+from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.takes import edits
+from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.temp_dirs import scratch
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.experiments import checked_run, environments
+from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck, ShownCell
+from tape_jupyter.experiments.sweep import asking
+from tape_jupyter.experiments.sweep import candidate as candidates
+from tape_jupyter.experiments.sweep.candidate import Candidate
+from tape_jupyter.experiments.sweep.limits import RunLimits
+from tape_jupyter.experiments.sweep.store import Row, RowStore
+from tape_jupyter.headless import run as headless_run
+from tape_jupyter.session.summary_rows import row_of_entry
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a worker is given; plain values only. `place` is what rows call the run, `at` where it
+    lies, wherever a worker stands. `results` is where rows are kept, `env` whose
+    packages a bundle runs with, `seconds` and `memory` are a whole run's limits, `timeout` a
+    cell's; `page`: a page of the viewer is written too; `asked`: under which key the store has what
+    the candidate asked again.
+    """
+
+    key: str
+    place: str
+    at: str
+    kind: str
+    candidate: Mapping[str, Any]
+    check: str
+    results: str
+    env: str = "lock"
+    allow_index: bool = False
+    timeout: float | None = None
+    seconds: float = 0.0
+    memory: int = 0
+    page: bool = False
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A recorded call: in which code cell (0: not known) it was made, its kind and name."""
+
+    cell: int
+    kind: str
+    name: str
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What a run's recordings tell, and how many calls and cells the candidate changed."""
+
+    fits: int = 0
+    calls: list[_Named] = field(default_factory=list)
+    cold: int = 0
+    tags: dict[str, Any] = field(default_factory=dict)
+    live: int = 0
+    cost: float = 0.0
+
+
+class RowNotKept(TapeUsageError):
+    """A row could not be written (a full disk, a store that is gone): the sweep ends."""
+
+
+def attempt(job: Attempt) -> Row:
+    """Run it, and keep its row. Whatever goes wrong with the run is in the row. Raises RowNotKept."""
+    began = time.perf_counter()
+    limits, recorded = RunLimits(job.seconds, job.memory), _Recorded()
+    try:
+        with limits.held():
+            run = checked_run.in_thread(_run, job, recorded, limits)
+    except TapeError as error:
+        run = _broken(str(error).splitlines()[0])
+    except Exception as error:
+        run = _broken(f"{type(error).__name__}: {error}")
+    row = _row(job, run, recorded, limits, time.perf_counter() - began)
+    try:
+        RowStore(job.results).put_row(job.key, row)
+    except Exception as error:
+        why = str(getattr(error, "strerror", None) or error or type(error).__name__)
+        raise RowNotKept(f"a row cannot be kept in {locations.shown(job.results)}: {why}") from None
+    return row
+
+
+def lost(job: Attempt, why: str) -> Row:
+    """The row of an attempt whose workers died."""
+    row = _row(job, _broken(why), _Recorded(), RunLimits(), 0.0)
+    return {**row, "end": "died"}
+
+
+def _broken(why: str) -> CheckedRun:
+    return CheckedRun("unresolved", why=why, error="broken")
+
+
+def _row(
+    job: Attempt, run: CheckedRun, recorded: _Recorded, limits: RunLimits, seconds: float
+) -> Row:
+    end: str = limits.ended or ("broken" if run.error == "broken" else "")
+    verdict, why = run.verdict, run.why
+    if limits.ended:
+        limit = f"{job.seconds:g} s" if end == "timed out" else f"{job.memory >> 20} MB"
+        verdict, why = "unresolved", f"{end}: ended at its limit of {limit}"
+    near = [call for call in recorded.calls if run.cell and call.cell == run.cell]
+    near = near or recorded.calls
+    return {
+        "key": job.key, "place": job.place, "candidate": job.candidate["name"], "verdict": verdict,
+        "end": end, "why": why, "value": run.value, "cell": run.cell, "error": "" if end else run.error,
+        "asked": run.asked, "calls": run.calls, "live": recorded.live, "diverged": run.missed, "cost": recorded.cost,
+        "seconds": round(seconds, 3), "fits": recorded.fits, "cold": recorded.cold,
+        "tool": _last(near, "tool", "retrieval"), "model": _last(near, "model"),
+        "tenant": str(recorded.tags.get("tenant_id", "")), "tags": recorded.tags,
+    }  # fmt: skip
+
+
+def _last(calls: Sequence[_Named], *kinds: str) -> str:
+    return next((call.name for call in reversed(calls) if call.kind in kinds), "")
+
+
+def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
+    wanted, check = candidates.of_record(job.candidate), RunCheck.of(job.check)
+    if job.kind == "bundle":
+        return _bundle(job, wanted, check, recorded, limits)
+    notebook = Path(job.at)
+    saved = headless_run.read(notebook)
+    node = _changed(saved, wanted, notebook, recorded)
+    tapes = paths.folder(notebook)
+    with scratch("try") as folder:
+        own = folder / tapes.name
+        shutil.copytree(tapes, own, ignore=shutil.ignore_patterns(takes_files.DELETED))
+        before = set(own.rglob("*"))
+        _answer(job, own, saved, wanted, recorded)
+        made = [file for file in own.rglob("*") if file not in before and file.is_file()]
+        made = [file for file in made if file.suffix != ".lock"]
+        files = {tapes / file.relative_to(own): file.read_bytes() for file in made}
+    python = environments.changed(wanted.packages) if wanted.packages else None
+    options = ReplayOptions(
+        asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
+    )  # fmt: skip
+    return checked_run.replayed(notebook, check, options)
+
+
+def _bundle(
+    job: Attempt, wanted: Candidate, check: RunCheck, recorded: _Recorded, limits: RunLimits
+) -> CheckedRun:
+    """In an empty home, without the network, with the packages of its lock or those that are here."""
+    import nbformat
+
+    from tape_jupyter.bundle import replay as bundle_replay
+    from tape_jupyter.bundle.archive import opened
+    from tape_jupyter.bundle.environment import caches
+    from tape_jupyter.bundle.proof import process
+    from tape_jupyter.comparison.outputs import places
+
+    want = bundle_replay.Wanted(
+        env="current" if job.env == "current" else "lock", yes=True, allow_index=job.allow_index
+    )
+    with opened(job.at) as bundle, scratch("try") as folder:
+        bundle_replay.runnable(bundle, want)
+        session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
+        saved = headless_run.read(session)
+        node = _changed(saved, wanted, None, recorded)
+        session.write_text(nbformat.writes(node), encoding="utf-8")  # type: ignore[no-untyped-call]
+        answered = _answer(job, paths.folder(session), saved, wanted, recorded)
+        if wanted.packages:
+            kept = [str(each) for each in bundle.manifest.kit.get("distributions") or ()]
+            python = str(environments.changed(wanted.packages, kept))
+        else:
+            python = bundle_replay.interpreter(
+                bundle, want, lambda _what, _done, _all: None, folder, []
+            )
+        proof = process.ProofJob(
+            str(session), str(folder / "home"), python, asking.TAKE if answered else "",
+            bundle_replay.pace_of(bundle.manifest, want), caches.variables(), job.timeout,
+            question=check.expression,
+        )  # fmt: skip
+        began = time.perf_counter()
+        done = process.run(proof, lambda *_: None, lambda _: None, limits.started)
+        cells = [
+            ShownCell(out.outputs, saved.cells[out.index].outputs, out.ran) for out in done.outs
+        ]
+        check.require(len(cells))
+        assert done.answer is not None
+        where = places(session.parent, folder / "home")
+        return checked_run.judged(cells, check, done.answer, where, time.perf_counter() - began)
+
+
+def _changed(
+    saved: NotebookNode, wanted: Candidate, notebook: Path | None, recorded: _Recorded
+) -> NotebookNode:
+    """The notebook with the candidate's cells; as it is where its rules fit none of them."""
+    try:
+        node = wanted.changed(saved, notebook)
+    except candidates.FitsNothing:
+        return saved
+    pairs = zip(saved.cells, node.cells, strict=True)
+    recorded.fits += sum(old.source != new.source for old, new in pairs)
+    recorded.fits += len(wanted.packages)
+    return node
+
+
+# ---------------------------------------------------------------- recordings
+
+
+def _answer(
+    job: Attempt, tapes: Path, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
+) -> bool:
+    """Read the recordings of a folder of one's own, and put the candidate's answers into a take in
+    it; gives whether there are any.
+    """
+    numbers = _numbers(saved)
+    answered = _asked_again(job, tapes, wanted, recorded)
+    for path in takes_files_of(tapes):
+        book = Cassette.open(path)
+        used = {run.id for run in current_runs(map(run_of, book.runs))}
+        calls = [entry for entry in book.calls if entry.run in used]
+        for entry in calls:
+            shown = row_of_entry(entry)
+            cell = numbers(book.by_run.get(entry.run, {}))
+            recorded.calls.append(_Named(cell, shown.kind, shown.name))
+            recorded.tags.update(shown.tags)
+        recorded.cold += sum(bool(book.ended.get(run, {}).get("cold")) for run in used)
+        for rule in wanted.overrides:
+            for entry in candidates.fitting(rule, calls):
+                answer = (
+                    edits.given(entry, message=rule["message"])
+                    if "message" in rule
+                    else edits.made_of(entry, candidates.edit_of(rule))
+                )
+                book.put(entry, answer, asking.TAKE)
+                recorded.fits += 1
+                answered = True
+        if job.page:
+            _write_page(
+                job, book.take(asking.TAKE) if asking.TAKE in takes_files.names(path) else book
+            )
+    return answered
+
+
+def _asked_again(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Recorded) -> bool:
+    """Lay what the candidate asked again beside the recordings. Raises TapeUsageError where that
+    was not paid for.
+    """
+    if not wanted.requests:
+        return False
+    made = asking.kept(RowStore(job.results), job.asked)
+    if not made.whole:
+        raise TapeUsageError(
+            "its calls were not all asked again: a limit was reached, or no answer came"
+        )
+    made.lay(tapes)
+    recorded.live, recorded.cost = made.live, float(made.cost)
+    recorded.fits += len(made.done)
+    return bool(made.files)
+
+
+def takes_files_of(tapes: Path) -> list[Path]:
+    return sorted(tapes.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
+
+
+def _numbers(saved: NotebookNode) -> Any:
+    """Tells which code cell a run is of, 0 where that cannot be told."""
+    known: dict[str, int] = {}
+    cells = [cell for cell in saved.cells if headless_run.runs(cell)]
+    for number, cell in enumerate(cells, 1):
+        for name in (str(cell.get("id") or ""), *digests(cell.source)):
+            known.setdefault(name, number)
+
+    def number_of(run: Mapping[str, Any]) -> int:
+        return known.get(str(run.get("cell") or "")) or known.get(str(run.get("source") or ""), 0)
+
+    return number_of
+
+
+def _write_page(job: Attempt, book: Cassette) -> None:
+    """The viewer's page of the run, for the report. One that cannot be made is left out."""
+    from tape_jupyter.reports import page
+
+    notes: list[str] = []
+    text = "".join(page.page(book, notes, lambda _done, _total: None))
+    RowStore(job.results).put(f"pages/{job.key}.html", text.encode())
+
+
+__all__ = ["Attempt", "RowNotKept", "attempt", "lost"]

@@ -1,0 +1,246 @@
+"""Attempts on an executor: any `concurrent.futures.Executor`, processes of this machine by itself.
+
+A few attempts a worker are handed out at a time, so that the parent's memory does not grow with the
+sweep. Where workers die (a pool of processes is then broken) a new executor goes on with what has
+no row yet; an attempt under which workers died several times is a row that says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager, suppress
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
+from typing import Any, Protocol
+
+from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.experiments.sweep import worker
+from tape_jupyter.experiments.sweep.attempt import Attempt, RowNotKept, lost
+from tape_jupyter.experiments.sweep.store import Row, RowStore
+
+AHEAD = 2
+"""Attempts that are handed out for each worker."""
+DEATHS = 5
+"""Times that workers may die under an attempt, or beside it, before it is given up."""
+PATIENCE = 60.0
+"""Seconds in which a scheduler that is gone may come again."""
+_LOOK = 5.0
+"""Seconds after which an executor is asked whether it still is one."""
+
+
+class Workers(Protocol):
+    """What makes executors, and how many workers they have."""
+
+    count: int
+
+    def executor(self) -> Executor:
+        """A new one, or the one that there is. Raises TapeUsageError."""
+
+    def broken(self) -> bool:
+        """Whether the last one is of no use any more."""
+
+
+class Processes:
+    """Processes of this machine."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def executor(self) -> Executor:
+        return ProcessPoolExecutor(self.count, _context(), initializer=worker.begin)
+
+    def broken(self) -> bool:
+        return False  # its futures say so
+
+
+def _context() -> BaseContext:
+    """How processes are started: from one that has imported what they need, where there is that."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([worker.__name__])
+    return context
+
+
+class Given:
+    """An executor that somebody else made, and that is theirs to close."""
+
+    def __init__(self, executor: Executor, count: int) -> None:
+        self._executor, self.count = executor, count
+
+    def executor(self) -> Executor:
+        return self._executor
+
+    def broken(self) -> bool:
+        return False
+
+
+class Dask:
+    """Workers of a Dask scheduler that was started separately."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client: Any = None
+        self.count = 1
+
+    def executor(self) -> Executor:
+        began = time.monotonic()
+        while self._client is None or self.broken():
+            try:
+                self._client = self._connected()
+            except TapeUsageError:
+                if not self._client or time.monotonic() - began > PATIENCE:
+                    raise
+                time.sleep(1)
+        self.count = len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1
+        executor: Executor = self._client.get_executor(pure=False)
+        return executor
+
+    def _connected(self) -> Any:
+        try:
+            client_of = importlib.import_module("distributed").Client
+        except ImportError:
+            raise TapeUsageError(
+                f"--workers {self._address}: Dask is not installed here: pip install 'tape-jupyter[dask]'"
+            ) from None
+        try:
+            return client_of(self._address, timeout="10s", set_as_default=False)
+        except Exception as error:
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise TapeUsageError(
+                f"--workers {self._address}: the scheduler cannot be reached: {why}"
+            ) from None
+
+    def broken(self) -> bool:
+        return self._client is not None and self._client.status not in ("running", "connecting")
+
+    def close(self) -> None:
+        if self._client is not None:
+            with suppress(Exception):  # a scheduler that is gone meanwhile
+                self._client.close(timeout=5)
+
+
+@contextmanager
+def workers_of(word: str) -> Iterator[Workers]:
+    """What `--workers` means: a number of processes ("": one for each core), or the address of a
+    Dask scheduler. Raises TapeUsageError.
+    """
+    if "://" not in word:
+        yield Processes(_number(word))
+        return
+    found = Dask(word)
+    found.executor()
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _number(word: str) -> int:
+    if not word:
+        have = getattr(os, "sched_getaffinity", None)
+        return len(have(0)) if have else os.cpu_count() or 1
+    if not word.isdecimal() or int(word) < 1:
+        raise TapeUsageError(
+            f"--workers {word}: say how many processes, or where a Dask scheduler is (tcp://HOST:PORT)"
+        )
+    return int(word)
+
+
+def run(
+    jobs: Iterable[Attempt], store: RowStore, workers: Workers, done: Callable[[Row], None]
+) -> None:
+    """Have a row of each; `done` hears of it once it is in the store. On Ctrl-C what is done stays
+    and what is under way is ended. Raises TapeUsageError where rows cannot be kept, or there are no
+    workers.
+    """
+    _Engine(store, workers, done).run(iter(jobs))
+
+
+class _Engine:
+    def __init__(self, store: RowStore, workers: Workers, done: Callable[[Row], None]) -> None:
+        self._store, self._workers, self._done = store, workers, done
+        self._deaths: Counter[str] = Counter()
+        self._again: list[Attempt] = []
+
+    def run(self, jobs: Iterator[Attempt]) -> None:
+        while True:
+            executor = self._workers.executor()
+            own = isinstance(executor, ProcessPoolExecutor) and not isinstance(self._workers, Given)
+            try:
+                if self._used_up(executor, jobs):
+                    return
+            except BaseException:
+                if own:
+                    _end(executor)
+                raise
+            finally:
+                if own:
+                    executor.shutdown(wait=False, cancel_futures=True)
+
+    def _used_up(self, executor: Executor, jobs: Iterator[Attempt]) -> bool:
+        """Run on one executor; False where it is broken, and another must go on."""
+        waiting: dict[Future[Row], Attempt] = {}
+        room = max(1, self._workers.count) * AHEAD
+        broken = False
+        while True:
+            while not broken and len(waiting) < room:
+                job = self._again.pop(0) if self._again else next(jobs, None)
+                if job is None:
+                    break
+                try:
+                    waiting[executor.submit(worker.run, job)] = job
+                except Exception:  # broken, or shut down; each kind has its own
+                    self._again.append(job)
+                    broken = True
+            if not waiting:
+                return not broken
+            finished, _ = wait(waiting, _LOOK, FIRST_COMPLETED)
+            for future in finished:
+                broken = self._settle(future, waiting.pop(future)) or broken
+            if self._workers.broken():
+                self._again += waiting.values()
+                return False
+
+    def _settle(self, future: Future[Row], job: Attempt) -> bool:
+        """Take a row, or hand the attempt out again; gives whether the executor is broken."""
+        try:
+            error = future.exception()
+        except CancelledError:  # a scheduler that is gone: no fault of the attempt
+            self._again.append(job)
+            return True
+        if error is None:
+            self._done(future.result())
+            return False
+        if isinstance(error, RowNotKept):
+            raise error
+        self._deaths[job.key] += 1
+        if self._deaths[job.key] < DEATHS:
+            self._again.append(job)
+        else:
+            row = lost(job, f"workers died under it: {type(error).__name__}")
+            self._store.put_row(job.key, row)
+            self._done(row)
+        return isinstance(error, RuntimeError)
+
+
+def _end(executor: Executor) -> None:
+    """Have the workers of a pool of processes end now, and not when their attempts are done."""
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(4)
+        process.kill()

@@ -1,0 +1,160 @@
+"""What a sweep is over: notebooks with recordings, and bundles, here or at a URL."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tape_jupyter.bundle.archive import locations
+from tape_jupyter.bundle.archive.manifest import NAME
+from tape_jupyter.bundle.report import JUNIT, MADE
+from tape_jupyter.cassette import paths
+from tape_jupyter.errors import TapeUsageError
+
+_REPORTS: Mapping[str, Sequence[bytes]] = {
+    ".html": [MADE.encode()], ".xml": [JUNIT.encode()], ".jsonl": [b'{"key": "'],
+}  # fmt: skip
+"""How the reports of a sweep begin."""
+_MOST = 10_000
+"""Files of a notebook's folder that its digest is of, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedPlace:
+    """A notebook or a bundle; `digest` changes with whatever a run of it may read there."""
+
+    place: str
+    kind: Literal["notebook", "bundle"]
+    digest: str
+
+
+def found(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[TriedPlace]:
+    """All of them, each once, in their order. What a sweep itself writes (`apart`) is no part of
+    any. Raises TapeUsageError where there is none.
+    """
+    made: dict[str, TriedPlace] = {}
+    own = frozenset(Path(each).resolve() for each in apart if not locations.is_url(each))
+    folders = _Folders(own)
+    for where in wheres:
+        found_ = list(_of_url(where) if locations.is_url(where) else _of_path(Path(where), folders))
+        for place in found_:
+            made.setdefault(place.place, place)
+        if not found_:
+            raise TapeUsageError(
+                f"{where}: there is no notebook with a recording in it, and no bundle (*.tape.zip)"
+            )
+    return list(made.values())
+
+
+def _of_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
+    if not path.exists():
+        raise TapeUsageError(f"{path}: there is no such notebook, bundle or folder")
+    if path.suffix == ".ipynb":
+        if not _is_taped(path):
+            raise TapeUsageError(f"{path}: it has no recording; record it with: tape record {path}")
+        yield TriedPlace(str(path), "notebook", folders.digest(path))
+    elif path.is_file() or (path / NAME).is_file():
+        yield _bundle(path)
+    else:
+        for each in sorted(path.rglob("*")):
+            hidden = any(part.startswith(".") for part in each.relative_to(path).parts)
+            if each.name.endswith(locations.SUFFIX) and each.is_file():
+                yield _bundle(each)
+            elif each.suffix == ".ipynb" and not hidden and _is_taped(each):
+                yield TriedPlace(str(each), "notebook", folders.digest(each))
+
+
+def _is_taped(notebook: Path) -> bool:
+    return any(paths.folder(notebook).glob("*.tape.yaml"))
+
+
+def _bundle(path: Path) -> TriedPlace:
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as data:
+                digest.update(hashlib.file_digest(data, "sha256").digest())
+    return TriedPlace(str(path), "bundle", digest.hexdigest())
+
+
+class _Folders:
+    """Digests of what a notebook may read beside it: of other files by size and time, of its own
+    and its recordings to the byte.
+    """
+
+    def __init__(self, apart: frozenset[Path]) -> None:
+        self._apart = apart
+        self._beside: dict[Path, bytes] = {}
+
+    def digest(self, notebook: Path) -> str:
+        folder = notebook.resolve().parent
+        if folder not in self._beside:
+            self._beside[folder] = self._of_folder(folder)
+        digest = hashlib.sha256(self._beside[folder] + notebook.read_bytes())
+        for file in sorted(paths.folder(notebook).rglob("*")):
+            if file.is_file() and file.suffix != ".lock":
+                digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()
+
+    def _of_folder(self, folder: Path) -> bytes:
+        digest = hashlib.sha256()
+        count = 0
+        for top, inside, names in os.walk(folder):
+            own = Path(top)
+            inside[:] = sorted(name for name in inside if self._counts(own / name))
+            for name in sorted(names):
+                if count < _MOST and name.partition(".")[2] != "ipynb" and self._counts(own / name):
+                    told = (own / name).lstat()
+                    digest.update(f"{own / name} {told.st_size} {told.st_mtime_ns}\n".encode())
+                    count += 1
+        return digest.digest()
+
+    def _counts(self, path: Path) -> bool:
+        other = path.name.startswith(".") or path.name.endswith((".tapes", locations.SUFFIX))
+        if other or path.name == "__pycache__" or path in self._apart:
+            return False
+        return path.suffix not in _REPORTS or not _is_report(path)
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a sweep wrote it: no run reads that."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(2_000)
+    except OSError:
+        return False
+    return any(mark in head for mark in _REPORTS[path.suffix])
+
+
+def _of_url(url: str) -> Iterator[TriedPlace]:
+    """A bundle at a URL, or all below one that ends in `/`; known by what its store says of it."""
+    files, path = store_of(url)
+    try:
+        names = [path] if path.endswith(locations.SUFFIX) else sorted(files.find(path))
+        for name in names:
+            if name.endswith(locations.SUFFIX):
+                told = files.checksum(name)
+                digest = hashlib.sha256(f"{name} {told}".encode()).hexdigest()
+                yield TriedPlace(str(files.unstrip_protocol(name)), "bundle", digest)
+    except Exception as error:  # stores have each their own
+        raise TapeUsageError(
+            f"{locations.shown(url)}: it cannot be reached: {str(error).splitlines()[:1]}"
+        ) from error
+
+
+def store_of(url: str) -> tuple[Any, str]:
+    """The file system of a URL or path, and the path in it. Raises TapeUsageError."""
+    try:
+        found_: tuple[Any, str] = importlib.import_module("fsspec.core").url_to_fs(url)
+    except ImportError:
+        raise TapeUsageError(
+            f"{locations.shown(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
+        ) from None
+    except ValueError as error:
+        raise TapeUsageError(f"{locations.shown(url)}: {error}") from error
+    return found_

@@ -1,0 +1,214 @@
+"""`tape try`: every run with every candidate, and as it is; the rows, and what they come to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter import __version__
+from tape_jupyter.bundle import trust
+from tape_jupyter.bundle.archive import locations, opened
+from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.errors import BundleError, TapeUsageError
+from tape_jupyter.experiments.checked_run import RunCheck
+from tape_jupyter.experiments.sampling.budget import Budget
+from tape_jupyter.experiments.sweep import asking, engine, limits, places
+from tape_jupyter.experiments.sweep import candidate as candidates
+from tape_jupyter.experiments.sweep.attempt import Attempt
+from tape_jupyter.experiments.sweep.candidate import Candidate
+from tape_jupyter.experiments.sweep.engine import Given, Workers
+from tape_jupyter.experiments.sweep.places import TriedPlace
+from tape_jupyter.experiments.sweep.store import Row, RowStore
+from tape_jupyter.experiments.sweep.summary import SweepSummary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULTS = "tape-try"
+"""The folder that rows are kept in where no other is named."""
+SECONDS = 600.0
+"""Seconds that a whole run gets by itself."""
+_ROWS = 1
+"""Number of the form of rows: another one has other keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """`results`: a folder or URL. `env` "current" runs bundles with the packages that are here.
+    `seconds` and `memory` (bytes; 0: half of the machine's for all workers) are a run's limits;
+    `max_cost` (US dollars) and `max_calls` those of what candidates ask again, live.
+    """
+
+    check: str = ""
+    results: str = RESULTS
+    env: str = "lock"
+    allow_index: bool = False
+    timeout: float | None = None
+    seconds: float = SECONDS
+    memory: int = 0
+    pages: bool = False
+    again: bool = False
+    max_cost: Decimal | None = None
+    max_calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All rows of a sweep, in the store, by their keys in order, with the places that they are of
+    now; `had` were there already.
+    """
+
+    store: RowStore
+    places: Mapping[str, str]
+    summary: SweepSummary
+    had: int = 0
+
+    def rows(self) -> Iterator[Row]:
+        """Read from the store, one by one."""
+        for key, place in self.places.items():
+            row: Row = json.loads(self.store.get(f"rows/{key}.json"))
+            yield {**row, "place": place}
+
+    def frame(self) -> pd.DataFrame:
+        """As a pandas frame. Raises TapeUsageError where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise TapeUsageError(
+                "a frame needs pandas, which is not installed here: pip install pandas"
+            ) from error
+        return pd.DataFrame(list(self.rows()))
+
+    def text(self) -> str:
+        had = f"; {self.had} were there already" if self.had else ""
+        return "\n".join([*self.summary.lines(), f"rows: {self.store.place}{had}"])
+
+
+def try_candidates(
+    wheres: Sequence[str | Path] | str | Path,
+    candidates_: Sequence[str | Path | Candidate],
+    check: str = "",
+    *,
+    workers: str | Executor = "",
+    results: str | Path = RESULTS,
+    **options: Any,
+) -> Sweep:
+    """`tape try` from Python. `workers`: as on the command line, or any executor. `options` are
+    those of SweepOptions. Bundles run without being asked. Raises TapeUsageError.
+    """
+    where = [wheres] if isinstance(wheres, str | Path) else list(wheres)
+    tried = [each if isinstance(each, Candidate) else candidates.read(Path(each)) for each in candidates_]  # fmt: skip
+    found = places.found([str(each) for each in where], [results])
+    wanted = SweepOptions(check=check, results=str(results), **options)
+    if isinstance(workers, Executor):
+        count = int(getattr(workers, "_max_workers", 0)) or 2
+        return sweep(found, tried, wanted, Given(workers, count))
+    with engine.workers_of(str(workers)) as own:
+        return sweep(found, tried, wanted, own)
+
+
+def sweep(
+    found: Sequence[TriedPlace], tried: Sequence[Candidate], options: SweepOptions, workers: Workers,
+    tell: Tell = nobody,
+) -> Sweep:  # fmt: skip
+    """Have a row of each run as recorded and with each candidate; those that are there count.
+
+    Rows that say that a run came to no end (a worker died, a limit) are made anew. Raises
+    TapeUsageError where rows cannot be kept, for names that are not clear, and for no check.
+    """
+    RunCheck.of(options.check)
+    every = [Candidate(), *tried]
+    names = [each.name for each in every]
+    if len(set(names)) != len(names):
+        raise TapeUsageError(
+            f"two candidates have one name: {', '.join(names[1:])}; give them others"
+        )
+    store = RowStore(options.results)
+    store.prepare()
+    asking.ask(found, tried, store, Budget(options.max_cost, options.max_calls), tell)
+    jobs = {job.key: job for job in _jobs(found, every, options, workers.count)}
+    summary = SweepSummary(names)
+    done: set[str] = set()
+    for key, row in () if options.again else store.rows():
+        if key in jobs and not row.get("end"):
+            summary.add({**row, "place": jobs[key].place})
+            done.add(key)
+    had = len(done)
+
+    def keep(row: Row) -> None:
+        if row["key"] not in done:
+            done.add(row["key"])
+            summary.add(row)
+            tell("runs tried", len(done), len(jobs))
+
+    tell("runs tried", len(done), len(jobs))
+    engine.run((job for key, job in jobs.items() if key not in done), store, workers, keep)
+    return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
+
+
+def _jobs(
+    found: Sequence[TriedPlace], every: Sequence[Candidate], options: SweepOptions, workers: int
+) -> Iterator[Attempt]:
+    memory = options.memory or limits.usual_memory() // max(1, workers)
+    records = [(each, each.record()) for each in every]
+    copies: Counter[str] = Counter()
+    for place in found:
+        copies[place.digest] += 1
+        own = f"{place.digest} {copies[place.digest]}"
+        notebook = Path(place.place).resolve() if place.kind == "notebook" else None
+        for each, record in records:
+            yield Attempt(
+                _key(own, each.digest_for(notebook), options), place.place, _absolute(place.place), place.kind, record,
+                options.check, _absolute(options.results), options.env, options.allow_index, options.timeout,
+                options.seconds, memory, options.pages, asking.key_of(place, each) if each.requests else "",
+            )  # fmt: skip
+
+
+def _absolute(place: str) -> str:
+    return place if locations.is_url(place) else str(Path(place).resolve())
+
+
+def _key(place: str, candidate: str, options: SweepOptions) -> str:
+    """Of the run (its digest, and which copy of it), the candidate, and what else a row depends on."""
+    version = f"{__version__} {_ROWS} {platform.python_version()} {options.env}"
+    told = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def require_trust(found: Sequence[TriedPlace], *, yes: bool) -> None:
+    """That a person has let these bundles run: with `yes`, once for each before, or now for all
+    of them on the terminal. Raises BundleError.
+    """
+    if yes:
+        return
+    unknown = []
+    for place in found:
+        if place.kind == "bundle":
+            with opened(place.place) as bundle:
+                if not trust.trusted(bundle.digest):
+                    unknown.append(place.place)
+    if not unknown:
+        return
+    told = (
+        f"{len(unknown)} bundles were not made here (the first: {unknown[0]}). To try them runs their code on this "
+        "machine, as you."
+    )
+    asked = trust.terminal()
+    if asked is None:
+        raise BundleError(
+            f"{told} Nothing was run: say --yes, or look first: tape verify, tape open"
+        )
+    question = f"{told}\nType {trust.WORD} to run them, anything else to leave it: "
+    if asked(question).strip().lower() != trust.WORD:
+        raise BundleError("not run")
+
+
+__all__ = ["RESULTS", "Sweep", "SweepOptions", "require_trust", "sweep", "try_candidates"]

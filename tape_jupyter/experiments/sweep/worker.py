@@ -1,0 +1,70 @@
+"""A process of the pool that runs attempts: it ends with its parent, and takes its kernels along."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from types import FrameType
+
+from tape_jupyter.experiments.sweep.attempt import Attempt, attempt
+from tape_jupyter.experiments.sweep.limits import below
+from tape_jupyter.experiments.sweep.store import Row
+
+EVERY = 1.0
+"""Seconds between two looks at the parent."""
+
+
+_ENDED = 143
+"""The exit code of a process that was asked to end."""
+
+
+class _Process:
+    """What this process does, where it is one of a pool."""
+
+    begun = False
+    busy = False
+
+
+def run(job: Attempt) -> Row:
+    """Run an attempt. In a process of a pool that is asked to end meanwhile, its kernel is put away
+    and the process ends.
+    """
+    _Process.busy = True
+    try:
+        return attempt(job)
+    except KeyboardInterrupt:
+        if _Process.begun:
+            os._exit(_ENDED)
+        raise
+    finally:
+        _Process.busy = False
+
+
+def begin() -> None:
+    """What a process of a pool does first. SIGTERM ends it, and the attempt under way as Ctrl-C
+    does; a parent that is gone ends all of it.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if not _Process.busy:
+            os._exit(_ENDED)
+        raise KeyboardInterrupt
+
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, end)
+        _Process.begun = True
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(EVERY)
+    own = os.getpid()
+    for pid in reversed(below([own])):
+        if pid != own:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+    os._exit(1)
