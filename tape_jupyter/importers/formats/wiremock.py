@@ -126,14 +126,13 @@ def _exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
 
 def _query(told: Any, missing: list[str]) -> str:
     """The parameters that a mapping tells apart from its `urlPath`."""
-    found = {
-        str(name): each.get("equalTo")
-        for name, each in (told.items() if isinstance(told, Mapping) else ())
-        if isinstance(each, Mapping)
-    }
-    kept = {name: str(value) for name, value in found.items() if value is not None}
-    if len(kept) < len(found):
-        missing.append("parts of the query")
+    kept: list[tuple[str, str]] = []
+    for name, matcher in told.items() if isinstance(told, Mapping) else ():
+        several = matcher.get("hasExactly") if isinstance(matcher, Mapping) else None
+        values = [mapping(one).get("equalTo") for one in several or [matcher]]
+        kept += [(str(name), str(value)) for value in values if value is not None]
+        if None in values and "parts of the query" not in missing:
+            missing.append("parts of the query")
     return f"?{urlencode(kept)}" if kept else ""
 
 
