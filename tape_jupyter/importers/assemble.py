@@ -30,7 +30,7 @@ from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import recognise
 from tape_jupyter.importers.source import Source, TraceError
-from tape_jupyter.importers.trace import Call, Item, Kind, Origin, Run, Skipped, Span
+from tape_jupyter.importers.trace import TWICE, Call, Item, Kind, Origin, Run, Skipped, Span
 from tape_jupyter.importers.tree import TraceNode, Tree
 from tape_jupyter.providers import hosts, registry
 from tape_jupyter.secrets.registry import Secrets
@@ -40,7 +40,6 @@ _TOLD = 500
 """Records between two words on how far it is."""
 _KEPT_TEXT = 20_000
 _TELEMETRY = "a request that reports to a telemetry service"
-_TWICE = "a record sent twice: the last one counts"
 
 
 @dataclass(slots=True)
@@ -269,13 +268,15 @@ class _Assembly:
         }
 
     def take(self, report: FileReport, items: Iterable[Item]) -> None:
+        kept: list[Skipped] = []
+        trace: _Trace | None = None
         for number, item in enumerate(items, 1):
             if number % _TOLD == 0:
                 self._tell(f"reading {Path(report.file).name}: record", number, 0)
             if isinstance(item, Skipped):
                 report.reasons[item.reason] += item.count
                 if item.text:
-                    self._trace("").skipped.append(replace(item, text=item.text[:_KEPT_TEXT]))
+                    kept.append(replace(item, text=item.text[:_KEPT_TEXT]))
                 continue
             trace = self._trace(item.trace)
             if isinstance(item, Run):
@@ -288,6 +289,8 @@ class _Assembly:
                 self.line = item.origin.line
                 in_order, item.kind = item.kind == "http", kind
                 self._take_call(trace, item, in_order=in_order)
+        if kept:  # what broke off follows the run that was read last
+            (trace or self._trace("")).skipped += kept
 
     def _trace(self, name: str) -> _Trace:
         number = len(self.files) - 1
@@ -420,7 +423,7 @@ class _Assembly:
             trace.tree.nodes[name] = node._replace(kind="span")
         report.spans += sum(node.kind == "span" for node in trace.tree.nodes.values())
         if trace.tree.repeated:
-            report.reasons[_TWICE] += trace.tree.repeated
+            report.reasons[TWICE] += trace.tree.repeated
         for count, what in (
             (len(outer), f"{len(outer)} model calls hold another one, and are spans"),
             (trace.tree.strangers(), "parents are not in the file"),

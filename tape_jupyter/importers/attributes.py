@@ -129,7 +129,7 @@ def seconds(told: Any) -> float:
     """
     if isinstance(told, str) and not told.strip().isdigit():
         try:
-            at = datetime.fromisoformat(told)
+            at = datetime.fromisoformat(told.strip().removesuffix(" UTC"))
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             return 0.0
@@ -191,17 +191,25 @@ def _reference(told: Mapping[str, Any]) -> Any:
 
 def _event(told: Mapping[str, Any]) -> SpanEvent:
     time = _first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
-    name = str(_first(told, "name", "event_name", "eventName") or "")
-    return SpanEvent(name, seconds(time), pairs(told.get("attributes", told.get("fields"))))
+    about = pairs(told.get("attributes", told.get("fields")))
+    name = str(_first(told, "name", "event_name", "eventName") or about.get("event") or "")
+    return SpanEvent(name, seconds(time), about)
 
 
 def _error(told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]) -> str:
+    """OTLP's status, the console exporter's (`status_code`, `description`), Phoenix's, and Jaeger's
+    tags.
+    """
     status = told.get("status")
-    code = status.get("code") if isinstance(status, Mapping) else told.get("status_code", status)
-    if str(code) not in ("2", "ERROR", "STATUS_CODE_ERROR"):
+    inner = status if isinstance(status, Mapping) else {"code": told.get("status_code", status)}
+    code = _first(inner, "code", "status_code") or attributes.get("otel.status_code")
+    failed = str(code).rpartition(".")[2] in ("2", "ERROR", "STATUS_CODE_ERROR")
+    if not failed and not ("tags" in told and attributes.get("error") is True):
         return ""
-    said = str(
-        (status.get("message") if isinstance(status, Mapping) else told.get("status_message")) or ""
+    said = (
+        _first(inner, "message", "description")
+        or told.get("status_message")
+        or attributes.get("otel.status_description")
     )
     thrown = next((each.attributes for each in events if each.name == "exception"), {})
     return str(thrown.get("exception.message") or said or attributes.get("error.type") or "error")

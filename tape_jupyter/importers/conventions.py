@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any, get_args
 
 from tape_jupyter.core.call import End, FunctionCall, Reply, Request, Value
-from tape_jupyter.importers import neutral, observed, rebuild
+from tape_jupyter.importers import gemini, neutral, observed, rebuild
 from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed, text_of
 from tape_jupyter.importers.neutral import Conversation
 from tape_jupyter.importers.observed import ObservedStep
@@ -136,6 +136,14 @@ def wants_content(span: Traced) -> bool:
     them.
     """
     return span.attributes.get("gen_ai.operation.name") in _CALLS and _conversation(span) is None
+
+
+def why_empty(span: Traced) -> str:
+    """Why a model call has no messages."""
+    told = (*span.attributes, *(name for event in span.events for name in event.attributes))
+    if any(name.startswith("gen_ai.") and name.endswith("_ref") for name in told):
+        return "whose messages lie elsewhere, and are not fetched"
+    return "without their messages (their capture was off)"
 
 
 def _system(span: Traced) -> str:
@@ -408,26 +416,9 @@ def _adk(span: Traced) -> Call | None:
     said = load_or_text(span.attributes.get("gcp.vertex.agent.llm_response"))
     if not isinstance(asked, dict) or not asked.get("contents"):
         return None
-    config = {
-        name: value
-        for name, value in (asked.get("config") or {}).items()
-        if name not in ("http_options", "labels")
-    }
-    body: dict[str, Any] = {"contents": camel(asked["contents"])}
-    system = config.pop("system_instruction", None)
-    if system is not None:
-        body["systemInstruction"] = (
-            {"parts": [{"text": system}], "role": "user"}
-            if isinstance(system, str)
-            else camel(system)
-        )
-    for name in ("tools", "tool_config", "safety_settings"):
-        if config.get(name) is not None:
-            body[_camel(name)] = camel(config[name])
-        config.pop(name, None)
-    if config:
-        body["generationConfig"] = camel(config)
-    told = camel(said) if isinstance(said, dict) else {}
+    config = {n: each for n, each in (asked.get("config") or {}).items() if n != "labels"}
+    body = gemini.body_of({"contents": asked["contents"], "config": config})
+    told = gemini.camel(said) if isinstance(said, dict) else {}
     candidate = {
         "content": told.get("content", {}),
         "finishReason": told.get("finishReason", "STOP"),
@@ -450,27 +441,6 @@ def _adk(span: Traced) -> Call | None:
     )  # fmt: skip
 
 
-_OPEN_MAPS = {"args", "response", "properties", "metadata", "labels"}
-
-
-def camel(value: Any) -> Any:
-    """Proto JSON in snake_case as the REST API spells it; what programs chose (arguments,
-    properties) stays.
-    """
-    if isinstance(value, dict):
-        return {
-            _camel(name): inner if name in _OPEN_MAPS else camel(inner)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [camel(each) for each in value]
-    return value
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
-
-
 # ---------------------------------------------------------------- GenAI, OpenLLMetry, pydantic-ai, Vercel
 
 
@@ -484,6 +454,7 @@ def _genai(span: Traced) -> Call | None:
     if (
         operation is None
         and not classic
+        and "gen_ai.input.messages" not in span.attributes
         and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events)
     ):
         return None
@@ -512,7 +483,7 @@ def _conversation(span: Traced) -> Conversation | None:
     if not isinstance(tools, list):
         tools = indexed(told, "llm.request.functions")
     settings = {
-        name: told[f"gen_ai.request.{key}"]
+        name: observed.literal(told[f"gen_ai.request.{key}"])
         for key, name in _SETTINGS.items()
         if told.get(f"gen_ai.request.{key}") is not None
     }
@@ -645,8 +616,8 @@ def _vercel(span: Traced) -> Call | None:
     parts: list[dict[str, Any]] = []
     if told.get("ai.response.reasoning"):
         parts.append({"type": "reasoning", "content": told["ai.response.reasoning"]})
-    if told.get("ai.response.text"):
-        parts.append({"type": "text", "content": text_of(told["ai.response.text"])})
+    if said := told.get("ai.response.text") or told.get("ai.response.object"):
+        parts.append({"type": "text", "content": text_of(said)})
     uses = load_or_text(told.get("ai.response.toolCalls")) or ()
     parts += [_vercel_use(each) for each in uses if isinstance(each, Mapping)]
     listed = told.get("ai.prompt.tools") or []
@@ -667,7 +638,7 @@ def _vercel(span: Traced) -> Call | None:
         "frequencyPenalty": "frequency_penalty",
     }
     settings = {
-        name: told[f"ai.settings.{key}"]
+        name: observed.literal(told[f"ai.settings.{key}"])
         for key, name in names.items()
         if told.get(f"ai.settings.{key}") is not None
     }

@@ -35,6 +35,8 @@ def messages_of(told: Any) -> list[Message]:
     if isinstance(found, Mapping):
         return [message_of(found)]
     made: list[Message] = []
+    if isinstance(found, list) and found and all(map(is_part, found)):
+        return [{"role": "user", "parts": [part_of(each) for each in found]}]
     for each in found if isinstance(found, list) else ():
         if isinstance(each, Mapping) and not is_declaration(each):
             made.append(message_of(each))
@@ -55,6 +57,13 @@ def is_declaration(message: Any) -> bool:
     return (
         isinstance(content, Mapping) and content.get("type") == "function" and "function" in content
     )
+
+
+def is_part(told: Any) -> bool:
+    """Whether this is a part of a message's content, and no message: a text, a tool's call, a thought."""
+    if not isinstance(told, Mapping) or {"role", "content", "kwargs", "message"} & told.keys():
+        return False
+    return isinstance(told.get("text"), str) or _is_call(told) or "thinking" in told
 
 
 def text(content: Any) -> dict[str, Any]:
@@ -226,7 +235,7 @@ def _said_list(found: list[Any]) -> list[Message]:
     if maps and len(maps) == len(found):
         if all(_is_call(each) or "toolName" in each for each in maps):
             return [{"role": "assistant", "parts": [call_of(each) for each in maps]}]
-        if all("role" not in each and "text" in each for each in maps):
+        if all(map(is_part, maps)):
             return [{"role": "assistant", "parts": [part_of(each) for each in maps]}]
         if all("finish_reason" in each or "stop_reason" in each for each in maps):
             return [message for each in maps for message in _choice(each)]

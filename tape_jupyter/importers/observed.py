@@ -7,12 +7,13 @@ name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tape_jupyter.core.call import Reply
-from tape_jupyter.importers import messages, neutral, rebuild
+from tape_jupyter.importers import gemini, messages, neutral, rebuild
 from tape_jupyter.importers.neutral import Conversation
 from tape_jupyter.importers.rows import decoded
 from tape_jupyter.importers.trace import Call, Grade, Origin, Span
@@ -44,7 +45,12 @@ def usage_of(told: Any) -> dict[str, int]:
         name: next((counts[key] for key in keys if counts.get(key)), None)
         for name, keys in _USAGE.items()
     }
-    return {name: int(count) for name, count in found.items() if isinstance(count, (int, float))}
+    numbers = {name: literal(count) for name, count in found.items()}
+    return {
+        name: int(count)
+        for name, count in numbers.items()
+        if isinstance(count, (int, float)) and math.isfinite(count)
+    }
 
 
 @dataclass(slots=True)
@@ -119,6 +125,8 @@ def _sent(seen: ObservedStep) -> Call | None:
     said = decoded(seen.said)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
         return None
+    if not seen.sent and not {"model", "modelId", "contents"} & body.keys():
+        return None  # messages alone: the rest of the request stands elsewhere, or nowhere
     if not (
         seen.error
         or seen.chunks
@@ -165,8 +173,16 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     api = rebuild.api_of(provider, body)
     if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
-    model = str(body.get("model") or seen.model)
+    if isinstance(said, dict) and api == rebuild.ANTHROPIC and "content" not in said:
+        said = decoded(said.get("message")) or said  # as LangSmith's wrapper keeps it
+    model = str(body.get("model") or body.get("modelId") or seen.model)
     missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
+    if api == rebuild.GEMINI and gemini.are_keywords(body):
+        body, said = gemini.body_of(body), gemini.camel(said)
+        seen = replace(seen, chunks=gemini.camel(list(seen.chunks)))
+        assumed.append("the request's JSON, from the SDK's arguments")
+    elif "modelId" in body:  # boto3's, which goes into the address
+        body = {name: value for name, value in body.items() if name != "modelId"}
     stream = bool(body.get("stream")) or bool(seen.chunks) or seen.stream
     if stream and "stream" not in body and api not in (rebuild.GEMINI, rebuild.BEDROCK):
         body = {**body, "stream": True}
@@ -174,22 +190,36 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     url = seen.url or rebuild.url_of(
         api, provider, assumed, model=model, stream=stream, base=seen.base
     )
-    if seen.status >= 400 and said is not None:
-        reply = rebuild.reply(said, seen.status, seen.seconds)
-    elif seen.error and not seen.chunks and not (isinstance(said, dict) and _SAID & said.keys()):
-        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
-        assumed += more
-    elif seen.chunks:
-        reply = rebuild.streamed(api, seen.chunks, seen.waits)
-    elif stream and isinstance(said, dict):
-        missing.append("chunks")
-        reply = rebuild.as_stream(api, said)
-    else:
-        reply = rebuild.reply(said, seconds=seen.seconds)
+    reply = _answered(seen, api, said, missing, assumed, stream=stream)
     return _call(
         seen, rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
         assumed=assumed, usage=seen.usage,
     )  # fmt: skip
+
+
+def _answered(
+    seen: ObservedStep, api: str, said: Any, missing: list[str], assumed: list[str], *, stream: bool
+) -> Reply:
+    """The reply: an error's, the chunks of a stream, or what the source put together."""
+    whole = isinstance(said, dict)
+    if seen.status >= _FAILED and said is not None:
+        return rebuild.reply(said, seen.status, seen.seconds)
+    if seen.error and not seen.chunks and not (whole and _SAID & said.keys()):
+        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
+        assumed += more
+        return reply
+    if seen.chunks:
+        return rebuild.streamed(api, seen.chunks, seen.waits)
+    if not stream or not whole:
+        return rebuild.reply(said, seconds=seen.seconds)
+    missing.append("chunks")
+    reply = rebuild.as_stream(api, said)
+    if not reply.chunks:
+        missing.append("reply: it is of no form that is known")
+    return reply
+
+
+_FAILED = 400
 
 
 # ---------------------------------------------------------------- messages
@@ -218,7 +248,7 @@ def _told(seen: ObservedStep) -> Call | None:
     settings = {**body, **seen.settings}
     told = Conversation(
         seen.model or str(body.get("model") or ""), _system(body), list(asked), list(said), neutral.functions(tools),
-        {name: _literal(settings[name]) for name in _SETTINGS if settings.get(name) is not None},
+        {name: literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
         str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
     )  # fmt: skip
     if api != rebuild.OPENAI_CHAT:
@@ -268,7 +298,11 @@ def _lift_system(told: Conversation) -> None:
     told.asked = [each for each in told.asked if each.get("role") != "system"]
 
 
-def _literal(value: Any) -> Any:
+_UNSET = (None, "", "None", "null", "undefined", "NOT_GIVEN")
+"""How platforms write a parameter that was not given."""
+
+
+def literal(value: Any) -> Any:
     """Platforms keep numbers and booleans as texts."""
     if isinstance(value, str):
         if value.lower() in ("true", "false"):

@@ -279,6 +279,7 @@ def _converse_block(place: int, block: Any) -> list[dict[str, Any]]:
 
 def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[str]]:
     """The reply that an SDK's error tells of, and what was assumed for it."""
+    kind = kind or message.partition(":")[0].partition("(")[0][:80]
     found = re.search(r"(?:[Ee]rror code|status|HTTP)\D{0,12}([1-5]\d\d)", message)
     status = (
         int(found[1])

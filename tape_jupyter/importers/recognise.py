@@ -2,7 +2,7 @@
 `tape_jupyter.importers`.
 
 A module has `TITLE` (what people call it), `recognises(source) -> int` (0 no, 100 certainly; it
-looks at the file's first 64 KiB) and `read(source) -> Iterator[Item]`. The surest wins; `--from
+looks at the file's head) and `read(source) -> Iterator[Item]`. The surest wins; `--from
 NAME` asks nobody.
 """
 
@@ -62,11 +62,18 @@ def recognised(source: Source) -> tuple[str, Format]:
     """The format of a file. Raises TraceError for a file in none of them."""
     if not source.head.strip():
         raise source.failed("is empty")
-    sure = {name: each.recognises(source) for name, each in known().items()}
-    best = max(sure, key=lambda name: sure[name], default="")
-    if not best or sure[best] <= 0:
+    best = _surest(source)
+    if not best and source.look_further():  # what tells may come after a long first record
+        best = _surest(source)
+    if not best:
         raise TraceError(
             f"is in no format that is known; name one with --from: {', '.join(sorted(known()))}",
             path=source.name,
         )
     return best, known()[best]
+
+
+def _surest(source: Source) -> str:
+    sure = {name: each.recognises(source) for name, each in known().items()}
+    best = max(sure, key=lambda name: sure[name], default="")
+    return best if best and sure[best] > 0 else ""

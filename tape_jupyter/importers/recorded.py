@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -27,6 +28,11 @@ def document(source: Source) -> Any:
         raise TraceError(error.reason, path=source.name, line=error.line) from None
 
 
+def has_key(source: Source, name: str) -> bool:
+    """Whether it is YAML with this key at its top, after whatever comments."""
+    return re.search(rf"^{name}:\s", source.head_text + "\n", re.MULTILINE) is not None
+
+
 def headers_of(told: Any) -> Headers:
     """Headers from a map of names to a value or to values, or from a list of pairs."""
     if isinstance(told, Mapping):
@@ -44,13 +50,14 @@ def _text(value: Any) -> str:
 
 
 def data_of(body: Any) -> bytes:
-    """A body's bytes: text, bytes, nothing, or a map with `string` or `base64_string`."""
+    """A body's bytes: text, bytes, nothing, a map with `string` or `base64_string`, or JSON."""
     if body is None:
         return b""
     if isinstance(body, Mapping):
         if body.get("base64_string") is not None:
             return base64.b64decode(data_of(body["base64_string"]))
-        return data_of(body.get("string"))
+        is_told = not body or {"string", "encoding"} & body.keys()
+        return data_of(body.get("string")) if is_told else rebuild.compact(body)
     if isinstance(body, bytes):
         return body
     if isinstance(body, str):

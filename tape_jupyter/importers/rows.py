@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,21 +48,23 @@ def rows(source: Source, *lists: str) -> Iterator[Value]:
         yield from _parquet(source)
     elif source.head_text[:1] == "[":
         yield from source.values(lambda path: not path)
-    elif source.top & set(lists):
+    elif any(_is_list(source, name, lists) for name in lists):
         yield from source.values(lambda path: not path or path[-1] in lists)
-    elif _one_a_line(source):
+    elif source.one_a_line:
         yield from (Value((), row, line) for line, row in source.lines())
     else:
         yield from source.values(lambda _: False)
 
 
-def _one_a_line(source: Source) -> bool:
-    first = source.head_text.partition("\n")[0]
-    try:
-        load(first)
-    except ValueError:
-        return len(first) >= len(source.head_text)  # one line longer than what was looked at
-    return True
+def _is_list(source: Source, name: str, lists: Sequence[str]) -> bool:
+    """Whether the first object has a list of this name (or one in an object of this name); a record
+    may have a field that is called so.
+    """
+    if isinstance(source.first, dict):
+        found = source.first.get(name)
+        inner = [found.get(each) for each in lists] if isinstance(found, dict) else []
+        return any(isinstance(each, list) for each in (found, *inner))
+    return name in source.top and re.search(rf'"{name}"\s*:\s*\[', source.head_text) is not None
 
 
 def _parquet(source: Source) -> Iterator[Value]:

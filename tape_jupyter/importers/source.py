@@ -1,13 +1,13 @@
 """A file to import from, read in pieces and within limits. Nothing that it names is ever fetched.
 
 `values` walks JSON of any size, a document or many one after another; `lines` reads JSON Lines and
-keeps a broken line as text; `members` opens an archive. gzip and zlib are taken off on the way.
+keeps a broken line as text; `members` opens an archive. gzip, zlib and zstd are taken off on the
+way, and UTF-16 (what PowerShell's `>` writes) is read as the same text in UTF-8.
 """
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 import re
@@ -26,8 +26,11 @@ RECORD_CAP = 256 * 1024 * 1024
 EXPANDED_CAP = 4 * 1024**3
 RATIO_CAP = 400
 """How many times its size a compressed file may have, once it is over 64 MiB."""
-HEAD = 64 * 1024
+HEAD = 1024 * 1024
+FURTHER = 32 * HEAD
+"""How much is looked at of a file, and of one that is not known by that."""
 
+_TEXT = 64 * 1024
 _BLOCK = 1024 * 1024
 _FREE = 64 * 1024 * 1024
 _KEY = re.compile(r'"([^"\\\n]{1,80})"\s*:')
@@ -92,6 +95,8 @@ class Source:
     data: bytes | None = None
     """The content, where it is no file of its own: a member of an archive."""
     notes: list[str] = field(default_factory=list)
+    look: int = HEAD
+    """How many bytes of it `head` has."""
 
     def __post_init__(self) -> None:
         self.name = self.name or str(self.path)
@@ -101,23 +106,33 @@ class Source:
 
     # -- bytes
 
-    def open(self) -> BinaryIO | _Limited:
+    def open(self) -> BinaryIO:
         """The content, decompressed as it is read. Reading raises TraceError where it expands past
-        all measure.
+        all measure; where the compressed file breaks off, that is noted, and what came is read.
         """
+        file: io.BufferedReader
         try:
-            raw = io.BytesIO(self.data) if self.data is not None else self.path.open("rb")
+            file = (
+                self.path.open("rb")
+                if self.data is None
+                else io.BufferedReader(io.BytesIO(self.data))
+            )
+            start = file.peek(4)[:4]
         except OSError as error:
             raise self.failed(f"cannot be read: {error.strerror or error}") from error
-        start = raw.read(2)
-        raw.seek(0)
-        if start == b"\x1f\x8b":
-            return _Limited(self, gzip.GzipFile(fileobj=raw), raw, self._size())
-        if start[:1] == b"\x78" and start in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
-            return _Limited(self, _Zlib(raw), raw, self._size())
-        return raw
+        if start[:2] == b"\x1f\x8b" or start[:2] in _ZLIB:
+            file = io.BufferedReader(_Expanded(self, _inflating(self, file), file), _TEXT)
+        elif start == b"\x28\xb5\x2f\xfd":
+            zstandard = needs("zstandard", "files that are compressed by zstd", self.name)
+            reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+            file = io.BufferedReader(_Expanded(self, reader.read, file), _TEXT)
+        start = file.peek(2)[:2]
+        coding = next((name for mark, name in _UTF_16.items() if start == mark), "")
+        return io.BufferedReader(_Recoded(file, coding), _TEXT) if coding else file
 
-    def _size(self) -> int:
+    @property
+    def size(self) -> int:
+        """Its bytes as they are stored."""
         return len(self.data) if self.data is not None else self.path.stat().st_size
 
     def read(self, cap: int = RECORD_CAP) -> bytes:
@@ -155,9 +170,21 @@ class Source:
             number = 0
             while line := _line(self, file, number + 1):
                 number += 1
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
+                text = self._text_of(line).removeprefix("\ufeff").strip()
                 if text:
                     yield number, _loaded(text)
+
+    def _text_of(self, line: bytes) -> str:
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError:
+            self.noted(_NO_UTF_8)
+            return line.decode("utf-8", "replace")
+
+    def noted(self, note: str) -> None:
+        """Once, however often it is so."""
+        if note not in self.notes:
+            self.notes.append(note)
 
     def values(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
         """The values of its JSON, one document or several one after another, however large.
@@ -165,8 +192,22 @@ class Source:
         `enter(path)` says which objects and lists are taken apart; every other value comes whole.
         Ends with a Broken where the text breaks off, or is no JSON from there on.
         """
+        if self.one_a_line:
+            yield from self._line_by_line(enter)
+            return
         with self.open() as file:
-            yield from _Walk(self, file, enter).run()
+            for number, each in enumerate(_Walk(self, file, enter).run()):
+                if not number and isinstance(each.value, Broken):
+                    raise self.failed(f"is no JSON: {each.value.reason}", each.line)
+                yield each
+
+    def _line_by_line(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
+        """Each line by itself: one that breaks off ends with itself."""
+        with self.open() as file:
+            number = 0
+            while line := _line(self, file, number + 1):
+                number += 1
+                yield from _Walk(self, io.BytesIO(line), enter, number).run()
 
     # -- archives
 
@@ -231,11 +272,20 @@ class Source:
 
     # -- what it looks like
 
+    def look_further(self) -> bool:
+        """Let `head` and what is read from it see more; whether there is more."""
+        if self.look >= FURTHER or len(self.head) < self.look:
+            return False
+        self.look = FURTHER
+        for name in _SEEN:
+            self.__dict__.pop(name, None)
+        return True
+
     @cached_property
     def head(self) -> bytes:
-        """Its first 64 KiB, decompressed."""
+        """Its first `look` bytes, decompressed."""
         with self.open() as file:
-            return _read(self, file, HEAD)
+            return _read(self, file, self.look)
 
     @cached_property
     def head_text(self) -> str:
@@ -255,27 +305,54 @@ class Source:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key of a JSON object in its first 64 KiB, however deep; of Parquet its columns."""
+        """Every key of a JSON object in its head, however deep; of Parquet its columns."""
         if self.is_parquet:
             return self.top
         return frozenset(_KEY.findall(self.head_text))
 
     @cached_property
     def first(self) -> Any:
-        """Its first JSON value where that fits into 64 KiB (of a list: its first item), else None."""
+        """Its first JSON object where that fits into the head (of a list: its first item), else
+        None.
+        """
         text = self.head_text
-        at = 1 if text[:1] == "[" else 0
-        while at < len(text) and text[at] in " \t\r\n":
-            at += 1
-        try:
-            return _decoder.raw_decode(text, at)[0]
-        except (ValueError, RecursionError):
-            return None
+        found = _first_value(text[1:].lstrip() if text[:1] == "[" else text)
+        lines = text.split("\n", _LINES)[1:_LINES] if self.one_a_line else []
+        others = (_first_value(line.strip()) for line in lines)
+        return (
+            found
+            if isinstance(found, dict)
+            else next((each for each in others if isinstance(each, dict)), found)
+        )
+
+    @cached_property
+    def one_a_line(self) -> bool:
+        """Whether it is JSON Lines, however long the first of them; a document in one line is too,
+        where its end is in the head.
+        """
+        first, ends, rest = self.head_text.partition("\n")
+        if not ends:
+            return _is_json(first) if len(self.head) < self.look else self._goes_on()
+        if _is_json(first):
+            return True
+        second, third = [*rest.lstrip().split("\n", 2)[:2], ""][:2]
+        goes_on = first.strip()[-1:] in ("", *"{[,:")  # or it broke off there
+        return _is_object(second) and (not goes_on or _is_object(third))
+
+    def _goes_on(self) -> bool:
+        """Whether a line that is longer than the head ends as JSON does, and another one follows."""
+        with self.open() as file:
+            line = file.readline(FURTHER)
+            return (
+                line[-1:] == b"\n"
+                and line.rstrip()[-1:] in b"}]"
+                and bool(file.readline(2).strip())
+            )
 
     @cached_property
     def top(self) -> frozenset[str]:
         """The keys of its first JSON object (of a list: of its first item), as far as they stand in
-        64 KiB.
+        the head.
 
         Of Parquet its columns.
         """
@@ -299,7 +376,35 @@ def needs(module: str, what: str, where: str) -> Any:
 
 
 _ZSTD = 93
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_UTF_16 = {
+    b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"{\0": "utf-16-le", b"[\0": "utf-16-le", b"\0{": "utf-16-be",
+    b"\0[": "utf-16-be",
+}  # fmt: skip
+_NO_UTF_8 = "it is no UTF-8 in places: what cannot be read stands as \ufffd"
 _OPEN = "{["
+_LINES = 50
+"""Of so many lines the first that is an object tells what a file of lines is."""
+_SEEN = ("head", "head_text", "keys", "first", "top", "one_a_line")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        load(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_object(line: str) -> bool:
+    return line.lstrip()[:1] == "{" and _is_json(line)
+
+
+def _first_value(text: str) -> Any:
+    try:
+        return _decoder.raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _printable(name: str) -> str:
@@ -307,14 +412,14 @@ def _printable(name: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in name)[:200]
 
 
-def _read(source: Source, file: BinaryIO | _Limited, size: int) -> bytes:
+def _read(source: Source, file: BinaryIO, size: int) -> bytes:
     try:
         return file.read(size)
     except (OSError, EOFError, zlib.error) as error:
         raise source.failed(f"cannot be read: {error}") from None
 
 
-def _line(source: Source, file: BinaryIO | _Limited, number: int) -> bytes:
+def _line(source: Source, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(RECORD_CAP + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -343,63 +448,91 @@ def _top_keys(text: str) -> Iterator[str]:
             return
 
 
-class _Limited(io.RawIOBase):
-    """A decompressed stream that may not be much larger than what it comes from."""
+class _Expanded(io.RawIOBase):
+    """A decompressed stream that may not be much larger than what it comes from. `inflate(n)` gives
+    its next bytes, at most n.
+    """
 
-    def __init__(self, source: Source, inner: Any, raw: BinaryIO, size: int) -> None:
-        self._source, self._inner, self._raw, self._count = source, inner, raw, 0
-        self._cap = min(EXPANDED_CAP, max(_FREE, RATIO_CAP * size))
+    def __init__(self, source: Source, inflate: Callable[[int], bytes], raw: BinaryIO) -> None:
+        self._source, self._inflate, self._raw, self._count = source, inflate, raw, 0
+        self._cap = min(EXPANDED_CAP, max(_FREE, RATIO_CAP * source.size))
 
     def readable(self) -> bool:
         return True
 
-    def _counted(self, data: bytes) -> bytes:
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._inflate(len(buffer))
+        except zlib.error as error:
+            raise self._source.failed(f"cannot be read: {error}") from None
+        except Exception as error:  # zstandard's own, which is not imported here
+            if type(error).__name__ != "ZstdError":
+                raise
+            raise self._source.failed(f"cannot be read: {error}") from None
         self._count += len(data)
         if self._count > self._cap:
             raise self._source.failed(f"expands to more than {self._cap // 2**20} MiB: refused")
-        return data
-
-    def read(self, size: int = -1) -> bytes:
-        return self._counted(self._inner.read(size if size >= 0 else self._cap + 1))
-
-    def readline(self, size: int | None = -1) -> bytes:
-        return self._counted(self._inner.readline(size))
+        buffer[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
-        self._inner.close()
         self._raw.close()
         super().close()
 
 
-class _Zlib(io.RawIOBase):
-    """A zlib stream, decompressed as it is read."""
+def _inflating(source: Source, raw: BinaryIO) -> Callable[[int], bytes]:
+    """What reads on in gzip (several members too) or zlib. A stream that breaks off ends there, and
+    is noted.
+    """
+    state = zlib.decompressobj(_EITHER)
+    waiting = b""
 
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw, self._object, self._left = raw, zlib.decompressobj(), b""
+    def inflate(size: int) -> bytes:
+        nonlocal state, waiting
+        while True:
+            if state.eof:
+                waiting = (state.unused_data or raw.read(_TEXT)).lstrip(b"\0")
+                if waiting[:1] != b"\x1f":
+                    return b""
+                state = zlib.decompressobj(_EITHER)
+            data = waiting or raw.read(_TEXT)
+            if not data:
+                source.noted("the compressed file breaks off; what came before is read")
+                return b""
+            found = state.decompress(data, size)
+            waiting = state.unconsumed_tail
+            if found:
+                return found
 
-    def read(self, size: int = -1) -> bytes:
-        want = size if size >= 0 else EXPANDED_CAP
-        found = bytearray()
-        while len(found) < want and not self._object.eof:
-            data = self._object.unconsumed_tail or self._raw.read(65536)
+    return inflate
+
+
+_EITHER = zlib.MAX_WBITS | 32
+"""zlib finds out which of both it is."""
+
+
+class _Recoded(io.RawIOBase):
+    """Text in UTF-16, as UTF-8."""
+
+    def __init__(self, inner: BinaryIO, coding: str) -> None:
+        self._inner, self._left = inner, b""
+        self._decode = codecs.getincrementaldecoder(coding)("replace").decode
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            data = self._inner.read(_TEXT)
+            self._left = self._decode(data, final=not data).encode("utf-8", "replace")
             if not data:
                 break
-            found += self._object.decompress(data, want - len(found))
-        return bytes(found)
-
-    def readline(self, size: int | None = -1) -> bytes:
-        want = size if size is not None and size >= 0 else RECORD_CAP + 1
-        while b"\n" not in self._left and len(self._left) < want:
-            more = self.read(65536)
-            if not more:
-                break
-            self._left += more
-        end = self._left.find(b"\n") + 1 or len(self._left)
-        line, self._left = self._left[: min(end, want)], self._left[min(end, want) :]
-        return line
+        part, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
 
     def close(self) -> None:
-        self._raw.close()
+        self._inner.close()
         super().close()
 
 
@@ -409,26 +542,24 @@ class _Walk:
     """
 
     def __init__(
-        self, source: Source, file: BinaryIO | _Limited, enter: Callable[[tuple[str, ...]], bool]
+        self,
+        source: Source,
+        file: BinaryIO,
+        enter: Callable[[tuple[str, ...]], bool],
+        line: int = 1,
     ) -> None:
         self._source, self._file, self._enter = source, file, enter
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-        self._text, self._at, self._line, self._ended = "", 0, 1, False
+        self._text, self._at, self._line, self._ended = "", 0, line, False
 
     def run(self) -> Iterator[Value]:
-        any_read = False
+        """Its values; a Broken ends them where the text breaks off, or is no JSON from there on."""
         while char := self._next():
             try:
-                for each in self._value(()) if char in _OPEN else self._no_value():
-                    any_read = True
-                    yield each
+                yield from self._value(()) if char in _OPEN else self._no_value()
             except (ValueError, IndexError) as error:
-                if not any_read:
-                    raise self._source.failed(f"is no JSON: {error}", self._line) from None
-                broken = Broken(
-                    self._text[self._at : self._at + HEAD], str(error) or "it breaks off"
-                )
-                yield Value(("broken",), broken, self._line)
+                text = self._text[self._at : self._at + _TEXT]
+                yield Value(("broken",), Broken(text, str(error) or "it breaks off"), self._line)
                 return
 
     def _no_value(self) -> Iterator[Value]:
@@ -440,8 +571,10 @@ class _Walk:
             return False
         data = _read(self._source, self._file, max(_BLOCK, len(self._text) - self._at))
         self._ended = not data
-        self._text = self._text[self._at :] + self._decode(data, final=self._ended)
-        self._at = 0
+        text = self._decode(data, final=self._ended)
+        if "\ufffd" in text and b"\xef\xbf\xbd" not in data:
+            self._source.noted(_NO_UTF_8)
+        self._text, self._at = self._text[self._at :] + text, 0
         if len(self._text) > RECORD_CAP:
             raise self._source.failed(
                 f"a record is longer than {RECORD_CAP // 2**20} MiB", self._line

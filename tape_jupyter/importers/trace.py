@@ -18,6 +18,8 @@ Grade = Literal["W", "J", "P", "M", "T"]
 neutral messages, text.
 """
 
+TWICE = "a record sent twice: the last one counts"
+
 Kind = Literal["model", "tool", "retrieval", "http"]
 
 

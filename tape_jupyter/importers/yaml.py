@@ -85,5 +85,13 @@ def _loader(yaml: Any) -> Any:
     Strict.add_constructor(
         f"{_PREFIX}python/tuple", lambda loader, node: loader.construct_sequence(node, deep=True)
     )
+
+    def parts(loader: Any, node: Any) -> Any:
+        """An iterator over a body's parts: those parts, put together."""
+        told = loader.construct_mapping(node, deep=True).get("args") or [[]]
+        found = [each.encode() if isinstance(each, str) else each for each in told[0]]
+        return b"".join(each for each in found if isinstance(each, bytes))
+
     Strict.add_constructor(f"{_PREFIX}python/object/new:_io.BytesIO", stream)
+    Strict.add_constructor(f"{_PREFIX}python/object/apply:builtins.iter", parts)
     return Strict

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed, recorders
+from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.rows import listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
@@ -33,13 +33,25 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name))
+    yield from read_rows(source, _Recording(source.name).row)
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    if "rewind_format" in row:
-        yield Run("", "recording", mapping(row.get("meta")))
-        return
+class _Recording:
+    """A file: each header in it begins a run."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.heads = file, 0
+
+    def row(self, row: dict[str, Any], line: int) -> Iterator[Item]:
+        self.heads += "rewind_format" in row
+        trace = "" if self.heads < 2 else str(self.heads)
+        if "rewind_format" in row:
+            yield Run(trace, "recording", mapping(row.get("meta")))
+        else:
+            yield from _row(self.file, trace, row, line)
+
+
+def _row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     if kind not in _KINDS:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
@@ -47,10 +59,11 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     missing: list[str] = []
     asked, said = _plain(row.get("request"), missing), _plain(row.get("response"), missing)
     failed, thrown = recorders.error_of(row.get("error"))
-    start, name, place = float(row.get("ts") or 0.0), str(row.get("name") or ""), _KINDS[kind]
+    start, name, place = seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
     seen = ObservedStep(
-        str(row.get("seq")), place, name, "", "", start - took if start else 0.0, start, recorders.named(asked), said,  # type: ignore[arg-type]
+        str(row.get("seq")), place, name, trace, "", start - took if start else 0.0, start,  # type: ignore[arg-type]
+        recorders.named(asked), said,
         failed, thrown, line=line, missing=missing,
     )  # fmt: skip
     if place == "model":

@@ -12,7 +12,15 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import observed, recorders
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.recorded import LOST, data_of, document, exchange, headers_of, status_of
+from tape_jupyter.importers.recorded import (
+    LOST,
+    data_of,
+    document,
+    exchange,
+    has_key,
+    headers_of,
+    status_of,
+)
 from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
@@ -32,8 +40,8 @@ _ASSET, _BYTES = "__agenttape_asset__", "__agenttape_bytes__"
 def recognises(source: Source) -> int:
     if {"run_id", "interactions", "match_key", "boundary"} <= source.keys:
         return 90
-    text = source.head_text
-    return 90 if "\ninteractions:" in text and "boundary:" in text and "run_id:" in text else 0
+    named = has_key(source, "interactions") and has_key(source, "run_id")
+    return 90 if named and "boundary:" in source.head_text else 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -79,7 +87,9 @@ def _interaction(
         seen.asked, seen.model = _before(body, said, seen.assumed), str(asked.get("model") or "")
         seen.provider = recorders.provider_of(asked.get("endpoint"), about.get("framework"))
     else:
-        seen.asked = recorders.named(asked.get("args", asked.get("arguments", asked)))
+        given = asked.get("args", asked.get("arguments", asked))
+        more = asked.get("kwargs")
+        seen.asked = recorders.named({"args": given, "kwargs": more} if more is not None else given)
     yield observed.item(seen, "agenttape", source.name)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tape_jupyter.core.call import Reply
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.rows import decoded, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
 
@@ -43,7 +43,7 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     asked, said = mapping(row.get("input")), mapping(row.get("output"))
     if "modelId" not in row:
         yield Skipped("a record that is no invocation", line=line)
-    elif operation not in _OPERATIONS:
+    elif operation not in _OPERATIONS and not _is_openais(said):
         yield Skipped(
             f"an invocation by {operation or 'an operation without a name'}, which is not known",
             line=line,
@@ -60,24 +60,39 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         yield _call(file, row, asked, said, line)
 
 
+def _is_openais(said: Mapping[str, Any]) -> bool:
+    """Whether a reply is that of OpenAI's chat API, which Bedrock serves too."""
+    told = decoded(said.get("outputBodyJson"))
+    first = told[0] if isinstance(told, list) and told else told
+    return "choices" in mapping(first)
+
+
 def _call(
     file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int
 ) -> Call:
-    api, stream = _OPERATIONS[str(row["operation"])]
+    told = decoded(said.get("outputBodyJson"))
+    api, stream = _OPERATIONS.get(
+        str(row["operation"]), (rebuild.OPENAI_CHAT, isinstance(told, list))
+    )
     model, region = str(row["modelId"]), str(row.get("region") or "us-east-1")
+    body = decoded(asked["inputBodyJson"])
     base = f"https://bedrock-runtime.{region}.amazonaws.com"
+    if api == rebuild.OPENAI_CHAT:
+        base += "/openai/v1"
     missing, assumed = (
         ["request headers", "reply headers", "request bytes", "reply bytes"],
         list[str](),
     )
     url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
+    if api == rebuild.OPENAI_CHAT:
+        assumed.append(f"url {url}")
     start, own = seconds(row.get("timestamp")), str(row.get("requestId") or "")
     failed = str(row.get("errorCode") or "")
     if failed:
         reply, assumed = rebuild.failed(failed, failed)
         missing.append("error message")
     else:
-        reply = _reply(api, said["outputBodyJson"], missing, assumed, stream=stream)
+        reply = _reply(api, told, missing, assumed, stream=stream)
     usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
     identity = mapping(row.get("identity")).get("arn")
     about = {
@@ -86,7 +101,7 @@ def _call(
         "request metadata": row.get("requestMetadata"),
     }
     return Call(
-        own, "model", rebuild.request(url, asked["inputBodyJson"]), reply, "J", Origin("bedrock", file, own, line),
+        own, "model", rebuild.request(url, body), reply, "J", Origin("bedrock", file, own, line),
         name=str(row["operation"]), provider="bedrock", model=model, start=start, error=failed, missing=missing,
         assumed=assumed, usage=usage, about={name: value for name, value in about.items() if value},
     )  # fmt: skip

@@ -12,7 +12,9 @@ TITLE = "betamax"
 
 
 def recognises(source: Source) -> int:
-    return 90 if "http_interactions" in source.keys and "betamax" in source.head_text else 0
+    if "http_interactions" not in source.keys:
+        return 0
+    return 90 if "betamax" in source.head_text or "url" in source.keys else 0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -37,23 +37,54 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "data", "rows", "events")
+    found = _Rows(source.name)
+    yield from read_rows(source, found.row, "data", "rows", "events")
+    for row, line in found.parts.values():
+        yield from each(partial(_spans, source.name, row, line), line)
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    body = mapping(row.get("jsonBody") or row.get("rawBody"))
-    if "span_attributes" in row or {"name", "type"} <= row.keys():
-        yield _span(file, row, line)
-    elif listed(body.get("rows")):  # a request of an SDK, with its rows
-        for inner in listed(body["rows"]):
-            yield from each(partial(_row, file, inner, line), line)
-    else:
-        what = (
-            "a request of the SDK without rows"
-            if {"method", "path"} <= row.keys()
-            else "a record that is no span"
+class _Rows:
+    """What of a file waits for its end: the parts in which an SDK sends a span (`_is_merge`)."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.parts: dict[str, tuple[dict[str, Any], int]] = {}
+
+    def row(self, row: dict[str, Any], line: int) -> Iterator[Item]:
+        body = mapping(row.get("jsonBody") or row.get("rawBody"))
+        own = str(row.get("id") or "")
+        if own and ("_is_merge" in row or own in self.parts):
+            if own in self.parts:
+                yield Skipped("a further part of a span", line=line)
+            before, at = self.parts.get(own, ({}, line))
+            self.parts[own] = (_merged(before, row), at)
+        elif "span_attributes" in row or {"name", "type"} <= row.keys():
+            yield _span(self.file, row, line)
+        elif listed(body.get("rows")):  # a request of an SDK, with its rows
+            for inner in listed(body["rows"]):
+                yield from each(partial(self.row, inner, line), line)
+        else:
+            what = (
+                "a request of the SDK without rows"
+                if {"method", "path"} <= row.keys()
+                else "a record that is no span"
+            )
+            yield Skipped(what, line=line)
+
+
+def _merged(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The later part's fields over the earlier one's; maps in them are put together."""
+    made = dict(before)
+    for name, value in row.items():
+        old = made.get(name)
+        made[name] = (
+            {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
         )
-        yield Skipped(what, line=line)
+    return made
+
+
+def _spans(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    yield _span(file, row, line)
 
 
 def _span(file: str, row: Mapping[str, Any], line: int) -> Item:

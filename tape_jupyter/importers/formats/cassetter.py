@@ -13,6 +13,7 @@ from tape_jupyter.importers.recorded import (
     decoded,
     document,
     exchange,
+    has_key,
     headers_of,
     moment,
     status_of,
@@ -26,7 +27,7 @@ TITLE = "cassetter"
 
 def recognises(source: Source) -> int:
     text = source.head_text
-    named = text.startswith(("version: 1", "interactions:")) and "recorded_at:" in text
+    named = has_key(source, "interactions") and "recorded_at:" in text
     bodies = (
         "type: json" in text
         or "type: text" in text

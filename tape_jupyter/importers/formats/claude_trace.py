@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.importers import captured, rebuild
-from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers import captured
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, status_of
 from tape_jupyter.importers.rows import read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -34,20 +35,12 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
         note = str(row.get("note") or "")
         yield Skipped(f"a request without a reply{': ' + note[:60] if note else ''}", line=line)
     else:
-        start = float(asked.get("timestamp") or 0.0)
-        body = asked.get("body")
-        data = (
-            b""
-            if body is None
-            else body.encode()
-            if isinstance(body, str)
-            else rebuild.compact(body)
-        )
+        start = seconds(asked.get("timestamp"))
         request = Request(
             str(asked.get("method") or "POST").upper(),
             str(asked["url"]),
             headers_of(asked.get("headers")),
-            data,
+            data_of(asked.get("body")),
         )
         missing = [LOST, "request bytes"]
         reply = _reply(said, start, missing)
@@ -64,6 +57,6 @@ def _reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
     if said.get("body_raw") is not None:
         data = str(said["body_raw"]).encode("utf-8", "surrogatepass")
     else:
-        data = b"" if said.get("body") is None else rebuild.compact(said["body"])
+        data = data_of(said.get("body"))
         missing.append("reply bytes")
     return Reply(status, decoded(headers, data), (data,) if data else ())

@@ -9,6 +9,7 @@ from typing import Any
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
@@ -41,13 +42,15 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     yield from _span(file, row, trace, str(row.get("parent_id") or ""), line, 0)
 
 
-def _span(file: str, row: Any, trace: str, parent: str, line: int, depth: int) -> Iterator[Item]:
+def _span(
+    file: str, row: Any, trace: str, parent: str, line: int, depth: int, unnamed: str = ""
+) -> Iterator[Item]:
     kind = str(row.get("type") or "")
     if kind not in (*_KINDS, *_OUTER) or depth > _DEEPEST:
         yield Skipped(f"a span of kind {kind[:40] or 'none'}: no call", line=line)
         return
     metrics = mapping(row.get("metrics"))
-    own = str(row.get("id") or f"{parent}/{row.get('name')}")
+    own = str(row.get("id") or unnamed or f"line {line}")
     start = seconds(row.get("created_at"))
     end = (
         start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
@@ -55,7 +58,7 @@ def _span(file: str, row: Any, trace: str, parent: str, line: int, depth: int) -
         else 0.0
     )
     place: Any = _KINDS.get(kind, "span")
-    status = int(row.get("status_code") or 200)
+    status = status_of(row.get("status_code"))
     model = str(row.get("model") or "")
     seen = ObservedStep(
         own, place, str(row.get("name") or ""), trace, parent, start, end, decoded(row.get("input")),
@@ -70,5 +73,7 @@ def _span(file: str, row: Any, trace: str, parent: str, line: int, depth: int) -
         if stop and isinstance(seen.said, dict):
             seen.said = {**seen.said, "finish_reason": stop}
     yield observed.item(seen, "galileo", file)
-    for inner in listed(row.get("spans")):
-        yield from each(partial(_span, file, inner, trace, own, line, depth + 1), line)
+    for number, inner in enumerate(listed(row.get("spans"))):
+        yield from each(
+            partial(_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line
+        )

@@ -10,14 +10,13 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import urlencode
 
 from tape_jupyter.core.call import Headers, Reply, Request
-from tape_jupyter.importers.recorded import document
+from tape_jupyter.importers.recorded import document, has_key, moment
 from tape_jupyter.importers.rows import listed, mapping
 from tape_jupyter.importers.source import Source, Value
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
@@ -30,7 +29,7 @@ _CODED = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def recognises(source: Source) -> int:
-    if source.head_text.startswith("log:") and "entries:" in source.head_text:  # Polly, as YAML
+    if has_key(source, "log") and "entries:" in source.head_text:  # Polly, as YAML
         return 90
     return 95 if "log" in source.top and "entries" in source.keys else 0
 
@@ -59,7 +58,7 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     missing, assumed = ["chunk borders and pace"], list[str]()
     body = _asked_body(asked.get("postData"), missing, assumed)
     request = Request(str(asked["method"]).upper(), str(asked["url"]), _headers(asked), body)
-    start = moment_of(each.value.get("startedDateTime"))
+    start = moment(each.value.get("startedDateTime"))
     seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
     own = mapping(each.value.get("_tape"))
     status = int(said.get("status") or 0)
@@ -70,6 +69,10 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
         return
     chunks, coded = _body(said.get("content") or {}, missing)
     headers = _headers(said)
+    kind = (said.get("content") or {}).get("mimeType")
+    if chunks and kind and not any(name.lower() == "content-type" for name, _ in headers):
+        headers = (*headers, ("content-type", str(kind)))
+        assumed.append("header content-type, from the kind of the content")
     if own.get("wire"):
         chunks, coded = (base64.b64decode(str(own["wire"])),), True
     if not coded:
@@ -79,9 +82,10 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     reply = Reply(status, headers, chunks, waits, reason=str(said.get("statusText") or ""))
     if own:  # of `tape export --as har`
         reply = _as_read(reply, own, missing)
+    own_id = "-".join(str(each.value[name]) for name in ("_id", "_order") if name in each.value)
     yield Call(
-        str(each.value.get("_id") or number), "http", request, reply, grade,
-        Origin("har", source.name, str(each.value.get("_id") or number), each.line), start=start, end=start + seconds,
+        f"{number}", "http", request, reply, grade,
+        Origin("har", source.name, own_id or f"{number}", each.line), start=start, end=start + seconds,
         missing=missing, assumed=assumed, trace=str(own.get("run") or ""),
     )  # fmt: skip
     if sockets := each.value.get("_webSocketMessages"):
@@ -149,16 +153,8 @@ def _body(content: Mapping[str, Any], missing: list[str]) -> tuple[tuple[bytes, 
         missing.append("pace")
         return tuple(base64.b64decode(each) for each in json.loads(text)), True
     data = (
-        base64.b64decode(text)
+        base64.b64decode("".join(str(text).split()), validate=True)
         if content.get("encoding") == "base64"
         else str(text).encode("utf-8", "surrogatepass")
     )
     return ((data,) if data else ()), False
-
-
-def moment_of(told: Any) -> float:
-    """Seconds of the epoch; 0.0 for what is no time."""
-    try:
-        return datetime.fromisoformat(str(told)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ from tape_jupyter.importers.recorded import (
     status_of,
 )
 from tape_jupyter.importers.source import Source
-from tape_jupyter.importers.trace import Grade, Item, Skipped
+from tape_jupyter.importers.trace import Grade, Item, Skipped, each
 
 TITLE = "Hoverfly simulation"
 
@@ -45,10 +46,14 @@ def read(source: Source) -> Iterator[Item]:
         )
     start = moment((told.get("meta") or {}).get("timeExported"))
     for number, pair in enumerate(told["data"].get("pairs") or ()):
-        yield _pair(source, number, pair, start)
+        yield from each(partial(_pair, source, number, pair, start))
 
 
-def _pair(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Item:
+def _pair(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Iterator[Item]:
+    yield _exchange(source, number, pair, start)
+
+
+def _exchange(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Item:
     asked, said = pair.get("request") or {}, pair.get("response") or {}
     if said.get("templated"):
         return Skipped("a response that is a template: no recording")
@@ -100,9 +105,9 @@ def _pair(source: Source, number: int, pair: Mapping[str, Any], start: float) ->
 
 
 def _exact(matchers: Any) -> str | None:
-    for each in matchers or ():
-        if isinstance(each, Mapping) and each.get("matcher") in ("exact", "json"):
-            value = each.get("value")
+    for one in matchers or ():
+        if isinstance(one, Mapping) and one.get("matcher") in ("exact", "json", "xml"):
+            value = one.get("value")
             return (
                 value
                 if isinstance(value, str)

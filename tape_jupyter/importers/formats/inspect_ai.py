@@ -13,7 +13,7 @@ from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import listed, mapping
-from tape_jupyter.importers.source import RECORD_CAP, Broken, Source
+from tape_jupyter.importers.source import RECORD_CAP, Broken, Source, TraceError
 from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
 
 TITLE = "inspect_ai log"
@@ -45,13 +45,23 @@ def _names(source: Source) -> list[str]:
 def read(source: Source) -> Iterator[Item]:
     if source.head[:4] == b"PK\x03\x04":
         for member in source.members(_is_sample):
-            yield from each(partial(_sample, source.name, member.json(), 0))
+            yield from each(partial(_member, source.name, member))
         return
     for path, value, line in source.values(lambda path: path in ((), ("samples",))):
         if isinstance(value, Broken):
             yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
         elif path == ("samples", "[]"):
             yield from each(partial(_sample, source.name, value, line), line)
+
+
+def _member(file: str, member: Source) -> Iterator[Item]:
+    try:
+        told = member.json()
+    except TraceError as error:
+        text = member.text() if member.size < RECORD_CAP else ""
+        yield Skipped(f"a sample that {error.reason}", text=text)
+        return
+    yield from _sample(file, told, 0)
 
 
 def _is_sample(name: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import exchange, headers_of, status_of
 from tape_jupyter.importers.source import RECORD_CAP, Source
-from tape_jupyter.importers.trace import Call, Item, Skipped
+from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
 TITLE = "mitmproxy flows"
 
@@ -29,7 +30,7 @@ def read(source: Source) -> Iterator[Item]:
     data, at, number = source.read(), 0, 0
     while at < len(data):
         try:
-            flow, at = _value(data, at, 0)
+            flow, at = _value(data, at, len(data), 0)
         except (ValueError, IndexError, RecursionError) as error:
             if not number:
                 raise source.failed(f"is no flow file: {error}") from None
@@ -39,14 +40,13 @@ def read(source: Source) -> Iterator[Item]:
             )
             return
         number += 1
-        yield from _flow(source, number, flow)
+        yield from each(partial(_flow, source, number, flow))
 
 
 def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
-    if not isinstance(flow, Mapping) or flow.get("type") != "http":
-        yield Skipped(
-            f"a flow that is not HTTP ({flow.get('type') if isinstance(flow, Mapping) else 'unknown'})"
-        )
+    kind = _text(flow.get("type") or "") if isinstance(flow, Mapping) else "unknown"
+    if kind != "http":
+        yield Skipped(f"a flow that is not HTTP ({kind[:40]})")
         return
     asked, said = flow["request"], flow.get("response")
     if not isinstance(said, Mapping):
@@ -91,33 +91,30 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _value(data: bytes, at: int, deep: int) -> tuple[Any, int]:
-    """A tnetstring (`5:hello,`) and where it ends."""
-    colon = data.index(b":", at, at + 13)
+def _value(data: bytes, at: int, limit: int, deep: int) -> tuple[Any, int]:
+    """A tnetstring (`5:hello,`) that ends before `limit`, and where it ends."""
+    colon = data.index(b":", at, min(at + 13, limit))
     size = int(data[at:colon])
     start, end = colon + 1, colon + 1 + size
-    if size > RECORD_CAP or end >= len(data) or deep > _DEEP:
+    if size < 0 or size > RECORD_CAP or end >= limit or deep > _DEEP:
         raise ValueError("a record breaks off")
-    kind, part = data[end : end + 1], data[start:end]
+    kind = data[end : end + 1]
     if kind == b"]":
-        return list(_many(part, deep)), end + 1
+        return list(_many(data, start, end, deep)), end + 1
     if kind == b"}":
-        flat = list(_many(part, deep))
+        flat = list(_many(data, start, end, deep))
         return {
             _text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)
         }, end + 1
-    return _SCALARS[kind](part), end + 1
+    if kind not in _SCALARS:
+        raise ValueError("a record of no known type")
+    return _SCALARS[kind](data[start:end]), end + 1
 
 
-def _many(part: bytes, deep: int) -> Iterator[Any]:
-    at = 0
-    while at < len(part):
-        value, at = _inner(part, at, deep)
+def _many(data: bytes, at: int, end: int, deep: int) -> Iterator[Any]:
+    while at < end:
+        value, at = _value(data, at, end, deep + 1)
         yield value
-
-
-def _inner(part: bytes, at: int, deep: int) -> tuple[Any, int]:
-    return _value(part + b"\0", at, deep + 1)
 
 
 _SCALARS: dict[bytes, Any] = {

@@ -52,6 +52,7 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    row = {**row, **mapping(row.get("trace"))}  # a row of `search_traces`
     info, data = mapping(row.get("info")), mapping(row.get("data"))
     spans = listed(data.get("spans") or row.get("spans"))
     if not spans and not info:
@@ -59,8 +60,8 @@ def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         return
     trace = ""
     for span in spans:
-        if isinstance(span, Mapping):
-            made = _span(file, span, line)
+        if told := mapping(span):
+            made = _span(file, told, line)
             trace = made.trace
             yield made
         else:

@@ -8,6 +8,7 @@ from typing import Any
 from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.rows import read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped
 
@@ -23,23 +24,29 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for number, each in enumerate(source.json()):
-        if not isinstance(each, Mapping) or "scope" not in each:
-            yield Skipped("an item that is no exchange")
+    count = 0
+
+    def made(row: dict[str, Any], line: int) -> Iterator[Item]:
+        nonlocal count
+        count += 1
+        if "scope" in row:
+            yield _exchange(source, count - 1, row)
         else:
-            yield _exchange(source, number, each)
+            yield Skipped("an item that is no exchange", line=line)
+
+    yield from read_rows(source, made)
 
 
 def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     missing, asked = [LOST], each.get("body")
-    body = (
-        b""
-        if asked in (None, "")
-        else asked.encode()
-        if isinstance(asked, str)
-        else rebuild.compact(asked)
-    )
-    if isinstance(asked, (dict, list)):
+    coded = any("encoding" in name.lower() for name, _ in headers_of(each.get("reqheaders")))
+    body = b""
+    if isinstance(asked, list) and coded and asked and all(_is_hex(part) for part in asked):
+        body = b"".join(bytes.fromhex(part) for part in asked)
+    elif isinstance(asked, str):
+        body = asked.encode("utf-8", "surrogatepass")
+    elif asked is not None:
+        body = rebuild.compact(asked)
         missing.append("request bytes")
     chunks = _chunks(each, missing)
     scope = str(each["scope"]).removesuffix(
@@ -76,7 +83,7 @@ def _chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
     said = each.get("response")
     if said in (None, ""):
         return ()
-    coded = any("encoding" in str(name).lower() for name in (each.get("rawHeaders") or [])[::2])
+    coded = any("encoding" in name.lower() for name, _ in _headers(each))
     if isinstance(said, list) and coded and said and all(_is_hex(part) for part in said):
         missing[:] = [what for what in missing if what != LOST] + ["pace"]
         return tuple(bytes.fromhex(part) for part in said)

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import batch, rebuild
-from tape_jupyter.importers.rows import mapping, read_rows, rows
+from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.recorded import status_of
+from tape_jupyter.importers.rows import decoded, mapping, read_rows, rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 
@@ -66,7 +68,7 @@ def _row(
         mapping(row.get("response")),
         mapping(row.get("error")),
     )
-    body = said.get("body")
+    body = decoded(said.get("body"))
     missing, assumed = (
         ["request headers", "reply headers", "request bytes", "reply bytes"],
         list[str](),
@@ -80,7 +82,7 @@ def _row(
     url = path if "://" in path else _HOST + path
     assumed.append(f"host {_HOST}: a batch names none")
     if body is not None:
-        reply = rebuild.reply(body, int(said.get("status_code") or 200))
+        reply = rebuild.reply(body, status_of(said.get("status_code")))
     else:
         reply, more = rebuild.failed(
             str(failed.get("code") or ""),
@@ -92,7 +94,7 @@ def _row(
     yield Call(
         own, "model", request, reply, grade, Origin("openai-batch", file, own, line), provider="openai", name=own,
         model=str(mapping(body).get("model") or asked.get("model") or ""), missing=missing, assumed=assumed,
-        start=float(mapping(body).get("created") or mapping(body).get("created_at") or 0),
+        start=seconds(mapping(body).get("created") or mapping(body).get("created_at")),
         error=str(failed.get("message") or ""), about={name: value for name, value in about.items() if value},
     )  # fmt: skip
 

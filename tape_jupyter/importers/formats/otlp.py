@@ -6,13 +6,14 @@ snake_case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tape_jupyter.importers import attributes, conventions
 from tape_jupyter.importers.attributes import SpanEvent, Traced
 from tape_jupyter.importers.source import Broken, Source
-from tape_jupyter.importers.trace import Item, Skipped, Span, each
+from tape_jupyter.importers.trace import TWICE, Call, Item, Skipped, Span, each
 
 TITLE = "OpenTelemetry (OTLP JSON)"
 
@@ -20,7 +21,8 @@ _RESOURCES = ("resourceSpans", "resource_spans", "batches", "resourceLogs", "res
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "scopeLogs", "scope_logs")
 _SPANS = ("spans", "logRecords", "log_records")
 _LOGS = ("logRecords", "log_records")
-_ENTERED = {*_RESOURCES, *_SCOPES, *_SPANS, "data"}
+_AROUND = ("data", "trace", "traces")
+_ENTERED = {*_RESOURCES, *_SCOPES, *_SPANS, *_AROUND}
 
 
 def recognises(source: Source) -> int:
@@ -28,6 +30,8 @@ def recognises(source: Source) -> int:
         "spans" in source.keys and {"scopeSpans", "scope_spans"} & source.keys
     ):
         return 90
+    if source.top & {"trace", "traces"} and "spans" in source.keys and source.keys & {*_RESOURCES}:
+        return 80
     if "mlflow." in source.head_text:
         return 0
     first = source.first if isinstance(source.first, dict) else {}
@@ -43,38 +47,35 @@ def recognises(source: Source) -> int:
     return 75 if jaeger or phoenix else 0
 
 
-def _enter(path: tuple[str, ...]) -> bool:
-    if not path:
-        return True
-    if path[-1] == "[]":
-        return len(path) > 1 and path[-2] in (*_RESOURCES, *_SCOPES)
-    return path[-1] in _ENTERED
+def _entering(source: Source) -> Callable[[tuple[str, ...]], bool]:
+    """What is taken apart: lists, and the objects around spans; a span of its own comes whole."""
+    around = source.head_text[:1] == "[" or bool(source.top & _ENTERED)
+
+    def enter(path: tuple[str, ...]) -> bool:
+        if not path:
+            return around
+        if path[-1] == "[]":
+            return len(path) > 1 and path[-2] in (*_RESOURCES, *_SCOPES)
+        return path[-1] in _ENTERED
+
+    return enter
 
 
 def read(source: Source) -> Iterator[Item]:
     found = _Found(source.name)
-    bare: dict[str, Any] = {}
-    for path, value, line in source.values(_enter):
+    for path, value, line in source.values(_entering(source)):
         if isinstance(value, Broken):
             yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
-        elif len(path) == 1 and path[0] != "[]":  # a field of a span that is a document of its own
-            if path[0] in bare:
-                yield from found.spans(bare, line)
-                bare = {}
-            bare[path[0]] = value
+        elif not path or path[-1] == "[]":
+            logs = len(path) > 1 and path[-2] in _LOGS
+            yield from found.log(value, line) if logs else found.spans(value, line)
         elif path[-1] in ("scope", "instrumentationLibrary"):
             found.scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
-        elif path[-1] == "[]" and len(path) > 1 and path[-2] in _LOGS:
-            yield from found.log(value, line)
-        elif path[-1] == "[]":
-            yield from found.spans(value, line)
-    if bare:
-        yield from found.spans(bare, 1)
+        elif len(path) == 1 and value and isinstance(value, (dict, list)):
+            yield Skipped(f"{path[0][:40]}: they are no spans", line=line)
     yield from found.rest()
-    if found.empty:
-        source.notes.append(
-            f"{found.empty} model calls without their messages (their capture was off): they are spans"
-        )
+    for reason, count in found.empty.items():
+        source.notes.append(f"{count} model calls {reason}: they are spans")
 
 
 class _Found:
@@ -83,9 +84,11 @@ class _Found:
     """
 
     def __init__(self, file: str) -> None:
-        self.file, self.scope, self.empty = file, "", 0
+        self.file, self.scope = file, ""
+        self.empty = Counter[str]()
         self._waiting: dict[tuple[str, str], Traced] = {}
         self._logs: dict[tuple[str, str], list[SpanEvent]] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def spans(self, value: Any, line: int) -> Iterator[Item]:
         if not isinstance(value, Mapping):
@@ -94,11 +97,20 @@ class _Found:
         yield from each(lambda: self._items(value, line), line)
 
     def _items(self, value: Any, line: int) -> Iterator[Item]:
+        count = 0
         for span in _spans(value, self.scope, line):
-            if span.id and conventions.wants_content(span):
-                self._waiting[span.trace, span.id] = span
-            else:
-                yield conventions.item(span, self.file)
+            count += 1
+            if not span.id or not conventions.wants_content(span):
+                made = conventions.item(span, self.file)
+                if isinstance(made, Call):
+                    self._told.add((span.trace, span.id))
+                yield made
+                continue
+            if (span.trace, span.id) in self._waiting:
+                yield Skipped(TWICE, line=line)
+            self._waiting[span.trace, span.id] = span
+        if not count:
+            yield Skipped("an item that holds no span", line=line)
 
     def log(self, value: Any, line: int) -> Iterator[Item]:
         trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
@@ -112,10 +124,14 @@ class _Found:
     def rest(self) -> Iterator[Item]:
         for key, span in self._waiting.items():
             made = conventions.item(span, self.file, self._logs.pop(key, None))
-            self.empty += isinstance(made, Span)
+            if isinstance(made, Span):
+                self.empty[conventions.why_empty(span)] += 1
             yield made
         for (trace, own), events in self._logs.items():
-            yield conventions.item(_of_logs(trace, own, events), self.file)
+            if (trace, own) in self._told:
+                yield Skipped("a log record that repeats what its span says", len(events))
+            else:
+                yield conventions.item(_of_logs(trace, own, events), self.file)
 
 
 def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:

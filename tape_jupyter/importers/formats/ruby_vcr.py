@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import (
@@ -10,21 +12,22 @@ from tape_jupyter.importers.recorded import (
     decoded,
     document,
     exchange,
+    has_key,
     headers_of,
     moment,
     status_of,
 )
 from tape_jupyter.importers.source import Source
-from tape_jupyter.importers.trace import Item
+from tape_jupyter.importers.trace import Item, each
 
 TITLE = "Ruby VCR"
 
 
 def recognises(source: Source) -> int:
     text = source.head_text
-    if "betamax" in text:
+    if "betamax" in text or {"http_interactions", "url"} <= source.keys:
         return 0
-    return 85 if "http_interactions" in source.keys or "http_interactions:" in text[:200] else 0
+    return 85 if "http_interactions" in source.keys or has_key(source, "http_interactions") else 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -32,22 +35,29 @@ def read(source: Source) -> Iterator[Item]:
         raise source.failed(
             "is an ERB template: render it first, code of a recording is not run here"
         )
-    for number, each in enumerate(document(source)["http_interactions"]):
-        asked, said = each["request"], each["response"]
-        body = data_of(said.get("body"))
-        request = Request(
-            str(asked["method"]).upper(),
-            str(asked["uri"]),
-            headers_of(asked.get("headers")),
-            data_of(asked.get("body")),
-        )
-        headers = decoded(headers_of(said.get("headers")), body)
-        status = said.get("status", said.get("status_code"))
-        reply = Reply(status_of(status), headers, (body,) if body else ())
-        yield exchange(
-            source, number, _system(source), request, reply, start=moment(each.get("recorded_at"))
-        )
+    told = document(source)
+    if not isinstance(told, Mapping) or not isinstance(told.get("http_interactions"), list):
+        raise source.failed("holds no list of http_interactions", 1)
+    for number, row in enumerate(told["http_interactions"]):
+        yield from each(partial(_interaction, source, number, row))
+
+
+def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
+    asked, said = row["request"], row["response"]
+    body = data_of(said.get("body"))
+    request = Request(
+        str(asked["method"]).upper(),
+        str(asked["uri"]),
+        headers_of(asked.get("headers")),
+        data_of(asked.get("body")),
+    )
+    headers = decoded(headers_of(said.get("headers")), body)
+    status = said.get("status", said.get("status_code"))
+    reply = Reply(status_of(status), headers, (body,) if body else ())
+    yield exchange(
+        source, number, _system(source), request, reply, start=moment(row.get("recorded_at"))
+    )
 
 
 def _system(source: Source) -> str:
-    return "betamax" if "betamax" in source.head_text else "ruby-vcr"
+    return "betamax" if "url" in source.keys else "ruby-vcr"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -18,6 +19,7 @@ from tape_jupyter.importers.recorded import (
     decoded,
     document,
     exchange,
+    has_key,
     headers_of,
     status_of,
 )
@@ -27,6 +29,7 @@ from tape_jupyter.importers.trace import each as each_record
 
 TITLE = "vcrpy"
 
+_OLD = "is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration"
 _EXPANDED = 256 * 1024 * 1024
 
 
@@ -36,16 +39,18 @@ def recognises(source: Source) -> int:
         return 90
     if {"interactions", "request", "response", "uri"} <= source.keys and "index" not in source.keys:
         return 80
-    named = text.startswith(("interactions:", "version: 1")) and "interactions:" in text
-    return 80 if named and "uri:" in text and "recorded_at:" not in text else 0
+    if _is_old(source):
+        return 80
+    named = has_key(source, "interactions") and "uri:" in text
+    return 80 if named and "recorded_at:" not in text else 0
 
 
 def read(source: Source) -> Iterator[Item]:
+    if _is_old(source):
+        raise source.failed(_OLD, 1)
     told = _unpacked(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
     if isinstance(told, list):
-        raise source.failed(
-            "is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration", 1
-        )
+        raise source.failed(_OLD, 1)
     if not isinstance(told, Mapping) or not isinstance(told.get("interactions"), list):
         raise source.failed("holds no list of interactions", 1)
     for number, each in enumerate(told["interactions"]):
@@ -55,6 +60,13 @@ def read(source: Source) -> Iterator[Item]:
             yield from each_record(
                 partial(_interaction, source, number, each["request"], each["response"])
             )
+
+
+def _is_old(source: Source) -> bool:
+    """Whether it is a bare list of interactions."""
+    text = source.head_text.removeprefix("---").lstrip()
+    yaml = re.match(r"- request:", text) and re.search(r"^  response:", text, re.MULTILINE)
+    return bool(yaml) or (text[:1] == "[" and {"request", "response"} == source.top)
 
 
 def _unpacked(source: Source) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.conventions import camel
+from tape_jupyter.importers.gemini import camel
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
@@ -35,7 +35,8 @@ def read(source: Source) -> Iterator[Item]:
 def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     asked = mapping(row.get("full_request")) or _first(row.get("request_payload"))
     said = decoded(row.get("full_response")) or _payload(row.get("response_payload"))
-    method = str(row.get("api_method") or "GenerateContent")
+    method = str(row.get("api_method") or "GenerateContent").rpartition(".")[2]
+    method = method[:1].upper() + method[1:]
     if not asked or not said:
         yield Skipped("a row without its request or its reply", line=line)
     elif method not in _VERBS:

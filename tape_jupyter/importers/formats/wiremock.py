@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, status_of
-from tape_jupyter.importers.source import Source
-from tape_jupyter.importers.trace import Grade, Item, Skipped
+from tape_jupyter.importers.rows import mapping, rows
+from tape_jupyter.importers.source import Broken, Source
+from tape_jupyter.importers.trace import Grade, Item, Skipped, each
 
 TITLE = "WireMock mappings"
 
@@ -43,30 +46,71 @@ def read(source: Source) -> Iterator[Item]:
     if source.path.parent.name == "__files":
         yield Skipped("the body of a mapping: it is read with it")
         return
-    told = source.json()
-    mappings = told.get("mappings", [told])
-    for number, each in enumerate(
-        sorted(mappings, key=lambda each: int(each.get("insertionIndex") or 0))
-    ):
-        yield _mapping(source, number, each)
+    found = [
+        (row, line)
+        for path, row, line in rows(source, "mappings")
+        if path in ((), ("[]",), ("mappings", "[]"))
+    ]
+    for number, (row, line) in enumerate(_in_order(found)):
+        if isinstance(row, Mapping):
+            yield from each(partial(_mapping, source, number, row), line)
+        else:
+            text = row.text if isinstance(row, Broken) else str(row)
+            yield Skipped("a record that is no mapping", line=line, text=text)
 
 
-def _mapping(source: Source, number: int, each: Mapping[str, Any]) -> Item:
-    asked, said = each.get("request") or {}, each.get("response") or {}
+def _in_order(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """As they were recorded: by `insertionIndex`; where there is none, a scenario's states tell, for
+    WireMock lists the newest first.
+    """
+    told = [row if isinstance(row, Mapping) else {} for row, _ in found]
+    if any("insertionIndex" in row for row in told):
+        return sorted(found, key=lambda each: int(mapping(each[0]).get("insertionIndex") or 0))
+    steps = {
+        (row.get("scenarioName"), row.get("requiredScenarioState")): row.get("newScenarioState")
+        for row in told
+        if row.get("scenarioName")
+    }
+    order: dict[tuple[Any, Any], int] = {}
+    for name in {name for name, _ in steps}:
+        state: Any = "Started"
+        number = 0
+        while (name, state) not in order:
+            order[name, state] = number
+            state, number = steps.get((name, state)), number + 1
+    return sorted(
+        found,
+        key=lambda each: order.get(
+            (mapping(each[0]).get("scenarioName"), mapping(each[0]).get("requiredScenarioState")), 0
+        ),
+    )
+
+
+def _mapping(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
+    yield _exchange(source, number, row)
+
+
+def _exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
+    asked, said = row.get("request") or {}, row.get("response") or {}
     if "response-template" in (said.get("transformers") or ()):
         return Skipped("a response that is a template: no recording")
+    if said.get("proxyBaseUrl") or said.get("fault"):
+        return Skipped("a response that is a proxy or a fault: no recording")
     path = str(asked.get("url") or asked.get("urlPath") or "")
     if not path:
         return Skipped("a request that is a pattern of URLs: no recording")
     missing, assumed = [LOST], list[str]()
     url = path if "://" in path else _host(path, assumed) + path
+    url += _query(asked.get("queryParameters"), missing)
     headers = tuple(
         (str(name), str(told["equalTo"]))
         for name, told in (asked.get("headers") or {}).items()
-        if "equalTo" in told
+        if isinstance(told, Mapping) and "equalTo" in told
     )
     method = str(asked.get("method") or "GET").upper()
     body = _asked_body(asked.get("bodyPatterns") or (), missing)
+    if asked.get("multipartPatterns"):
+        missing.append("request body")
     data = _said_body(source, said, missing)
     reply = Reply(
         status_of(said.get("status")),
@@ -80,6 +124,18 @@ def _mapping(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     )
 
 
+def _query(told: Any, missing: list[str]) -> str:
+    """The parameters that a mapping tells apart from its `urlPath`."""
+    kept: list[tuple[str, str]] = []
+    for name, matcher in told.items() if isinstance(told, Mapping) else ():
+        several = matcher.get("hasExactly") if isinstance(matcher, Mapping) else None
+        values = [mapping(one).get("equalTo") for one in several or [matcher]]
+        kept += [(str(name), str(value)) for value in values if value is not None]
+        if None in values and "parts of the query" not in missing:
+            missing.append("parts of the query")
+    return f"?{urlencode(kept)}" if kept else ""
+
+
 def _host(path: str, assumed: list[str]) -> str:
     found = next(
         (host for start, host in _HOSTS.items() if path.startswith(start)), "http://localhost:8080"
@@ -90,14 +146,14 @@ def _host(path: str, assumed: list[str]) -> str:
 
 def _asked_body(patterns: Any, missing: list[str]) -> bytes:
     """`equalToJson` and `equalTo` say what was sent; any other pattern only what it was like."""
-    for each in patterns:
-        if "equalToJson" in each:
-            told = each["equalToJson"]
+    for pattern in patterns:
+        if "equalToJson" in pattern:
+            told = pattern["equalToJson"]
             return told.encode() if isinstance(told, str) else rebuild.compact(told)
-        if "equalTo" in each:
-            return data_of(each["equalTo"])
-        if "binaryEqualTo" in each:
-            return base64.b64decode(each["binaryEqualTo"])
+        if "equalTo" in pattern:
+            return data_of(pattern["equalTo"])
+        if "binaryEqualTo" in pattern:
+            return base64.b64decode(pattern["binaryEqualTo"])
     if patterns:
         missing.append("request body")
     return b""

@@ -44,7 +44,7 @@ export function Steps({ task, name }: { task: Watched<LongTask>; name: string })
   if (!now) return null;
   return <>
     <progress aria-label={`Steps of the ${name}`} max={now.total || 1} value={now.total ? now.done : undefined} />
-    <p role="status">{now.step}{now.total ? ` (${now.done} of ${now.total})` : ""}</p>
+    <p role="status">{now.step}{now.total ? ` (${now.done} of ${now.total})` : now.done ? ` ${now.done}` : ""}</p>
     <div class="tape-actions tape-end"><button disabled={busy} onClick={stop}>Stop</button></div>
     <Alert text={wrong} />
   </>;

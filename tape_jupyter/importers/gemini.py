@@ -1,0 +1,90 @@
+"""Gemini's JSON as it is spelled elsewhere (snake_case, google-genai's keyword arguments) -> the REST
+API's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_OPEN_MAPS = {"args", "response", "properties", "metadata", "labels"}
+_BESIDE = (
+    "tools", "tool_config", "safety_settings", "cached_content", "labels", "toolConfig", "safetySettings",
+    "cachedContent",
+)  # fmt: skip
+_OF_CLIENT = (
+    "http_options",
+    "httpOptions",
+    "automatic_function_calling",
+    "automaticFunctionCalling",
+)
+
+
+def camel(value: Any) -> Any:
+    """Proto JSON in snake_case as the REST API spells it; what programs chose (arguments,
+    properties) stays.
+    """
+    if isinstance(value, dict):
+        return {
+            _camel(name): inner if name in _OPEN_MAPS else camel(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [camel(each) for each in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+
+
+def are_keywords(told: Mapping[str, Any]) -> bool:
+    """Whether these are arguments of `generate_content` rather than a body."""
+    contents = told.get("contents")
+    listed = contents if isinstance(contents, list) else [contents]
+    return bool({"config", "model"} & told.keys()) or not all(
+        isinstance(each, Mapping) for each in listed
+    )
+
+
+def body_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The body that google-genai sends for these arguments (`contents`, `config`), less `model`."""
+    body: dict[str, Any] = {"contents": _contents(told.get("contents"))}
+    given = told.get("config")
+    config = {
+        name: value
+        for name, value in (given.items() if isinstance(given, Mapping) else ())
+        if value is not None and name not in _OF_CLIENT
+    }
+    for name in ("system_instruction", "systemInstruction"):
+        if (system := config.pop(name, None)) is not None:
+            body["systemInstruction"] = _contents(system)[0]
+    for name in _BESIDE:
+        if (value := config.pop(name, None)) is not None:
+            body[_camel(name)] = value if name == "labels" else camel(value)
+    if config:
+        body["generationConfig"] = camel(config)
+    rest = {name: value for name, value in told.items() if name not in ("contents", "config")}
+    rest.pop("model", None)
+    return {**body, **camel(rest)}
+
+
+def _contents(told: Any) -> list[Any]:
+    """Texts and parts that follow each other are one message of the user."""
+    made: list[Any] = []
+    for each in told if isinstance(told, list) else [told]:
+        if isinstance(each, Mapping) and "parts" in each:
+            made.append(camel(each))
+            continue
+        part = {"text": each} if isinstance(each, str) else camel(each)
+        if made and made[-1].get("_open"):
+            made[-1]["parts"].append(part)
+        else:
+            made.append({"parts": [part], "role": "user", "_open": True})
+    return [
+        {name: inner for name, inner in each.items() if name != "_open"}
+        if isinstance(each, dict)
+        else each
+        for each in made
+    ]
