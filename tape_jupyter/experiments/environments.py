@@ -82,9 +82,8 @@ def made(pins: Sequence[str], tell: Tell = nobody) -> Path:
             with tempfile.TemporaryDirectory(prefix="tape-venv-") as folder:
                 where = Path(folder)
                 python = making.make(place, lambda _line: None)
-                making.install(python, lines, where, lambda _line: None)
                 (where / name).write_bytes(wheel)
-                making.install_wheels(python, [where / name], where, lambda _line: None)
+                making.install(python, [lines], [where / name], where, lambda _line: None)
         except BaseException:
             shutil.rmtree(place, ignore_errors=True)
             raise
