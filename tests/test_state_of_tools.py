@@ -402,7 +402,6 @@ def test_rows_that_a_tool_reads_on_with_a_cursor_of_the_programs_are_said():
 
 def test_what_goes_on_after_a_tool_returned_is_said():
     done, go = [], threading.Event()
-    threads = []
 
     def work(item):
         go.wait(20)
@@ -428,7 +427,39 @@ def test_what_goes_on_after_a_tool_returned_is_said():
     _, _, recorded, report = replayed(program)
     assert "after it returned" in " ".join(recorded.warnings)
     assert "after it returned" in str(report.unheld)
-    assert not threads
+    assert "what work (" in str(report.unheld) and "done" in str(report.unheld)
+
+
+def test_what_a_thread_shows_while_another_tool_runs_is_shown_again(capsys):
+    go = threading.Event()
+    threads = []
+
+    def work(item):
+        go.wait(20)
+        print("did", item)
+
+    @tape.tool
+    def start(item):
+        bodies.append(item)
+        threads.append(threading.Thread(target=work, args=(item,)))
+        threads[-1].start()
+        return "started"
+
+    @tape.tool
+    def wait():
+        bodies.append("wait")
+        go.set()
+        threads[-1].join()
+        return "ended"
+
+    def program():
+        go.clear()
+        threads.clear()
+        start("a"), wait()
+        return capsys.readouterr().out
+
+    live, again, _, _ = replayed(program)
+    assert again == live == "did a\n"
 
 
 def test_a_link_that_a_tool_made_is_said():

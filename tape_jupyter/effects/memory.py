@@ -597,6 +597,8 @@ class Bodies:
     def __init__(self) -> None:
         self._running: list[Snapshot] = []
         self._names = NamesInUse()
+        self.open: list[Any] = []
+        """What hears of them, in the order in which they began."""
 
     def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
         """A body is about to run, in those `around` it."""

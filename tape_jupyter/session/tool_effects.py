@@ -32,7 +32,7 @@ from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.exceptions import MAX_CHAIN
 from tape_jupyter.encoding.values.placeholders import Argument
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.instrumentation.concurrency.threads import goes_on
+from tape_jupyter.instrumentation.concurrency.threads import going_on
 from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, put_back
@@ -64,6 +64,7 @@ class ObservedBody:
     def begin(self) -> None:
         """The body is about to run, or to run on."""
         self._events, self._changes = [], Changes()
+        self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
             self._settings = ToolSettings()
@@ -86,7 +87,11 @@ class ObservedBody:
         return capture is not None
 
     def shown(self, event: dict[str, Any]) -> None:
-        """The body showed something."""
+        """The body showed something; or what it started, after it ended, while another one runs."""
+        if self not in self._running.open:
+            if self._running.open:
+                self._running.open[-1].shown(event)
+            return
         if self._around is not None:
             self._around.shown(event)
         if "output" in self._left_out:
@@ -118,8 +123,13 @@ class ObservedBody:
             did["files"], unkept = self._files.end()
             self._files = None
             lost += unkept
-        if len(self._left_out) < len(KINDS) and goes_on(self._capture):
-            lost.append("what a thread or task that it started did after it returned")
+        if len(self._left_out) < len(KINDS):
+            lost += [
+                f"what {each} did after it returned, in a thread or task that it started"
+                for each in going_on(self._capture)
+            ]
+        if self in self._running.open:
+            self._running.open.remove(self)
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
         self._events = []

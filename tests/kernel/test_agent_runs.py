@@ -23,6 +23,9 @@ SPREAD = [
     "async_tools_gathered",
     "raises_after_it_changed_state",
     "langgraph_streams",
+    "round_robin",
+    "listeners_and_weak_references",
+    "settings_of_libraries",
 ]
 ALL = os.environ.get("TAPE_NIGHTLY") == "1"
 

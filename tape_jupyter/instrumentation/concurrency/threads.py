@@ -49,14 +49,18 @@ STARTED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 _WORK: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 """Threads, futures and tasks that bodies of taped functions started and that run code of the
-user's, with what hears of that body.
+user's, with what hears of that body, and the code.
 """
 
 
-def goes_on(body: Any) -> bool:
-    """Whether something that a body started has not ended."""
-    mine = [work for work, by in list(_WORK.items()) if by is body]
-    return not all(work.done() if hasattr(work, "done") else not work.is_alive() for work in mine)
+def going_on(body: Any) -> list[str]:
+    """What a body started that has not ended: the function's name, and what of the program it uses."""
+    mine = [(work, code) for work, (by, code) in list(_WORK.items()) if by is body]
+    return [
+        f"{code.co_name} ({', '.join([*code.co_freevars, *code.co_names])})"
+        for work, code in mine
+        if not (work.done() if hasattr(work, "done") else not work.is_alive())
+    ]
 
 
 def _note_work(work: Any, runs: Any) -> None:
@@ -65,7 +69,7 @@ def _note_work(work: Any, runs: Any) -> None:
         runs = runs.func
     code = getattr(runs, "__code__", None) or getattr(runs, "cr_code", None)
     if body is not None and code is not None and not is_library_file(code):
-        _WORK[work] = body
+        _WORK[work] = body, code
 
 
 def settle() -> Origin | None:

@@ -208,6 +208,9 @@ def _held(tool: Any) -> Iterator[Any]:
         yield method
 
 
+_CACHED: Any = type(functools.lru_cache(int))
+
+
 def _method(value: Any, name: str) -> FunctionType | None:
     """A method that the user's own class defines, found without running a property."""
     return next(_defined(type(value), name), None)
@@ -216,6 +219,7 @@ def _method(value: Any, name: str) -> FunctionType | None:
 def _defined(cls: type, name: str) -> Iterator[FunctionType]:
     method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
+    method = getattr(method, "__wrapped__", None) if type(method) is _CACHED else method
     if isinstance(method, FunctionType) and not is_library_file(method.__code__):
         yield method
 

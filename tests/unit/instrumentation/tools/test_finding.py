@@ -108,6 +108,16 @@ def test_the_users_function_inside_a_librarys_decorator_is_found():
     assert unwrap(staticmethod(fetch)) == [fetch]
 
 
+def test_a_method_whose_answers_are_cached_is_found():
+    class Map:
+        @functools.lru_cache(maxsize=2)
+        def route(self, to):
+            return to
+
+    found = find_functions(["route"], {"city": Map()})
+    assert found == {"route": (Map.route.__wrapped__,)}
+
+
 def test_a_method_that_stands_for_two_tools_is_not_taped_under_either():
     class Handler:
         def __init__(self, kind):
