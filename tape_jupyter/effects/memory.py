@@ -540,6 +540,8 @@ class Bodies:
     def __init__(self) -> None:
         self._running: list[Snapshot] = []
         self._names = NamesInUse()
+        self.shown_last: Any = None
+        """Whose body, among those that no other runs, showed something last."""
 
     def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
         """A body is about to run, in those `around` it."""
