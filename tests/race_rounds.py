@@ -654,6 +654,34 @@ def langgraph_prints(url: str, client: httpx.Client) -> Any:
     return told
 
 
+def langgraph_writes(url: str, client: httpx.Client) -> Any:
+    """Branches and their tools write to the stream between other things that they do."""
+    from langgraph.config import get_stream_writer
+
+    told: list[Any] = []
+
+    @tape.tool
+    def work(name: str) -> str:
+        for number in range(3):
+            get_stream_writer()((name, number))
+            time.sleep(random.random() * APART / 8)
+        return name
+
+    def node(name: str) -> Any:
+        def answered(state: State) -> Any:
+            get_stream_writer()((name, "begins"))
+            told.append(f"{name} began")
+            work(name)
+            told.append(f"{name} worked")
+            return {"got": [(name, post(client, url))]}
+
+        return answered
+
+    for update in graph(node, "ab").stream({"got": []}, stream_mode=["updates", "custom"]):
+        told.append(update)
+    return told
+
+
 async def langgraph_tasks(url: str, client: httpx.AsyncClient) -> Any:
     def node(name: str) -> Any:
         async def answered(state: State) -> Any:
@@ -683,7 +711,7 @@ TASKS = (
 )
 THREADS = (
     first_done, futures_completed, listed, thread_queue, timer, slept, one_after_the_other, semaphore, begun, pooled,
-    streams_in_threads, streams_of_requests, against_a_timer, handed_on, langgraph, langgraph_prints,
+    streams_in_threads, streams_of_requests, against_a_timer, handed_on, langgraph, langgraph_prints, langgraph_writes,
 )  # fmt: skip
 PROGRAMS: dict[str, Program] = {
     **{program.__name__: of_tasks(program) for program in TASKS},

@@ -6,14 +6,17 @@ processor time. A thread that reads a socket, waits for a process or computes is
 nobody's time may jump.
 
 On Linux the kernel says which system call a thread sleeps in (/proc/self/task/*/syscall: "running",
-or the number of the call), which tells a thread that was woken but has no processor yet from one
-that waits: under load that decides. Elsewhere only the Python frame and the process's time can be
-looked at, so the looks lie further apart. `time.pthread_getcpuclockid` is no way: on a thread that
-has just ended it crashes the process (CPython 3.11).
+or the number of the call and its arguments), which tells a thread that was woken but has no
+processor yet from one that waits: under load that decides. One that waits for the interpreter's
+lock waits at an address within the interpreter's own state, and runs as soon as it gets that lock.
+Elsewhere only the Python frame and the process's time can be looked at, so the looks lie further
+apart. `time.pthread_getcpuclockid` is no way: on a thread that has just ended it crashes the process
+(CPython 3.11).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
@@ -81,8 +84,7 @@ class Quiet:
         """The first that does not wait for anything: a file, a socket, a lock. None where the
         system does not tell.
 
-        One that waits for the interpreter's lock alone seems to wait, too: between two looks the
-        lock is given up, which wakes it, so that it has burnt something or is seen to run.
+        What none has burnt between two looks nobody can have woken.
         """
         threads = [each for each in threads if each.is_alive()]
         if self._calls is None or not threads:
@@ -107,7 +109,8 @@ class Quiet:
     def _burnt(self, thread: threading.Thread) -> bytes | None:
         """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
         try:
-            if self._files_of.read(thread, "syscall").startswith(b"running"):
+            call = self._files_of.read(thread, "syscall")
+            if call.startswith(b"running") or _waits_to_run(call):
                 return b""
             return self._files_of.read(thread, "schedstat").split(maxsplit=1)[0]
         except (OSError, IndexError):
@@ -136,10 +139,13 @@ class Quiet:
         assert self._calls is not None
         for_threads, for_files = self._calls
         try:
-            call = _read(thread.native_id, "syscall").split(maxsplit=1)[0]
+            told = _read(thread.native_id, "syscall")
+            call = told.split(maxsplit=1)[0]
             burnt = _read(thread.native_id, "schedstat")
         except (OSError, IndexError):
             return None
+        if _waits_to_run(told.encode("ascii")):
+            call = "running"
         self.runs_on = self.runs_on or call == "running"
         if call in for_threads:
             return (thread.ident, burnt)
@@ -185,6 +191,29 @@ class Quiet:
         """
         files = selector.get_map()
         return files is not None and len(files) <= self._files(ident or 0)
+
+
+_FUTEX = frozenset({b"202", b"98"})
+_STATE = 1 << 20
+"""Bytes of the interpreter's state at most."""
+
+
+def _waits_to_run(call: bytes) -> bool:
+    """Whether a thread waits for the interpreter's lock, by its line of /proc."""
+    words = call.split(maxsplit=2)
+    if len(words) < 2 or words[0] not in _FUTEX:
+        return False
+    return 0 <= int(words[1], 16) - _interpreter() < _STATE
+
+
+@cache
+def _interpreter() -> int:
+    """Where the interpreter's state begins; 0 where it does not tell."""
+    try:
+        state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")
+    except (AttributeError, ValueError):
+        return 0
+    return ctypes.addressof(state)
 
 
 class _Files:

@@ -42,7 +42,7 @@ from tape_jupyter.errors import CassetteError
 LIMIT = 20_000
 """Hand-overs kept of one cell."""
 
-LOOKS = 3
+LOOKS = 2
 """How often a thread is looked at that seems to wait."""
 
 BEGIN, BEGIN_IN_ALL = 0.1, 2.0
@@ -210,6 +210,11 @@ class Handovers:
         self._count = self._begun = 0
         self._loops: dict[int, _Loop | None] = {}
         self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How often something was handed over so far."""
+        return self._count
 
     def timer(self, strand: str) -> str:
         """The name of a timer or sleep that this strand sets now."""

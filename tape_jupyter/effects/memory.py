@@ -599,6 +599,8 @@ class Bodies:
         self._names = NamesInUse()
         self.open: list[Any] = []
         """What hears of them, in the order in which they began."""
+        self.shown_last: Any = None
+        """Whose body, among those that no other runs, showed something last."""
 
     def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
         """A body is about to run, in those `around` it."""

@@ -9,6 +9,7 @@ The record of it is the call's `did` (calls.Value), with those of these keys tha
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
+    amid       true where others went on between two things that it showed
 """
 
 from __future__ import annotations
@@ -54,11 +55,16 @@ class ObservedBody:
         )
         self._running: Bodies = cell.bodies
         self._around = BODY.get()
+        self._outermost: ObservedBody = (
+            self if self._around is None else self._around.observed._outermost  # noqa: SLF001
+        )
         self._snapshot: Snapshot | None = None
         self._files: ToolFiles | None = None
         self._settings: ToolSettings | None = None
         self._events: list[dict[str, Any]] = []
         self._changes = Changes()
+        self._shown_at: tuple[Any, int] | None = None
+        self._amid = False
         self.begin()
 
     def begin(self) -> None:
@@ -96,11 +102,23 @@ class ObservedBody:
             self._around.shown(event)
         if "output" in self._left_out:
             return
+        self._note_others()
         for name in ("out", "err"):  # text that follows text is one text
             if name in event and self._events and name in self._events[-1]:
                 self._events[-1][name] += event[name]
                 return
         self._events.append(dict(event))
+
+    def _note_others(self) -> None:
+        """Whether another body showed something, or a strand got something, since this one last
+        showed something: a replay shows all of it at once.
+        """
+        clock = self._cell.clock
+        handed = clock.order.count if clock is not None and clock.order is not None else 0
+        if self._shown_at is not None and self._shown_at != (self._running.shown_last, handed):
+            self._amid = True
+        self._running.shown_last = self._outermost
+        self._shown_at = (self._outermost, handed)
 
     def end(self) -> dict[str, Any]:
         """What the body did since it began; {} where that is nothing. What could not be written is
@@ -133,6 +151,8 @@ class ObservedBody:
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
         self._events = []
+        did["amid"] = self._amid
+        self._shown_at, self._amid = None, False
         for each in did["lost"]:
             self._cell.warn(
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
@@ -192,8 +212,8 @@ class RecordedEffects:
             return
         if "memory" not in self._left_out and self._call.scope is not None:
             self._redo = Redo(did.get("memory", ()), self._call.scope)
-        for event in did.get("shown", ()) if "output" not in self._left_out else ():
-            self._show(event)
+        if "output" not in self._left_out:
+            self._show_all(did)
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
@@ -239,6 +259,13 @@ class RecordedEffects:
         told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
         self._cell.unheld.append(told)
         self._cell.warn(told)
+
+    def _show_all(self, did: Mapping[str, Any]) -> None:
+        for event in did.get("shown", ()):
+            self._show(event)
+        if did.get("amid"):
+            told = f"{self._call.kind} {self._call.name}"
+            self._cell.warn(f"{told} showed things while others went on: here it shows all at once")
 
     def _show(self, event: Mapping[str, Any]) -> None:
         try:

@@ -153,6 +153,15 @@ def _ticket(clock: Any | None) -> int:
     return 0 if clock is None else int(clock.turns.ticket())
 
 
+def let_act() -> None:
+    """Wait for what another thread makes of what it was given by this one."""
+    origin = ORIGIN.get()
+    clock = getattr(origin.cell, "clock", None) if origin is not None else None
+    # an event loop is never blocked
+    if clock is not None and asyncio.events._get_running_loop() is None:  # noqa: SLF001
+        clock.let_act()
+
+
 class _Running(threading.local):
     """What this thread runs. A default of the class: that of `getattr` costs an exception at each
     clock reading.

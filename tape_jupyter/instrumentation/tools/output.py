@@ -31,6 +31,7 @@ from typing import Any
 from tape_jupyter.core.context import BODY
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.registry import CannotFreeze
+from tape_jupyter.instrumentation.concurrency.threads import let_act
 from tape_jupyter.instrumentation.patching import swap, undoing
 from tape_jupyter.instrumentation.tools.code_swap import swap_code
 
@@ -282,7 +283,9 @@ def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def stream_writer(chunk: Any) -> Any:
         if BODY.get() is not None:
             _tell(_framed("stream", chunk))
-        return original(chunk)
+        given = original(chunk)
+        let_act()  # who reads the stream, in another thread
+        return given
 
     return stream_writer
 
