@@ -13,7 +13,7 @@ SHOWN = {
     "time": ([R + "mood = ask()", "%time x = mood.upper()", "%%time\ny = x * 2\nprint(y)", "print(x, y)"],),
     "timeit": ([R + "mood = ask()", "%timeit -n1 -r1 mood.upper()", "print(mood)"],),
     "patched json": (["import json\nreal = json.dumps", R + "mood = ask()", "if mood == 'a': json.dumps = lambda *a, **k: 'patched'", "print(json.dumps([1]))", "json.dumps = real"],),
-    "json patched for good": (["import json\n_dumps = json.dumps\njson.dumps = lambda o, *a, **k: _dumps(o, *a, **k).upper()", R + "mood = ask()", "t = json.dumps({'m': mood})\nprint(t)"],),
+    "json patched for good": (["import json\n_dumps = json.dumps\njson.dumps = lambda o, *a, **k: _dumps(o, *a, **k).upper()", R + "mood = ask()", "t = json.dumps({'m': mood})\nprint(t)", "json.dumps = _dumps"],),
     "json's encoder patched": (["import json", "json.JSONEncoder.default = lambda self, o: sorted(o) if isinstance(o, set) else repr(o)", R + "mood = ask()", "t = json.dumps({mood})\nprint(t)"],),
     "open patched": (["import builtins\n_open = builtins.open\nseen = []\ndef opening(f, *a, **k):\n    seen.append(str(f)[-5:]) if str(f).endswith('n.txt') else None\n    return _open(f, *a, **k)\nbuiltins.open = opening", R + "mood = ask()", "with open('n.txt', 'w') as f: _ = f.write(mood)\ndel f", "print(seen, open('n.txt').read())", "builtins.open = _open"],),
     "print patched": (["import builtins\n_print = print\nprint = lambda *a: _print('>', *a)", R + "mood = ask()", "print(mood)", "print('n', len(mood))"],),

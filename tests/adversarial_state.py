@@ -393,15 +393,6 @@ VIEWS = {
             "print(a.hi())",
         ],
     ),
-    "builtin patched": (
-        [
-            "import builtins\norig = builtins.len",
-            "r = ask()",
-            "if r == 'a': builtins.T_flag = 1",
-            "import builtins\nx = hasattr(builtins, 'T_flag')",
-            "print(x)",
-        ],
-    ),
     "sys.modules stub": (
         [
             "import sys, types",
@@ -806,15 +797,6 @@ FILES = {
             "print(t); del z",
         ],
     ),
-    "mode of a file": (
-        [
-            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
-            "r = ask()",
-            "if r == 'a': os.chmod('x.sh', 0o755)",
-            "m = oct(os.stat('x.sh').st_mode & 0o777)",
-            "print(m)",
-        ],
-    ),
 }
 
 LIBRARIES = {
@@ -971,15 +953,6 @@ LIBRARIES = {
             "socket.setdefaulttimeout(None)",
         ],
     ),
-    "json default encoder": (
-        [
-            "import json",
-            "r = ask()",
-            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
-            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
-            "print(t)",
-        ],
-    ),
     "env by putenv and pop": (
         [
             "import os\nos.environ['T_A'] = '1'",
@@ -1034,15 +1007,6 @@ LIBRARIES = {
             "print(t)",
         ],
     ),
-    "umask": (
-        [
-            "import os",
-            "r = ask()",
-            "old = os.umask(0o077 if r == 'a' else 0o022)",
-            "cur = os.umask(0o022)",
-            "print(cur)",
-        ],
-    ),
     "time zone": (
         [
             "import os, time",
@@ -1062,30 +1026,12 @@ LIBRARIES = {
             "print(n)",
         ],
     ),
-    "abc registration": (
-        [
-            "import abc\nclass Base(abc.ABC): pass\nclass K: pass",
-            "r = ask()",
-            "if r == 'a': _ = Base.register(K)",
-            "x = isinstance(K(), Base)",
-            "print(x)",
-        ],
-    ),
     "__init_subclass__ registry": (
         [
             "class Plugin:\n    reg = {}\n    def __init_subclass__(cls): Plugin.reg[cls.__name__] = cls",
             "r = ask()",
             "if r == 'a':\n    class P1(Plugin): pass",
             "print(sorted(Plugin.reg))",
-        ],
-    ),
-    "copyreg and pickles": (
-        [
-            "import copyreg, pickle\nclass Z: pass",
-            "r = ask()",
-            "if r == 'a': copyreg.pickle(Z, lambda z: 'Z')",
-            "import copyreg\nx = Z in copyreg.dispatch_table",
-            "print(x)",
         ],
     ),
 }
@@ -1104,9 +1050,6 @@ ANNOTATIONS = {
             "ann = typing.get_type_hints(f) if False else f.__annotations__",
             "print(ann)",
         ],
-    ),
-    "annotations of the module": (
-        ["r = ask()", "n: r = 1", "ann = __annotations__['n']", "print(ann)"],
     ),
     "schema of a tool": (
         [
@@ -1376,3 +1319,64 @@ NOTEBOOKS = {
     **ANNOTATIONS,
     **CONTROL,
 }
+
+SAID = {
+    "builtin patched": (
+        [
+            "import builtins\norig = builtins.len",
+            "r = ask()",
+            "if r == 'a': builtins.T_flag = 1",
+            "import builtins\nx = hasattr(builtins, 'T_flag')",
+            "print(x)",
+        ],
+    ),
+    "mode of a file": (
+        [
+            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
+            "r = ask()",
+            "if r == 'a': os.chmod('x.sh', 0o755)",
+            "m = oct(os.stat('x.sh').st_mode & 0o777)",
+            "print(m)",
+        ],
+    ),
+    "json default encoder": (
+        [
+            "import json",
+            "r = ask()",
+            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
+            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
+            "print(t)",
+        ],
+    ),
+    "umask": (
+        [
+            "import os",
+            "r = ask()",
+            "old = os.umask(0o077 if r == 'a' else 0o022)",
+            "cur = os.umask(0o022)",
+            "print(cur)",
+        ],
+    ),
+    "abc registration": (
+        [
+            "import abc\nclass Base(abc.ABC): pass\nclass K: pass",
+            "r = ask()",
+            "if r == 'a': _ = Base.register(K)",
+            "x = isinstance(K(), Base)",
+            "print(x)",
+        ],
+    ),
+    "copyreg and pickles": (
+        [
+            "import copyreg, pickle\nclass Z: pass",
+            "r = ask()",
+            "if r == 'a': copyreg.pickle(Z, lambda z: 'Z')",
+            "import copyreg\nx = Z in copyreg.dispatch_table",
+            "print(x)",
+        ],
+    ),
+    "annotations of the module": (
+        ["r = ask()", "n: r = 1", "ann = __annotations__['n']", "print(ann)"],
+    ),
+}
+"""What is wrong in place, and said by the proof: state where nobody looks."""

@@ -77,6 +77,10 @@ def value_of(value, depth=0):
         return value.name, value.level, value.disabled, value.propagate, handlers
     if type(value).__module__.startswith("ipywidgets"):
         return type(value).__name__, repr(value)
+    if isinstance(value, type) and value.__module__ != "__main__":
+        return value.__name__
+    if type(value).__module__.startswith(("concurrent", "rich")):
+        return type(value).__name__
     if isinstance(value, dict) and depth < 4:
         return type(value).__name__, [(repr(k), value_of(v, depth + 1)) for k, v in value.items()]
     if isinstance(value, (list, tuple)) and depth < 4:
@@ -124,8 +128,11 @@ def whole(cells, reply):
     return _look(shell, {i: fresh.execute(shell, source)["text"] for i, source in enumerate(cells)})
 
 
-def rerun(cells, reply, prove=True):
-    """Recorded, then changed and re-run in place, or fresh where that is said to be needed; and the proof."""
+def rerun(cells, reply, prove=True, noting=False):
+    """Recorded, then changed and re-run in place, or fresh where that is said to be needed; and the proof.
+
+    `noting`: as in a session that tapes nothing before the first cell with a call.
+    """
     import tapereplies
 
     from tape_jupyter.dataflow.isolated import worker as fresh, process, verify
@@ -134,7 +141,7 @@ def rerun(cells, reply, prove=True):
     from tape_jupyter.dataflow.tracing.tracker import Tracker
 
     shell = _shell({})
-    tracker = Tracker(shell)
+    tracker = Tracker(shell, tapes=lambda source: not noting or "ask(" in source)
     tracker.install()
     tapereplies.tell(tracker.calling)
     history, texts, changed = tracker.history, {}, {}
@@ -185,11 +192,11 @@ def differences(one, other):
     return said
 
 
-def judged(cells, reply="b", *, prove=True):
+def judged(cells, reply="b", *, prove=True, noting=False):
     """("right" | "fresh" | "wrong and said" | "wrong in silence" | "crashed", in words)."""
     import flow_score
 
-    state, told = flow_score.apart(rerun, cells, reply, prove)
+    state, told = flow_score.apart(rerun, cells, reply, prove, noting)
     if state != "ok":
         return "crashed", told
     if told.fresh:

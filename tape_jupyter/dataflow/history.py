@@ -35,6 +35,7 @@ REPLY = ":reply"
 TOO_LARGE = "`{name}` is too large to keep"
 UNREAD = "what `{name}` held after {title} was let go: no cell asked for it before it was bound anew or deleted"
 UNCALLED = "what `{name}` held after {title} was let go: no cell had made a call when it was last asked for"
+UNWATCHED = "what `{name}` held after {title} was not kept: no cell was taped yet"
 """Why values are not kept (Entry.unkept)."""
 
 _NAME = re.compile(r"[^\W\d]\w*")

@@ -103,6 +103,7 @@ def plan(
     *,
     learned: Mapping[int, str] | Iterable[int] = (),
     calls: Mapping[str, int] | None = None,
+    later: Mapping[str, int] | None = None,
     take: str = "",
     live: bool = True,
 ) -> Plan:
@@ -112,7 +113,7 @@ def plan(
     as it was. `live`: in the kernel that ran them, so that values must be put back; False: what
     depends on it, and no more. `learned`: entries that a proof found to depend on it, with the
     reason where it is a mapping. `calls` counts the recorded calls of each taped run, for
-    `from_tape`.
+    `from_tape`; `later` those that a changed run made after its first changed reply.
     """
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
@@ -131,7 +132,7 @@ def plan(
         index = draft.todo.pop()
         _restore_inputs(draft, history[index])
         _repeat_changes(draft, history[index])
-    return _finish(draft, calls or {}, take, lines)
+    return _finish(draft, calls or {}, later or {}, take, lines)
 
 
 def _restore_inputs(draft: _Draft, entry: Execution) -> None:
@@ -189,7 +190,9 @@ def _named(thing: str) -> str:
     return rest if kind == "file" else rest if colon else f"`{thing}`"
 
 
-def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Lines) -> Plan:
+def _finish(
+    draft: _Draft, calls: Mapping[str, int], later: Mapping[str, int], take: str, lines: Lines
+) -> Plan:
     cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
@@ -199,7 +202,9 @@ def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Lines) ->
         hermetic=_hermetic(draft),
         from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
         maybe_live=sum(
-            calls.get(draft.history[c.entry].run, 0) for c in cells if c.role == "downstream"
+            (calls if c.role == "downstream" else later).get(draft.history[c.entry].run, 0)
+            for c in cells
+            if c.role != "restores"
         ),
         seconds=sum(entry.seconds for entry in planned),
         take=take,

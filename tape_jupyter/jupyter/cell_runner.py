@@ -39,6 +39,7 @@ from tape_jupyter.session.options import (
     check_mode,
     is_quiet,
     parse_line,
+    speaks_of_tape,
 )
 
 if TYPE_CHECKING:
@@ -209,6 +210,7 @@ class CellRunner:
         self._said_replay_wins = False
         # for a notebook with a cassette; where it is unknown each look reads the folder's notebooks
         self._looks = 3
+        self._has_cassette = False
         self._transformed = ""
         self.steps: StepHooks | None = None
         self._undo_tracebacks: Callable[[], None] = _nothing
@@ -220,13 +222,19 @@ class CellRunner:
         return self.deck.tracker.history if self.deck.tracker is not None else None
 
     def install(self) -> None:
-        self.deck.tracker = Tracker(self.shell, asks_only)
+        self.deck.tracker = Tracker(self.shell, asks_only, self._may_tape)
         self.deck.tracker.install()  # its hook before ours: a taped cell is told to it as it begins
         self.shell.input_transformers_cleanup.append(self.taker)
         self.shell.ast_transformers.append(self._gate)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self._undo_tracebacks = show_refusals_briefly(self.shell)
+
+    def _may_tape(self, raw: str) -> bool:
+        """Whether a cell may be taped: by its text, by the session's mode, or since the notebook has
+        a cassette.
+        """
+        return self.deck.session_mode != "off" or self._has_cassette or speaks_of_tape(raw)
 
     def lend_keys(self, raw: str = "") -> None:
         """Once it is known which notebook runs, and it has a cassette: keys that are not set have
@@ -236,7 +244,7 @@ class CellRunner:
             notebook = self.notebook_or_none(raw)
             self._looks -= notebook is None
             if notebook is not None and self.deck.lend_keys(notebook):
-                self._looks = 0
+                self._looks, self._has_cassette = 0, True
 
     def uninstall(self) -> None:
         if self._open is not None:

@@ -113,6 +113,7 @@ USAGE = " ".join(
 HELP = "What there is: %tape help"
 
 _ASKS = re.compile(r"\s*(#.*|%tape\b.*)?")
+_SPEAKS = re.compile(r"%tape\b|\btape(_jupyter)?\s*\.|\bfrom\s+tape_jupyter\b")
 _OVERRIDES = re.compile(r"\s*%%tape\s+override\b")
 _QUIET = re.compile(r"\s*(#.*|%(tape|load_ext|reload_ext|unload_ext)\b.*)?")
 
@@ -281,6 +282,11 @@ def asks_only(source: str) -> bool:
     return _OVERRIDES.match(source) is not None or all(
         _ASKS.fullmatch(line) for line in source.splitlines()
     )
+
+
+def speaks_of_tape(source: str) -> bool:
+    """Whether a cell's text may tape something: a magic, or the package's own functions."""
+    return _SPEAKS.search(source) is not None
 
 
 def is_quiet(source: str) -> bool:

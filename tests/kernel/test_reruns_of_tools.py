@@ -6,16 +6,23 @@ import os
 
 import pytest
 
-from tests import adversarial_tools
+from tests import adversarial_kernel, adversarial_tools
 from tests.kernel_reruns import judged
 
-EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
+NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
+EVERY = 1 if NIGHTLY else 3
 
 
 @pytest.mark.parametrize("name", list(adversarial_tools.NOTEBOOKS)[::EVERY])
 def test_the_re_run_leaves_what_a_whole_run_leaves(name):
     how, why = judged(*adversarial_tools.NOTEBOOKS[name])
     assert how == "right", why
+
+
+@pytest.mark.parametrize("name", list(adversarial_kernel.NOTEBOOKS)[:: 1 if NIGHTLY else 9])
+def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
+    how, why = judged(*adversarial_kernel.NOTEBOOKS[name])
+    assert how == "right" and "proved" in why, why
 
 
 @pytest.mark.parametrize("name", adversarial_tools.SAID)

@@ -50,6 +50,7 @@ _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
     "anthropic": bag("_lazy_tracer"),
+    "ipywidgets": bag("_model_id"),
 }
 """Attributes of clients of the same kind, by the package of their class or of one that it derives
 from.
@@ -164,6 +165,9 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if not users:
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
+        if any(root_module(base) == "comm" for base in type.__dict__["__mro__"].__get__(kind)):
+            walk.say("comm")  # how a widget speaks to its view, of whatever class a kernel has
+            return
         if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
             walk.say(f"machinery {kind.__qualname__}")
             return

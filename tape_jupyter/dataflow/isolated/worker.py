@@ -93,8 +93,9 @@ def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) ->
     """Run a cell. `text`: standard output, the text of each display, the error's line; `images`:
     digests; `outputs`: all that it showed, in its order, as notebooks have it.
     """
-    with capture_output() as caught:
-        shown = _Shown(caught)
+    with capture_output():
+        sys.stdout, sys.stderr = streams = _Printed(), _Printed()
+        shown = _Shown(dict(zip(("stdout", "stderr"), streams, strict=True)))
         shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
         if isinstance(shell, FreshShell):
             shell.shown = shown
@@ -118,17 +119,23 @@ def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) ->
     }
 
 
-class _Shown:
-    """The outputs of one cell as they come; what it prints is `caught`."""
+class _Printed(io.StringIO):
+    """What is printed, with the encoding that a kernel's streams have: `%timeit` asks for it."""
 
-    def __init__(self, caught: Any) -> None:
+    encoding = "UTF-8"
+
+
+class _Shown:
+    """The outputs of one cell as they come; what it prints is in `streams`."""
+
+    def __init__(self, streams: Mapping[str, io.StringIO]) -> None:
         self.outputs: list[dict[str, Any]] = []
-        self._caught, self._told, self._clear = caught, {"stdout": 0, "stderr": 0}, False
+        self._streams, self._told, self._clear = streams, dict.fromkeys(streams, 0), False
 
     def printed(self) -> None:
         """Take in what was printed since."""
         for name, at in self._told.items():
-            text = getattr(self._caught, name)
+            text = self._streams[name].getvalue()
             self._told[name] = len(text)
             if len(text) > at:
                 self._add({"output_type": "stream", "name": name, "text": text[at:]})

@@ -19,7 +19,7 @@ from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.history import Change, Execution, History
 from tape_jupyter.dataflow.restore.snapshots import Memento, remember
-from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions, parted
+from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions, changed_by, parted
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 
@@ -119,8 +119,12 @@ class World:
                 world.names[name] = value
             if name in world.names:
                 world.held[name] = remember(world.names[name], size=_VAST)
-        last = {name: entry for entry in history for name in entry.changed - entry.opaque}
-        world.unsure = {name for name, changer in last.items() if not world.is_what(name, changer)}
+        last = {name: entry for entry in history for name in changed_by(entry)}
+        world.unsure = {
+            name
+            for name, changer in last.items()
+            if not (parted(name)[0] or name in changer.opaque or world.is_what(name, changer))
+        }
         for part, value in ambient.take().items():
             world.others[f"ambient:{part}"] = Change(None, value)
         versions = Versions(history)

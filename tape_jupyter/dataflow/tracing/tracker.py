@@ -32,11 +32,12 @@ from tape_jupyter.dataflow.history import (
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
-from tape_jupyter.dataflow.tracing import ambient
+from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
 from tape_jupyter.dataflow.tracing.files import FileWatch
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
+from tape_jupyter.dataflow.tracing.unwatched import Unwatched
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
 from tape_jupyter.files.first_contents import Firsts
 
@@ -51,6 +52,8 @@ LEAST, SHARE = 0.004, 1 / 30
 """Seconds that looking at a cell's values may take, however short the cell was; else this share of
 the cell.
 """
+_ALL = 1.0
+"""Seconds of the processor's for all names at once, when the first cell is about to be taped."""
 _DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its methods do
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
@@ -83,16 +86,25 @@ class Tracker:
     """The hooks of one shell, and its history."""
 
     def __init__(
-        self, shell: InteractiveShell, skips: Callable[[str], bool] = lambda _: False
+        self,
+        shell: InteractiveShell,
+        skips: Callable[[str], bool] = lambda _: False,
+        tapes: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """`skips`: cells that are no part of the history, by their source."""
-        self.shell, self._skips = shell, skips
+        """`skips`: cells that are no part of the history, by their source. `tapes`: whether a cell
+        may be the first to be taped: all before it are only noted (dataflow/tracing/unwatched.py).
+        """
+        self.shell, self._skips, self._tapes = shell, skips, tapes
         self.history = History()
         self._keeper = Keeper(self.history)
         self.variables = Variables(shell.user_ns)
         self._watch = CodeWatch(shell.user_ns)
         self._files = FileWatch()
         self._open: _Open | None = None
+        self._watches = False
+        """A cell was taped, or may have been: from then on all are watched."""
+        self._noting: Unwatched | None = None
+        self._noted: list[Unwatched] = []
         self._threads = _alive()
         self._looked: Mapping[str, int] = {}
         self._between: dict[str, Any] | None = None
@@ -109,6 +121,7 @@ class Tracker:
     def install(self) -> None:
         self._threads = _alive()
         self.variables.refresh(set(), SECONDS)
+        self._between = ambient.take()
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
@@ -139,6 +152,8 @@ class Tracker:
 
     def holds(self, run: str) -> None:
         """The cell that runs now is taped as this run."""
+        if self._noting is not None:
+            self._noting.entry.run = run
         if self._open is not None:
             self._open.entry.run = run
 
@@ -146,12 +161,18 @@ class Tracker:
         """A taped cell begins: what its pins hold, from now until its end, is the state of no other
         cell.
         """
+        if self._noting is not None:
+            self._noting.taped = True
+            return
         self._between = None
         if self._open is not None:
             self._open.taped = True
 
     def calling(self) -> None:
         """A call is made now: note the line of the running cell that makes it."""
+        if self._noting is not None:
+            self._noting.taped = True
+            self.lines[self._noting.entry.index] = None
         if (running := self._open) is None:
             return
         index = running.entry.index
@@ -189,10 +210,19 @@ class Tracker:
     def pre_run_cell(self, info: Any) -> None:
         if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
             return  # a cell that a cell runs is part of it
+        if self._noting is not None:
+            if _depth() > 1 or self._noting.thread != threading.get_ident():
+                return
+            self._end_noting(self._noting, None)  # its post_run_cell never came
         if self._skips(info.raw_cell):
-            self._open = self._between = None
+            self._open = None
+            self._between = None if self._watches else self._between
             return
         try:
+            if not self._watches and not self._tapes(info.raw_cell):
+                self._note(info)
+                return
+            self._watch_from_now()
             self._begin(info)
         except Exception:
             self._open = None
@@ -208,8 +238,12 @@ class Tracker:
 
     def post_run_cell(self, result: Any) -> None:
         running = self._open
+        if (noting := self._noting) is not None:
+            if noting.thread == threading.get_ident() and not _depth():
+                self._end_noting(noting, result)
+            return
         if (
-            running is None and _depth() == 0
+            running is None and _depth() == 0 and not self._noted
         ):  # the cell that began the tracking: what it made is from before
             self.variables.refresh(set(), SECONDS)
         if running is None or _depth() > 0 or running.thread != threading.get_ident():
@@ -232,7 +266,10 @@ class Tracker:
         return node
 
     def _look(self) -> None:
-        running = self._open
+        running, noting = self._open, self._noting
+        if noting is not None and not noting.runs and noting.thread == threading.get_ident():
+            noting.runs, noting.began = True, time.perf_counter()
+            self._files.begin()
         if running is not None and not running.watched and running.thread == threading.get_ident():
             running.watched = True
             running.ambient = (
@@ -242,6 +279,50 @@ class Tracker:
             self._files.begin()
             running.began = time.perf_counter()
             self._watch.begin(_shown(running.cell))
+
+    # ---------------------------------------------------------------- cells that are only noted
+    def _note(self, info: Any) -> None:
+        number = self.shell.execution_count - 1 if info.store_history else None
+        entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
+        self._noting = Unwatched(entry, time.perf_counter())
+
+    def _end_noting(self, noted: Unwatched, result: Any) -> None:
+        self._noting, entry = None, noted.entry
+        try:
+            noted.touched = self._files.end()
+            entry.seconds, entry.outcome = time.perf_counter() - noted.began, _outcome(result)
+            noted.shown = getattr(result, "result", None) is not None
+            noted.binds(*self.variables.bound())
+            entry.files = noted.touched.changes()
+            entry.notes = tuple(_notes(noted.touched.processes, noted.touched.crowded))
+            self._noted.append(noted)
+            if noted.taped:
+                self._watch_from_now()
+                entry.calls = True
+                self._unknown(entry, "it is taped, which nothing in its text says")
+        except Exception:
+            self._fail(entry, traceback.format_exc())
+
+    def _watch_from_now(self) -> None:
+        """What the cells before this one did, which were only noted, is told from their text."""
+        if self._watches:
+            return
+        self._watches = True
+        noted, self._noted = self._noted, []
+        if not noted:
+            return
+        end, known = noted[-1].entry, dict(self.variables.prints)
+        self.variables.forget()
+        self.variables.now = end.index
+        self.variables.refresh(set(), _ALL)
+        for name, last in unwatched.tell(noted, self.variables, known).items():
+            now = self.variables.prints.get(name)
+            last.after[name] = "" if now is None else now.digest
+        for each in noted:
+            self._hold(each.entry, each.entry.changed - each.entry.unkept.keys())
+        end.ambient = ambient.changes(self._between or {}, ambient.take())
+        self._between = None
+        self._keeper.ended()
 
     # ---------------------------------------------------------------- before
     def _begin(self, info: Any) -> None:
@@ -421,7 +502,12 @@ class Tracker:
             now = prints.get(name)
             entry.before[name] = "" if was is None else was.digest
             entry.after[name] = "" if now is None else now.digest
-        for name in entry.changed:
+        self._hold(entry, entry.changed)
+
+    def _hold(self, entry: Execution, names: Iterable[str]) -> None:
+        """Keep the values that these names have now, as the entry left them."""
+        prints = self.variables.prints
+        for name in names:
             if (now := prints.get(name)) is None:
                 continue
             others = self.variables.sharing([name]) - {name}
@@ -437,9 +523,14 @@ class Tracker:
             entry.held[name].weight += max(prints[name].weight, size)
 
     def _fail(self, entry: Execution, told: str) -> None:
-        """An entry of which nothing is known reads and writes everything."""
         self._watch.end()
         self._files.end()
+        self._unknown(entry, told.strip().splitlines()[-1])
+        self.failures.append(told)
+
+    @staticmethod
+    def _unknown(entry: Execution, why: str) -> None:
+        """An entry of which nothing is known reads and writes everything."""
         every = frozenset(
             {EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)}
         )
@@ -447,9 +538,8 @@ class Tracker:
         entry.outcome = "error" if entry.outcome == "running" else entry.outcome
         entry.notes = (
             *entry.notes,
-            f"what this cell read and wrote could not be told: {told.strip().splitlines()[-1]}",
+            f"what this cell read and wrote could not be told: {why}",
         )
-        self.failures.append(told)
 
 
 def hold(entry: Execution) -> None:

@@ -171,6 +171,10 @@ class Variables:
         """Variables in which this very object is."""
         return set(self._owners.get(identity(value), ()))
 
+    def bound(self) -> tuple[dict[Any, Any], list[Any]]:
+        """Names bound and names removed since the last look; of their values nothing is looked at."""
+        return self._bindings.look()
+
     def forget(self) -> None:
         """What is known may be wrong: values were put back between two cells. All is looked at
         again.

@@ -174,6 +174,8 @@ class Displayed:
         self._shell = shell
         self.last = CellOutputs()
         self._by_entry: dict[int, CellOutputs] = {}
+        self._sizes: dict[int, int] = {}
+        self._size = 0
         self._undo: list[Callable[[], None]] = []
         self._echoes: list[Callable[[], None]] = []
         self.open = False
@@ -203,10 +205,16 @@ class Displayed:
 
     def keep(self, entry: int, run: CellOutputs | None = None) -> None:
         """The newest run's outputs are those of this entry."""
+        self._drop(entry)
+        kept = self._by_entry[entry] = run or self.last
+        self._sizes[entry] = kept.size
+        self._size += kept.size
+        while self._size > MOST_OF_ALL:
+            self._drop(next(iter(self._by_entry)))
+
+    def _drop(self, entry: int) -> None:
         self._by_entry.pop(entry, None)
-        self._by_entry[entry] = run or self.last
-        while sum(each.size for each in self._by_entry.values()) > MOST_OF_ALL:
-            del self._by_entry[next(iter(self._by_entry))]
+        self._size -= self._sizes.pop(entry, 0)
 
     def began(self) -> None:
         """A cell starts."""

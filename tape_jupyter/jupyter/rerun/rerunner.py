@@ -252,7 +252,14 @@ class Rerunner:
         name = files.name_of(take.path) if take.base is not None else ""
         lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
         at = {index: lines.get(index) for index in found}
-        made = plan(history, at, learned=self.learned - found, calls=_calls(take), take=name)
+        made = plan(
+            history,
+            at,
+            learned=self.learned - found,
+            calls=_calls(take),
+            later=_later(take),
+            take=name,
+        )
         return excluded_cells.planned(made, take, history)
 
     def changed(self, take: Cassette) -> set[int]:
@@ -671,6 +678,18 @@ def _calls(take: Cassette) -> Mapping[str, int]:
     counts: dict[str, int] = {}
     for entry in take.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
+    return counts
+
+
+def _later(take: Cassette) -> Mapping[str, int]:
+    """By run, how many calls it made after the first that the take overrides."""
+    overridden = {(entry.run, entry.id) for entry in take.newest_overrides()}
+    counts: dict[str, int] = {}
+    for entry in take.calls:
+        if entry.run in counts:
+            counts[entry.run] += 1
+        elif (entry.run, entry.id) in overridden:
+            counts[entry.run] = 0
     return counts
 
 

@@ -122,6 +122,8 @@ def test_calls_of_the_tape_are_counted_and_what_cannot_be_known_is_said():
     one.run, two.run, two.notes = "r-1", "r-2", ("starts a process: it may read any file",)
     planned = plan(History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, take="t")
     assert (planned.from_tape, planned.maybe_live, planned.take) == (5, 3, "t")
+    more = plan(History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, later={"r-1": 1, "r-9": 4})
+    assert more.maybe_live == 4  # what the changed cell asked after its changed reply, too
     assert (
         planned.warnings[0] == "[2] starts a process: it may read any file"
         and "any name" in planned.warnings[1]

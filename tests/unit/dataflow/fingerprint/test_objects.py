@@ -35,3 +35,27 @@ def test_views_and_containers_share_what_they_share():
     assert fingerprint({"k": inner}).ids & fingerprint(inner).ids
     d = {"a": 1}
     assert fingerprint(d).ids & fingerprint(d.keys()).ids
+
+
+def test_what_a_function_says_of_itself_counts_and_hides_nothing():
+    from typing import Literal, Optional
+
+    def made(kind, text):
+        def f(x: kind) -> Optional[list[int]]: ...
+
+        f.__doc__ = text
+        return f
+
+    one = fingerprint(made(Literal["a"], "says"))
+    assert not one.opaque and one.digest == fingerprint(made(Literal["a"], "says")).digest
+    assert one.digest != fingerprint(made(Literal["b"], "says")).digest
+    assert one.digest != fingerprint(made(Literal["a"], "is silent")).digest
+
+
+def test_widgets_that_show_the_same_are_the_same():
+    import ipywidgets
+
+    one, other = ipywidgets.IntSlider(value=1), ipywidgets.IntSlider(value=1)
+    assert fingerprint(one).digest == fingerprint(other).digest
+    other.value = 2
+    assert fingerprint(one).digest != fingerprint(other).digest

@@ -116,6 +116,39 @@ def test_the_job_of_a_history_starts_where_and_from_what_the_history_started(tmp
     assert process.impossible([one, two]) == "/g as it was before [2] was not kept"
 
 
+def test_the_world_is_as_it_was_before_the_history(tmp_path, monkeypatch):
+    """Not as its cells left it here: they set it anew."""
+    monkeypatch.setenv("T_KEPT", "late")
+    monkeypatch.setenv("T_MADE", "late")
+    monkeypatch.setattr(sys, "path", [*sys.path, "T_added"])
+    history = History()
+    history.begin("c", "import os, sys", 1).ambient = {
+        "environment": Change({"T_KEPT": "early"}, {"T_KEPT": "late", "T_MADE": "late"}),
+        "path": Change(sys.path[:-1], sys.path),
+    }
+    history.begin(
+        "d", "print(os.environ['T_KEPT'], 'T_MADE' in os.environ, 'T_added' in sys.path)", 2
+    )
+    done = replay(process.job(history, cwd=str(tmp_path)))
+    assert done.ran[-1].text == "early False False\n"
+
+
+def test_in_a_kernel_things_are_shown_as_a_kernel_shows_them(tmp_path):
+    wide = "pandas.DataFrame([['x' * 12] * 12])"
+    told = replay(
+        job(
+            tmp_path,
+            "import sys, pandas\nprint(type(get_ipython()).__name__, sys.stdout.encoding)",
+            f"print({wide})",
+            "x = 1\n%store x",
+            in_kernel=True,
+        )
+    )
+    shown = [each.text for each in told.ran]
+    assert shown[0] == "ZMQInteractiveShell UTF-8\n" and shown[2] == "Stored 'x' (int)\n"
+    assert max(map(len, shown[1].splitlines())) <= 80
+
+
 def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
     done = replay(
         job(

@@ -6,7 +6,8 @@ import types
 from tests.unit.dataflow.restore.test_versions import entry
 
 from tape_jupyter.dataflow.tracing import ambient
-from tape_jupyter.dataflow.history import Change, History
+from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+from tape_jupyter.dataflow.history import Change, History, Step
 from tape_jupyter.dataflow.restore.restore import World, hold, namespace, put_file, read_file
 from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions
 
@@ -85,3 +86,16 @@ def test_attributes_of_a_module_that_two_entries_changed():
     world.put_all_first([])
     assert (module.a, module.b) == (1, 2)
     del sys.modules["g_patched"]
+
+
+def test_a_change_that_took_too_long_to_look_at_is_no_change_that_nobody_saw():
+    """The text of the cell says that it may have changed it."""
+    history = History()
+    made, changed = history.begin("a", "xs = []", 1), history.begin("b", "xs.append(1)", 2)
+    made.changed, made.after = frozenset({"xs"}), {"xs": fingerprint([]).digest}
+    changed.steps = (Step(1, weak=frozenset({"xs"})),)
+    changed.opaque = frozenset({"xs"})
+    assert World.now(namespace({"xs": [1]}), history).unsure == set()
+    changed.opaque = frozenset()
+    changed.steps = ()
+    assert World.now(namespace({"xs": [1]}), history).unsure == {"xs"}

@@ -145,7 +145,7 @@ def test_what_is_too_large_to_keep_is_said_to_be_unknown_and_small_files_are_kep
 def test_threads_that_write_at_the_same_time_are_all_seen(put, tmp_path, monkeypatch):
     """One is just being looked at (what stood there is read) when the other opens its file."""
     first, second = put("first"), tmp_path / "second"
-    real = files._content
+    real = files.content_of
 
     def slow(path):
         if path == str(first) and not second.exists():
@@ -154,7 +154,7 @@ def test_threads_that_write_at_the_same_time_are_all_seen(put, tmp_path, monkeyp
             other.join()
         return real(path)
 
-    monkeypatch.setattr(files, "_content", slow)
+    monkeypatch.setattr(files, "content_of", slow)
     assert seen(lambda: first.write_text("new")).written == {str(first), str(second)}
 
 

@@ -297,3 +297,55 @@ def test_after_values_were_put_back_the_surroundings_are_taken_anew(run):
         assert "environment" not in run("x = 1").ambient
     finally:
         del os.environ["TAPE_B"]
+
+
+def test_what_a_cell_writes_through_an_older_handle_is_its_own(run, tmp_path):
+    run("f = open('log.txt', 'w')")
+    entry = run("_ = f.write('a'); f.flush()")
+    change = entry.files[str(tmp_path / "log.txt")]
+    assert (change.before, change.after, change.known) == (b"", b"a", True)
+    assert run("x = 1").files == {}
+    assert run("f.close()").files == {}
+    (tmp_path / "log.txt").write_text("by a person")
+    assert run("del f").files == {}
+
+
+@pytest.fixture
+def noting(run):
+    """The same in a session that tapes nothing before a cell that says `tape`."""
+    run.tracker._tapes = lambda source: "tape" in source
+    return run
+
+
+def test_cells_before_the_first_taped_one_are_told_from_their_text(noting):
+    for source in (
+        "import os\ntodo = []\nn = 0",
+        "def add(x): todo.append(x)",
+        "it = (i for i in range(9))",
+        "add('a'); os.environ['T_NOTED'] = '1'",
+        "n = 5\nold = 1",
+        "del old; next(it)",
+    ):
+        run_entry = noting(source)
+        assert run_entry.changed == frozenset() and run_entry.outcome == "ok"
+    noting("tape = 1")
+    first, add, maker, adds, again, last, taped = noting.tracker.history
+    assert {"os", "todo", "n"} <= first.changed and "it" in maker.changed & last.changed
+    assert "todo" in adds.changed and adds.kept["todo"] == ["a"] and "todo" in first.unkept
+    assert again.kept["n"] == 5 and last.after["old"] == "" and "it" in last.opaque
+    assert last.ambient["environment"].after["T_NOTED"] == "1"
+    assert taped.changed == {"tape"} and first.before["todo"] == ""
+
+
+def test_a_noted_cell_that_calls_all_the_same_may_have_done_anything(noting):
+    noting.shell.user_ns["call"] = noting.tracker.calling
+    noting("a = 1")
+    entry = noting("call()")
+    assert entry.calls and entry.reads and "could not be told" in entry.notes[-1]
+    assert noting("b = a").changed == {"b"}
+
+
+def test_a_cell_within_a_noted_cell_is_part_of_it(noting):
+    noting("get_ipython().run_cell('x = 1')")
+    noting("tape = 1")
+    assert len(noting.tracker.history) == 2 and "x" in noting.tracker.history[0].changed

@@ -1,0 +1,104 @@
+"""Cells that nobody watches: those of a session that tapes nothing, so far. They cost nothing that a
+person feels: of each is noted what it bound and which files it touched. When the first cell is taped,
+what they read and wrote is told from their text; each name's value belongs to the last of them that
+bound it, or may have changed it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tape_jupyter.dataflow.fingerprint.fingerprint import Print
+from tape_jupyter.dataflow.history import UNWATCHED, Execution, name_of
+from tape_jupyter.dataflow.static.names import cell_names, transform
+from tape_jupyter.dataflow.tracing.executed_code import ExecutedCode
+from tape_jupyter.dataflow.tracing.files import Touched
+from tape_jupyter.dataflow.tracing.observations import Seen
+from tape_jupyter.dataflow.tracing.steps import build
+from tape_jupyter.dataflow.tracing.variables import Variables, is_shells
+
+
+@dataclass(slots=True)
+class Unwatched:
+    """One such cell: its entry in the history, and what was noted of it."""
+
+    entry: Execution
+    began: float
+    thread: int = field(default_factory=threading.get_ident)
+    runs: bool = False
+    """Its own code runs, or has run."""
+    bound: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    touched: Touched = field(default_factory=Touched)
+    shown: bool = False
+    taped: bool = False
+    """It made a call that is taped, though nothing in its text says so."""
+
+    def binds(self, bound: Iterable[object], gone: Iterable[object]) -> None:
+        """Names of the notebook that it bound, and that it removed."""
+        self.bound, self.gone = _names(bound), _names(gone)
+
+
+def _names(found: Iterable[object]) -> frozenset[str]:
+    return frozenset(each for each in found if isinstance(each, str) and not is_shells(each))
+
+
+def tell(
+    noted: list[Unwatched], variables: Variables, known: Mapping[str, Print]
+) -> dict[str, Execution]:
+    """Write into their entries what they read and wrote. `known`: the prints before the first of
+    them. Gives, by name that they changed, the last that did.
+    """
+    last: dict[str, Execution] = {}
+    for each in noted:
+        _tell(each, variables, known, last)
+    end = noted[-1].entry
+    for name, now in variables.prints.items():  # by code that no text told of
+        was = known.get(name)
+        if name not in last and (was is None or was.digest != now.digest):
+            end.changed |= {name}
+            _binds(end, name, known, last)
+    for each in noted:
+        for name in each.entry.changed - each.gone:
+            if last[name] is not each.entry:
+                each.entry.unkept[name] = UNWATCHED
+    return last
+
+
+def _tell(
+    noted: Unwatched,
+    variables: Variables,
+    known: Mapping[str, Print],
+    last: dict[str, Execution],
+) -> None:
+    entry = noted.entry
+    cell = cell_names(transform(entry.source))
+    for each in cell.statements:
+        variables.ever.update(each.code.stores | each.code.later_stores | each.code.deletes)
+    there = {name: variables.prints.get(name) for name in variables.prints}
+    failed = None if entry.outcome == "ok" else 0
+    unseen = ExecutedCode(whole=False, whole_builtins=False)
+    built = build(
+        Seen(
+            cell, variables, there, unseen, noted.touched, number=entry.number, shown=noted.shown,
+            failed_at=failed, rebound=noted.bound & variables.prints.keys(),
+        )
+    )  # fmt: skip
+    entry.steps = built.steps
+    written = {n for s in built.steps for r in s.strong | s.weak if (n := name_of(r)) is not None}
+    changed = built.changed | noted.bound | noted.gone | (written & variables.prints.keys())
+    entry.changed, entry.opaque = frozenset(changed), built.opaque & changed
+    for name in sorted(changed):
+        _binds(entry, name, known, last)
+    for name in noted.gone:
+        entry.after[name] = ""
+
+
+def _binds(
+    entry: Execution, name: str, known: Mapping[str, Print], last: dict[str, Execution]
+) -> None:
+    if name not in last:
+        entry.before[name] = known[name].digest if name in known else ""
+    last[name] = entry
