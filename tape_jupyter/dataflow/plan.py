@@ -199,12 +199,19 @@ def _finish(draft: _Draft, calls: Mapping[str, int], take: str, lines: Lines) ->
         hermetic=_hermetic(draft),
         from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
         maybe_live=sum(
-            calls.get(draft.history[c.entry].run, 0) for c in cells if c.role == "downstream"
+            _maybe_live(cell.role, calls.get(draft.history[cell.entry].run, 0)) for cell in cells
         ),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
         lines=lines,
     )
+
+
+def _maybe_live(role: str, calls: int) -> int:
+    """How many of a cell's calls may ask otherwise than was recorded: all of one that depends on the
+    change; of the changed cell those beside the changed call.
+    """
+    return calls if role == "downstream" else max(0, calls - 1) if role == "changed" else 0
 
 
 def _cell(draft: _Draft, entry: Execution) -> PlanCell:
