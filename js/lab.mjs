@@ -35,7 +35,7 @@ export async function bundles() {
     bundle("src/view/mount.tsx", "view", { format: "esm" }),
     bundle("src/editor/index.ts", "editor", { format: "esm" }),
     bundle("src/view/panels/index.tsx", "cards", { format: "esm" }),
-    bundle("src/lab/offlineReader.ts", "saved", { format: "esm", inject: [] }),
+    bundle("src/lab/output.ts", "saved", { format: "esm", inject: [] }),
     bundle("src/lab/lazy.ts", "late", { format: "esm", inject: [] }),
   ]);
   const [TAPE_VIEW, TAPE_EDITOR, TAPE_CARDS, TAPE_SAVED, TAPE_LATE] = late.map(({ file }) => JSON.stringify(file));

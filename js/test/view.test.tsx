@@ -186,9 +186,23 @@ test("a door that cannot change or run anything draws no buttons for it", async 
 test("a mode is asked for, and shown when the door says so", async () => {
   const door = new FakeDoor({ able: ABLE }, answers());
   await open(door);
-  await does(() => there(button("Live")).click());
+  await does(() => there(button("Record")).click());
+  expect(asked(door, "mode")).toMatchObject([{ mode: "record" }]);
+  expect(button("Record")?.getAttribute("aria-pressed")).toBe("true");
+});
+
+test("record and replay stand in the bar, beside step; the other modes are one menu deeper", async () => {
+  const door = new FakeDoor({ able: ABLE }, answers());
+  await open(door);
+  const names = [...view().querySelectorAll(".modes > button")].map((each) => each.textContent);
+  expect(names).toEqual(["Record", "Replay"]);
+  const more = there(view().querySelector<HTMLSelectElement>('select[aria-label="Other modes"]'));
+  expect([...more.options].map(({ value }) => value)).toEqual(["", "off", "live", "once", "new_episodes"]);
+  await does(() => {
+    more.value = "live";
+    more.dispatchEvent(new Event("change", { bubbles: true }));
+  });
   expect(asked(door, "mode")).toMatchObject([{ mode: "live" }]);
-  expect(button("Live")?.getAttribute("aria-pressed")).toBe("true");
 });
 
 test("tabs hold what there is of a span: arrows turn them", async () => {

@@ -74,11 +74,13 @@ class Sources:
     """The sources of a notebook's cells by their hash; read when first asked for, and again when
     the file changed.
 
-    `known` are sources of this session, which the file may not hold yet.
+    `known` are sources of this session, which the file may not hold yet; `numbers` say how often the
+    kernel had run something when it ran a cell last, as the notebook shows it beside the cell.
     """
 
     notebook: Path
     known: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
     _held: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _seen: tuple[int, int] = (0, 0)
@@ -100,8 +102,8 @@ class Sources:
         return self._ids.get(cell)
 
     def title(self, record: Mapping[str, Any]) -> str:
-        """`[2] classify`"""
-        count = record.get("count")
+        """`[2] classify`: the number is the one beside the cell in this session, else of its recording."""
+        count = self.numbers.get(cell_of(record), record.get("count"))
         number = f"[{count}] " if isinstance(count, int) else ""
         told = record.get("title")
         title = told if isinstance(told, str) and told else title_of(self.of(record) or "")

@@ -31,6 +31,7 @@ from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
 from tape_jupyter.jupyter.tracebacks import short, show_refusals_briefly
 from tape_jupyter.reports import cell_summary
+from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import CellReport, CellRequest, TapedCell
 from tape_jupyter.session.options import (
     SESSION_MODES,
@@ -201,6 +202,8 @@ class CellRunner:
         self.shell, self.deck = shell, deck
         self.ladder = Ladder()
         self.session = Word("off")
+        self.mode_typed = False
+        """Whether a cell set the session's mode, which is then gone with its kernel."""
         self.refusal: BaseException | None = None
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
@@ -341,6 +344,7 @@ class CellRunner:
             return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
         self.deck.set_session(word.mode, word.options)
         self.session, self.broken = word, None
+        self.mode_typed = not self._silent()
         self._looks = 0 if word.mode == "off" else self._looks
         if word.mode != "off":
             self.begin_here()
@@ -426,8 +430,8 @@ class CellRunner:
         *,
         explicit: bool,
     ) -> Open:
-        mode, notes = self._replay_wins(word.mode)
-        options, stepped = dict(word.options), None
+        mode, options, notes = self._replay_wins(word)
+        stepped = None
         if mode == "step" and self.steps is not None:
             stepped = self.steps.prepare(word)
             mode, options = stepped.mode, stepped.options
@@ -462,14 +466,24 @@ class CellRunner:
         if self._open is not None:
             self._open.cell = cell
 
-    def _replay_wins(self, mode: str) -> tuple[str, list[str]]:
-        if not (self.deck.forced and self.deck.session_mode == "replay") or mode == "replay":
-            return mode, []
-        notes = (
-            [] if self._said_replay_wins else [f"TAPE_MODE=replay wins: %%tape {mode} replays here"]
-        )
+    def _replay_wins(self, word: Word) -> tuple[str, dict[str, Any], list[str]]:
+        """Mode, options and notes of a cell's own word, which a session that replays overrides.
+
+        A person is asked at each call of a stepped cell; so it only loses to TAPE_MODE.
+        """
+        wins, forced = self.deck.session_mode == "replay", self.deck.forced
+        if not wins or word.mode == "replay" or (word.mode == "step" and not forced):
+            return word.mode, dict(word.options), []
+        if not forced:
+            said = (
+                f"%tape replay wins: this %%tape {word.mode} replays. "
+                "To run it as it says: %tape off, then this cell again"
+            )
+            return "replay", partial_replay.without(word.options), [said]
+        said = f"TAPE_MODE=replay wins: %%tape {word.mode} replays here"
+        notes = [] if self._said_replay_wins else [said]
         self._said_replay_wins = True
-        return "replay", notes
+        return "replay", dict(word.options), notes
 
     def _close(self, result: Any) -> None:
         opened, self._open = self._open, None
@@ -487,7 +501,8 @@ class CellRunner:
             shown = report.misses[0]
             self._fail(result, report.misses)
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
-            cell_summary.show(report, shown, opened.cell.ask.notebook)
+            ask = opened.cell.ask
+            cell_summary.show(report, shown, ask.notebook, ask.count)
 
     def _error(self, result: Any) -> BaseException | None:
         if result is None:
@@ -521,6 +536,12 @@ class CellRunner:
             depth > opened.depth or threading.get_ident() != opened.thread
         )
 
+    def _silent(self) -> bool:
+        """Whether a front end runs this beside the notebook's cells."""
+        get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
+        parent = (get_parent() or {}) if get_parent else {}
+        return bool(parent.get("content", {}).get("silent"))
+
     def _current(self) -> tuple[str, str | None]:
         """Source and id of the cell that runs now, as the front end sent them."""
         get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
@@ -542,7 +563,7 @@ def _lean(report: CellReport) -> CellReport:
     and replies.
     """
     return replace(
-        report, misses=[type(miss)(*miss.args) for miss in report.misses], spans=lambda: None
+        report, misses=[type(miss)(*miss.args) for miss in report.misses], on_tape=lambda: None
     )
 
 

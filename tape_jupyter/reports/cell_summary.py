@@ -23,61 +23,67 @@ if TYPE_CHECKING:
     from tape_jupyter.spans.rows import Spans
 
 NONE = "–"  # noqa: RUF001 - as in a printed table
-MAX_ROWS = 100
-"""Rows in the table: an output is saved with its notebook, so it stays below some 64 KB."""
-
 MARK = {"tape": {"summary": True}}
 """Metadata of the output, so that tools that compare outputs can leave it out."""
 
-_BARS = 200
 _MISS, _WARNING, _NOTE = "✗", "!", "·"
 _STYLE = {
     _MISS: "color:var(--jp-error-color1,#d33)",
     _WARNING: "color:var(--jp-warn-color0,#a60)",
     _NOTE: "color:inherit;opacity:.8",
 }
-_LINE = "border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.4))"
-_CODE = "font-family:var(--jp-code-font-family,monospace)"  # <code> has a grey ground in JupyterLab
+# <code> has a grey ground in JupyterLab
+_LOOK = "font:90% var(--jp-code-font-family,monospace);color:inherit;white-space:pre-wrap;padding-left:8px"
 _NUMBERS = ("in", "out", "cost", "time")
 
 
 def show(
-    report: CellReport, shown: BaseException | None = None, notebook: Path | None = None
+    report: CellReport,
+    shown: BaseException | None = None,
+    notebook: Path | None = None,
+    number: int | None = None,
 ) -> None:
-    """Display it. `shown` is the error that stands above already: it is named, not told again."""
+    """Display it. `shown` is the error that stands above already: it is named, not told again.
+    `number` is the one beside the cell.
+
+    What a kernel displays is saved with its notebook: there a replay, whose calls are those of its
+    recording, says no time, and so writes the same each time.
+    """
+    from IPython.core.getipython import get_ipython
     from IPython.display import publish_display_data
 
-    spans = _spans(report)
-    falls = waterfall.lines(_bars(spans)) if spans is not None else []
+    saved = hasattr(get_ipython(), "kernel")
+    timed = not saved or report.mode not in _PLAYED
+    made = _on_tape(report)
+    falls = waterfall.lines(_bars(made.spans), len(report.calls)) if made is not None else []
     data: dict[str, Any] = {
-        "text/plain": text(report, shown, falls),
-        "text/html": html(report, shown, falls),
+        "text/plain": text(report, shown, () if saved else falls, timed=timed),
+        "text/html": html(report, shown, falls, timed=timed),
     }
-    made = (
-        saved_output.bundle(spans, report.calls, report.mode, notebook)
-        if spans is not None
-        else None
-    )
-    if made is not None:
-        data[saved_output.MIME] = made
+    found = saved_output.bundle(made, report.mode, notebook, number) if made is not None else None
+    if found is not None:
+        data[saved_output.MIME] = found
     told = {"unheld": list(report.unheld), "lost": list(report.lost)}
     mark = {"tape": {**MARK["tape"], **{kind: said for kind, said in told.items() if said}}}
     publish_display_data(data, metadata=mark)  # type: ignore[no-untyped-call]
 
 
-def _spans(report: CellReport) -> Spans | None:
+_PLAYED = ("replay", "new_episodes")
+
+
+def _on_tape(report: CellReport) -> saved_output.OnTape | None:
     """What is on the tape of a cell; None where that cannot be read now: the cell has its summary
     all the same.
     """
     try:
-        return report.spans()
+        return report.on_tape()
     except (CassetteError, OSError):
         return None
 
 
 def _bars(spans: Spans) -> list[waterfall.Bar]:
     calls = [node for node in spans.nodes if node.told is not None]
-    rows = [(spans.row(node), node.told) for node in calls[:_BARS]]
+    rows = [(spans.row(node), node.told) for node in calls]
     return [
         waterfall.Bar(
             told.asked if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end
@@ -91,30 +97,42 @@ def worth_showing(report: CellReport) -> bool:
     return bool(report.calls or report.misses or report.warnings or report.notes)
 
 
-def text(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
+def text(
+    report: CellReport,
+    shown: BaseException | None = None,
+    falls: Sequence[str] = (),
+    *,
+    timed: bool = True,
+) -> str:
     """The line, the waterfall's below it, and what is to be said."""
-    return "\n".join(
-        [headline(report), *falls, *(f"  {mark} {said}" for mark, said in _remarks(report, shown))]
-    )
+    remarks = (f"  {mark} {said}" for mark, said in _remarks(report, shown))
+    return "\n".join([headline(report, timed=timed), *falls, *remarks])
 
 
-def html(report: CellReport, shown: BaseException | None = None, falls: Sequence[str] = ()) -> str:
-    """One line, and the calls behind it in a table that unfolds."""
-    drawn = escape("\n".join([headline(report), *falls]))
-    head = f'<span style="{_CODE};white-space:pre-wrap">{drawn}</span>'
+def html(
+    report: CellReport,
+    shown: BaseException | None = None,
+    falls: Sequence[str] = (),
+    *,
+    timed: bool = True,
+) -> str:
+    """One line, which unfolds to the waterfall; and what is to be said."""
+    head = escape(headline(report, timed=timed))
+    if falls:
+        drawn = escape("\n".join(falls))
+        head = f"<details><summary>{head}</summary>{drawn}</details>"
     remarks = "".join(
-        f'<div style="{_STYLE[mark]};white-space:pre-wrap">{mark} {escape(said)}</div>'
+        f'<div style="{_STYLE[mark]}">{mark} {escape(said)}</div>'
         for mark, said in _remarks(report, shown)
     )
-    if report.calls:
-        head = f'<details><summary style="cursor:pointer">{head}</summary>{_table(report.calls)}</details>'
-    style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
-    return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{style}">{head}{remarks}</div>'
+    return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{_LOOK}">{head}{remarks}</div>'
 
 
-def headline(report: CellReport) -> str:
+def headline(report: CellReport, *, timed: bool = True) -> str:
     """What became of it, calls, models, tokens, cost, time: one line of plain text."""
-    parts = [*_count(report.calls), *_money(report), seconds(report.seconds)]
+    parts = [*_count(report.calls), *_money(report)]
+    if timed:
+        parts.append(seconds(report.seconds))
     if report.misses:
         parts.insert(1, f"{len(report.misses)} refused")
     if report.incomplete:
@@ -195,39 +213,6 @@ def _told_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
         if any(line[index] not in ("", NONE) for line in lines)
     ]
     return [tuple(line[index] for index in told) for line in (COLUMNS, *lines)]
-
-
-def _table(calls: Sequence[ReportRow]) -> str:
-    names, *lines = _told_columns(calls[:MAX_ROWS])
-    head = "".join(
-        f'<th scope="col" style="{_aligned(name)};{_LINE}">{escape(name)}</th>' for name in names
-    )
-    body = "".join(f"<tr>{_cells(names, line)}</tr>" for line in lines)
-    more = (
-        f"<div>and {len(calls) - MAX_ROWS:,} more: %tape calls</div>"
-        if len(calls) > MAX_ROWS
-        else ""
-    )
-    style = "margin:4px 0;border-collapse:collapse;white-space:nowrap"
-    return (
-        f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
-    )
-
-
-def _cells(names: Sequence[str], row: Sequence[str]) -> str:
-    return "".join(
-        f'<td style="{_aligned(name)}">{escape(cell)}</td>'
-        for name, cell in zip(names, row, strict=True)
-    )
-
-
-def _aligned(name: str) -> str:
-    """Jupyter aligns the cells of every table to the right."""
-    return (
-        "text-align:right;font-variant-numeric:tabular-nums"
-        if name in _NUMBERS
-        else "text-align:left"
-    )
 
 
 def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:

@@ -28,9 +28,9 @@ class Bar(NamedTuple):
     end: float
 
 
-def lines(bars: Sequence[Bar]) -> list[str]:
+def lines(bars: Sequence[Bar], calls: int = 0) -> list[str]:
     """The bars of a cell in the order in which its calls began, some to a line; [] for a single
-    call.
+    call. `calls`: how many it made, where the bars are not those of all.
     """
     if len(bars) < 2:
         return []
@@ -38,8 +38,8 @@ def lines(bars: Sequence[Bar]) -> list[str]:
     longest = sorted(bars, key=lambda bar: bar.end - bar.start, reverse=True)[:MOST]
     shown = [bar for bar in bars if bar in longest][:MOST]
     pieces = [_piece(bar, begin, end) for bar in shown]
-    if len(bars) > len(shown):
-        pieces.append(f"and {len(bars) - len(shown):,} more")
+    if (more := max(calls, len(bars)) - len(shown)) > 0:
+        pieces.append(f"and {more:,} more")
     return _filled(pieces)
 
 

@@ -40,8 +40,8 @@ from tape_jupyter.providers import registry
 from tape_jupyter.providers.registry import Facts
 from tape_jupyter.replay.player import Decision, Execution, Mode, Player
 from tape_jupyter.session.labels import CellTags
+from tape_jupyter.session.saved_output import OnTape
 from tape_jupyter.session.tool_tracking import SeenTools, Tools
-from tape_jupyter.spans.rows import Spans
 
 T = TypeVar("T")
 
@@ -196,7 +196,7 @@ class CellReport:
 
     `take` is the take that it played or wrote. `divergences` are the refused calls that a person
     can decide on. `unheld` says what recorded tools did that this replay did not do again, `lost`
-    what should be on the tape and could not be written. `spans` gives what is on the tape of it,
+    what should be on the tape and could not be written. `on_tape` gives what is on the tape of it,
     read when it is shown.
     """
 
@@ -210,7 +210,7 @@ class CellReport:
     incomplete: bool
     take: str = ""
     divergences: Sequence[Divergence] = ()
-    spans: Callable[[], Spans | None] = lambda: None
+    on_tape: Callable[[], OnTape | None] = lambda: None
     unheld: Sequence[str] = ()
     lost: Sequence[str] = ()
 

@@ -126,6 +126,13 @@ def watched(cell: TapedCell) -> Callable[[], None]:
     return tell
 
 
+def without(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cell that is replayed, whatever it says, keeps of its own options: all that makes
+    nothing go live, and the take that it names.
+    """
+    return {name: told for name, told in options.items() if name == "take" or name not in OPTIONS}
+
+
 def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) -> CellRequest:
     """The cell in a session whose mode was told from outside (TAPE_MODE, `tape replay`), with what
     was told there.
@@ -137,14 +144,12 @@ def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) 
     own = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
         own |= {"strict": True} if session.get("strict") else {}
-        kept = {
-            name: told
-            for name, told in ask.options.items()
-            if name == "take" or name not in OPTIONS
-        }
         paced = {"pace": session["pace"]} if session.get("pace") else {}
         return replace(
-            ask, mode="replay", options={**kept, **own, **paced}, sessions_take="take" in own
+            ask,
+            mode="replay",
+            options={**without(ask.options), **own, **paced},
+            sessions_take="take" in own,
         )
     own.pop("live", None)
     own.pop("on_divergence", None)

@@ -1,40 +1,54 @@
-"""What is saved below a taped cell for a front end that draws spans: its rows, and where the rest
-lies.
+"""What is saved below a taped cell for a front end that draws spans: which calls it was, and where
+they lie.
 
-Rows without bodies, some hundred at most; the cassette's path from the notebook on, and the digest
-of what it held.
+No rows, no bodies, no times: a view reads them from the cassette when somebody opens it. So it is
+as small for 500 calls as for one, and a replay that did the same writes the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tape_jupyter.cassette.cell_sources import cell_of
+from tape_jupyter.cassette.cell_sources import Sources, cell_of
 from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.spans.headers import read
-from tape_jupyter.spans.rows import PATIENCE, Spans
-from tape_jupyter.spans.session import NOTHING
-from tape_jupyter.spans.tree import Node, cell
+from tape_jupyter.spans.rows import Spans
+from tape_jupyter.spans.tree import cell
 
 if TYPE_CHECKING:
-    from tape_jupyter.session.cell import ReportRow, TapedCell
+    from tape_jupyter.session.cell import TapedCell
 
 MIME = "application/vnd.tape.spans+json"
-MOST_BYTES = 64 * 1024
+VERSION = 2
+"""1 held the rows themselves (`page`); front ends still draw it."""
+
 MOST_CALLS = 200
-_BLOCK = 1024 * 1024
+"""Of a cell that is over, so many are looked at for its waterfall."""
+
+_MOST_BYTES = 32 * 1024 * 1024
+"""Records with more than that are not read again for a digest."""
+
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+Places = list[list[str]]
+"""`[[RUN, "0-4,7"], ...]`: calls by their run and their place among its calls in the file."""
 
 
-def spans_of(over: TapedCell) -> Spans | None:
-    """The spans of a cell that is over: what it recorded, or what it was played; None where nothing
-    is on a tape.
-    """
+class OnTape(NamedTuple):
+    """What is on the tape of a cell: all its calls, and the spans of the first `MOST_CALLS`."""
+
+    entries: list[Entry]
+    spans: Spans
+
+
+def on_tape(over: TapedCell) -> OnTape | None:
+    """Of a cell that is over: what it was played, and what it recorded; None where that is nothing."""
     book = over.cassette
     if book is None or not book.path.exists():
         return None
@@ -42,99 +56,118 @@ def spans_of(over: TapedCell) -> Spans | None:
     entries = list(dict.fromkeys([*over.served, *own]))
     if not entries:
         return None
-    spans = Spans(book)
-    spans.nodes = _nodes(spans, entries)
+    return OnTape(entries, spans_of_run(book, entries[0].run, entries[:MOST_CALLS]))
+
+
+def spans_of_run(
+    book: Book, run: str, entries: Iterable[Entry], sources: Sources | None = None
+) -> Spans:
+    """The spans of one run that made, or was played, these calls."""
+    spans = Spans(book, sources)
+    told = sorted(read(list(entries)), key=lambda each: each.at)
+    spans.nodes = list(cell(book.by_run.get(run, {"run": run}), book.ended.get(run), told))
     spans.zero = min((node.begin for node in spans.nodes if node.begin), default=0.0)
     return spans
 
 
-def _nodes(spans: Spans, entries: list[Entry]) -> list[Node]:
-    """The cell run and its first calls, in tree order."""
-    book, run = spans.book, entries[0].run
-    told = sorted(read(entries[:MOST_CALLS]), key=lambda each: each.at)
-    return list(cell(book.by_run.get(run, {"run": run}), book.ended.get(run), told))
-
-
 def bundle(
-    spans: Spans, calls: Sequence[ReportRow], mode: str, notebook: Path | None
+    made: OnTape, mode: str, notebook: Path | None, number: int | None = None
 ) -> dict[str, Any] | None:
-    """The saved form; None for a cassette that is not below its notebook's folder. `calls`: all
-    that the cell made.
+    """The saved form; None for a cassette that is not below its notebook's folder. `number` is the
+    one beside the cell.
     """
+    entries, spans = made
     path, root = spans.book.path, files.cassette_of(spans.book.path)
     where = notebook.parent if notebook is not None else root.absolute().parent.parent
     try:
         relative = path.absolute().relative_to(where.absolute()).as_posix()
-        size, digest = digest_of(path)
+        digest = digest_of(entries)
     except (ValueError, OSError):
         return None
     record = spans.nodes[0].record
-    totals = {**NOTHING, **spans.totals(), **(_sums(calls) if len(calls) > MOST_CALLS else {})}
-    whole = {
-        "version": 1, "title": spans.sources.title(record), "cell": cell_of(record), "run": str(record.get("run")),
-        "path": relative, "cassette": files.stem(root), "take": files.name_of(path) if path != root else "",
-        "bytes": size, "sha256": digest,
-        "session": {
-            "mode": mode, "cassettes": [files.stem(root)], "cassette": files.stem(root),
-            "take": files.name_of(path) if path != root else "", "takes": [], "default_take": "",
-            "totals": totals, "running": None, "notes": [],
-        },
-    }  # fmt: skip
-    return _fitting(whole, spans, len(calls))
-
-
-def _sums(calls: Sequence[ReportRow]) -> dict[str, Any]:
-    """Of more calls than have a row here, as the summary's line counts them."""
-    used = [row for row in calls if row.tokens_in is not None or row.tokens_out is not None]
-    known = [row.cost for row in used if row.cost is not None]
+    if number is not None:
+        spans.sources.numbers[cell_of(record)] = number
     return {
-        "spans": len(calls) + 1, "calls": len(calls), "errors": sum(1 for row in calls if row.error),
-        "tokens_in": sum(row.tokens_in or 0 for row in used) if used else None,
-        "tokens_out": sum(row.tokens_out or 0 for row in used) if used else None,
-        "cost": float(sum(known)) if known else None, "partial": len(known) < len(used),
+        "version": VERSION, "mode": mode, "title": spans.sources.title(record), "cell": cell_of(record),
+        "path": relative, "cassette": files.stem(root), "take": files.name_of(path) if path != root else "",
+        "calls": places_of(spans.book, entries), "sha256": digest,
     }  # fmt: skip
 
 
-def _fitting(whole: dict[str, Any], spans: Spans, count: int) -> dict[str, Any]:
-    """With as many rows as the size allows; the page's total says how many there are."""
-    rows = total = len(spans.nodes)
-    if count > MOST_CALLS:
-        total = max(total, count + 1)
-    while True:
-        page = spans.page(0, rows, 10 * PATIENCE)
-        found = {**whole, "page": {**page, "total": total}}
-        if rows <= 1 or len(json.dumps(found)) <= MOST_BYTES:
-            return found
-        rows //= 2
+# ---------------------------------------------------------------- calls by their places
 
 
-# ---------------------------------------------------------------- the digest of a file that grows
+def places_of(book: Book, entries: Iterable[Entry]) -> Places:
+    """Where calls stand among those of their runs."""
+    wanted: dict[str, set[str]] = {}
+    for entry in entries:
+        wanted.setdefault(entry.run, set()).add(entry.id)
+    found: dict[str, list[int]] = {run: [] for run in wanted}
+    counts = dict.fromkeys(wanted, 0)
+    for entry in book.calls:
+        if entry.run in wanted:
+            if entry.id in wanted[entry.run]:
+                found[entry.run].append(counts[entry.run])
+            counts[entry.run] += 1
+    return [[run, _ranges(at)] for run, at in found.items()]
 
-_TAIL, _SMALL = 4096, 4 * 1024 * 1024
-_known: dict[Path, tuple[int, int, bytes, Any]] = {}
+
+def calls_at(book: Book, places: Any) -> list[Entry]:
+    """The calls at such places, as they are now; those that there are not any more are left out."""
+    if not isinstance(places, Sequence):
+        return []
+    pairs = [each for each in places if isinstance(each, Sequence) and len(each) == 2]
+    wanted = {str(run): list(_bounds(str(told))) for run, told in pairs}
+    counts = dict.fromkeys(wanted, 0)
+    found: dict[str, list[Entry]] = {run: [] for run in wanted}
+    for entry in book.calls:
+        if entry.run in wanted:
+            at = counts[entry.run]
+            counts[entry.run] += 1
+            if any(low <= at <= high for low, high in wanted[entry.run]):
+                found[entry.run].append(entry)
+    return [entry for run in found.values() for entry in run]
 
 
-def digest_of(path: Path) -> tuple[int, str]:
-    """Size and sha256 of a file. Of one that only grew since it was asked for, the new bytes alone
-    are read.
+def calls_named(book: Book, told: Mapping[str, Any]) -> list[Entry]:
+    """The calls that a saved output names; of version 1 those whose rows it holds."""
+    if "page" not in told:
+        return calls_at(book, told.get("calls"))
+    names = [str(name).rpartition("/") for name in told["page"]["id"]]
+    found = [book.call(run, call) for run, _, call in names if run]
+    return [entry for entry in found if entry is not None]
+
+
+def _ranges(places: Sequence[int]) -> str:
+    """`0-4,7` of ascending numbers."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _bounds(told: str) -> Iterator[tuple[int, int]]:
+    for part in told.split(","):
+        if (found := _RANGE.fullmatch(part)) is not None:
+            yield int(found[1]), int(found[2] or found[1])
+
+
+# ---------------------------------------------------------------- whether they are as they were
+
+
+def digest_of(entries: Iterable[Entry]) -> str:
+    """The sha256 of the calls' records as the files hold them, from after their `---` on to before
+    their `...`, in the order of their places; "" where that is too much to read again.
     """
-    with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        inode, size, tail, told = _known.get(path, (0, 0, b"", None))
-        file.seek(size - len(tail))
-        small = found.st_size < _SMALL  # read anew: an edit in its midst shows
-        if (
-            small
-            or told is None
-            or inode != found.st_ino
-            or found.st_size < size
-            or file.read(len(tail)) != tail
-        ):
-            size, tail, told = 0, b"", hashlib.sha256()
-            file.seek(0)
-        told = told.copy()
-        while block := file.read(min(_BLOCK, found.st_size - size)):
-            told.update(block)
-            size, tail = size + len(block), (tail + block)[-_TAIL:]
-    _known[path] = (found.st_ino, size, tail, told)
-    return size, str(told.hexdigest())
+    whole, size = hashlib.sha256(), 0
+    for entry in sorted(entries, key=lambda each: (each.run, each.place)):
+        book = entry.book
+        size += entry.length
+        if size > _MOST_BYTES or not isinstance(book, Book):
+            return ""
+        text = book.raw(entry.offset, entry.length).replace(b"\r\n", b"\n")
+        whole.update(text.removeprefix(b"---\n").removesuffix(b"...\n"))
+    return whole.hexdigest()[:16]

@@ -120,7 +120,7 @@ def report_of(cell: TapedCell, error: BaseException | None) -> CellReport:
     told = Later([*notes, *whereto], lambda: said(cell))
     return CellReport(
         cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
-        list(cell.divergences), lambda: saved_output.spans_of(cell), list(cell.unheld), list(cell.lost),
+        list(cell.divergences), lambda: saved_output.on_tape(cell), list(cell.unheld), list(cell.lost),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.cassette.index_entries import Holder
+from tape_jupyter.cassette.index_entries import Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, by_run, moment, seconds
 
@@ -97,12 +97,15 @@ def cell(
     calls: list[CallHeader],
     pending: Pending = NOTHING_RUNS,
 ) -> Iterator[Node]:
-    """A cell run and all below it."""
+    """A cell run and all below it. Its time is that of its own calls: one that another run answered,
+    or a take, was made at another time.
+    """
     name = str(record.get("run"))
     at = moment(record.get("at"))
-    starts = [told.at for told in calls if told.at]
+    own = [told for told in calls if told.run in ("", name) and type(told.entry) is not Overridden]
+    starts = [told.at for told in own or calls if told.at]
     begin = min([at, *starts] if at else starts, default=0.0)
-    last = max((_end(told, begin) for told in calls), default=begin)
+    last = max((_end(told, begin) for told in own or calls), default=begin)
     over = at + seconds((ended or {}).get("seconds")) if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
     yield Node(name, CELL, 0, record, begin, end, calls=len(calls))

@@ -32,12 +32,12 @@ from tape_jupyter.headless import run as headless_run
 from tape_jupyter.headless.run import CellRun
 from tape_jupyter.providers import conversation, http
 from tape_jupyter.reports import listing
+from tape_jupyter.session import saved_output
 from tape_jupyter.session.options import check_pace
-from tape_jupyter.session.saved_output import MIME
 from tape_jupyter.spans.details import read_call
-from tape_jupyter.spans.headers import CELL, KINDS, SPAN, read
+from tape_jupyter.spans.headers import CELL, KINDS, SPAN
 from tape_jupyter.spans.rows import Spans
-from tape_jupyter.spans.tree import Node, cell
+from tape_jupyter.spans.tree import Node
 from tape_jupyter.testing.provider import Answer, Asked, FakeProvider, fails, says, sends, uses
 
 if TYPE_CHECKING:
@@ -182,12 +182,8 @@ def _recording(place: Path, name: str) -> Iterator[Path]:
 
 def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Span, ...]:
     """The spans of one run that made, or was played, these calls."""
-    told = sorted(read(list(entries)), key=lambda each: each.at)
-    shown = Spans(cassette)
-    record = cassette.by_run.get(run, {"run": run})
-    nodes = list(cell(record, cassette.ended.get(run), told))
-    shown.zero = min((node.begin for node in nodes if node.begin), default=0.0)
-    return tuple(_span(shown, node) for node in nodes)
+    shown = saved_output.spans_of_run(cassette, run, entries)
+    return tuple(_span(shown, node) for node in shown.nodes)
 
 
 def _span(shown: Spans, node: Node) -> Span:
@@ -279,23 +275,18 @@ def run_notebook(
 
 
 def _played(notebook: Path, made: NotebookNode) -> Iterator[Span]:
-    """The spans of the calls that the cells' summaries name. Of a cell that made more than 200
-    calls, the first.
-    """
+    """The spans of the calls that the cells' summaries name."""
     books: dict[str, Cassette] = {}
     for each in filter(headless_run.runs, made.cells):
         for output in each.outputs:
-            told = (output.get("data") or {}).get(MIME)
+            told = (output.get("data") or {}).get(saved_output.MIME)
             if not isinstance(told, Mapping) or not outputs.is_summary(output):
                 continue
             book = books.get(str(told["path"]))
             if book is None:
                 book = books[str(told["path"])] = Cassette.open(notebook.parent / str(told["path"]))
-            names = [str(name).rpartition("/") for name in told["page"]["id"]]
-            entries = [book.call(run, call) for run, _, call in names if run]
-            yield from spans_of(
-                book, str(told["run"]), [entry for entry in entries if entry is not None]
-            )
+            if entries := saved_output.calls_named(book, told):
+                yield from spans_of(book, entries[0].run, entries)
 
 
 def assert_replays(

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
+from tests.browser.viewing import output_of
 from tests.provider import Provider
 
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
@@ -116,7 +117,7 @@ def test_cells_run_in_place_one_by_one_while_another_tab_is_in_front(recorded, s
 
 def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
     page = recorded.page
-    for place in (sidebar, recorded.cell(2).locator(".tape-output")):
+    for place in (sidebar, output_of(recorded, 2)):
         before = recorded.javascript("return panel.content.model.toJSON();")["cells"]
         search = place.get_by_role("searchbox")
         for focus in (place.get_by_role("treeitem").first.focus, search.focus):
@@ -165,7 +166,10 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
 
     copied = Notebook(page, server, copy).open(kernel=False)
     page.locator(".jp-Dialog .jp-mod-reject").click()  # "No Kernel"
-    output = copied.cell(2).locator(".tape-output")
+    line = copied.cell(2).locator(".tape-line")
+    expect(line).to_contain_text("recorded  1 call · claude-sonnet-5")
+    assert line.bounding_box()["height"] <= 24 and not page.locator(".tape-output .row").count()
+    output = output_of(copied, 2)
     expect(rows(output)).to_have_count(2)
     rows(output).nth(1).click()
     expect(
@@ -177,7 +181,7 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     cassette = recorded.path.with_name("churn.tapes") / "main.tape.yaml"
     was = cassette.read_bytes()
     cassette.write_bytes(was.replace(b"Answer somebody", b"Answer a person"))
-    output = copied.cell(3).locator(".tape-output")
+    output = output_of(copied, 3)
     rows(output).nth(1).click()
     expect(output.get_by_text("Answer a person").first).to_be_visible()
     expect(output.locator(".notes")).to_contain_text(
@@ -213,17 +217,56 @@ def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, prov
     expect(sidebar.locator(".tape-plan li")).to_have_count(3)
 
 
-def test_a_cell_of_more_calls_than_an_output_keeps_says_how_many_it_shows(lab, page):
+def test_a_cell_of_many_calls_is_one_line_and_all_of_them_a_click_away(lab, page):
     many = "%%tape record\nimport tape_jupyter as tape\n@tape.tool\ndef count(n):\n    return n\nsum(map(count, range(250)))"
     notebook = Notebook(
         page, lab, write(lab.root / "many.ipynb", "%load_ext tape_jupyter", many)
     ).open()
     notebook.run(1)
     notebook.run(2)
-    expect(notebook.cell(2).locator(".tape-output .sums")).to_contain_text(
-        "201 of 251 spans are saved here"
-    )
+    expect(notebook.cell(2).locator(".tape-line")).to_contain_text("250 calls")
+    assert notebook.cell(2).locator(".tape-output").bounding_box()["height"] < 60
+    output = output_of(notebook, 2)
+    expect(output.locator(".sums")).to_contain_text("250 calls")
+    assert "saved here" not in output.locator(".sums").inner_text()
     assert notebook.python("print('alive')").strip() == "alive"
+
+
+def restarted_and_run(notebook):
+    """Restart the kernel and run all cells, as the menu does; what stands below the last taped cell."""
+    page = notebook.page
+    page.evaluate("() => void window.jupyterapp.commands.execute('notebook:restart-run-all')")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    notebook.javascript(
+        "await new Promise(done => { const look = () => panel.content.widgets.at(-1).model.executionCount === 3"
+        " && panel.sessionContext.session.kernel.status === 'idle' ? done() : setTimeout(look, 50); look(); });"
+    )
+    return notebook.text(3)
+
+
+def test_the_chosen_mode_is_set_again_before_the_first_cell_of_a_new_kernel(lab, page, provider):
+    path = write(
+        lab.root / "restart" / "churn.ipynb",
+        SETUP.format(url=provider.url),
+        "mood = ask('Classify: no access')",
+        "%%tape record\nprint(ask('Answer somebody ' + mood))",
+    )
+    notebook = Notebook(page, lab, path).open()
+    switch = page.locator(".tape-mode select")
+    switch.select_option("record")
+    notebook.until("%tape status", re.compile("mode: +record"))
+    notebook.run(1, 2, 3)
+    switch.select_option("replay")
+    notebook.until("%tape status", re.compile("mode: +replay"))
+    asked = len(provider.requests)
+    for _ in range(2):
+        said = restarted_and_run(notebook)
+        assert "● replayed" in notebook.text(2) and "● replayed" in said
+        assert "%tape off, then this cell again" in said
+        expect(switch).to_have_value("replay")
+    assert len(provider.requests) == asked
+    page.evaluate("() => void window.jupyterapp.commands.execute('apputils:display-notifications')")
+    expect(page.get_by_text("the new kernel is set to replay").first).to_be_visible()
 
 
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):

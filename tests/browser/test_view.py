@@ -221,3 +221,21 @@ def test_a_narrow_pane_gives_the_focus_back_to_its_list(page, tmp_path):
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
         expect(page.get_by_role("tabpanel")).to_contain_text("what was said at")
+
+
+def test_a_call_that_is_opened_in_a_narrow_pane_takes_the_focus_so_that_keys_act_on_it(
+    page, tmp_path
+):
+    page.set_viewport_size({"width": 250, "height": 700})
+    page.goto(story(tmp_path / "story.html"))
+    page.get_by_role("button", name="Back to the list").click()
+    for open_it in ("click", "Enter"):
+        row = page.get_by_role("treeitem").nth(1)
+        row.click() if open_it == "click" else (row.focus(), page.keyboard.press("Enter"))
+        expect(page.get_by_role("tabpanel")).to_contain_text("what was said at")
+        page.wait_for_function(
+            "() => document.querySelector('#tape').shadowRoot.activeElement?.closest('.side')"
+        )
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("tabpanel")).to_have_count(0)
+        expect(page.locator("[role=tree] [tabindex='0']")).to_be_focused()

@@ -52,9 +52,13 @@ def sidebar_of(notebook: Notebook) -> Locator:
 
 
 def output_of(notebook: Notebook, number: int) -> Locator:
-    """The viewer below a taped cell."""
+    """The viewer below a taped cell, opened by the click that opens it."""
     output = notebook.cell(number).locator(".tape-output")
-    output.scroll_into_view_if_needed()
+    line = output.locator(".tape-line")
+    line.scroll_into_view_if_needed()
+    if line.get_attribute("aria-expanded") == "false":
+        line.click()
+    shown(output.locator(".tape-view"))
     return output
 
 

@@ -18,6 +18,8 @@ export interface Recorded {
   /** The reply; null where the record has none. Bytes that came late are further sections. */
   response: Fields | null;
   more: Fields[];
+  /** Whether a take gives the reply. */
+  overridden: boolean;
 }
 
 export class Cassette {
@@ -25,34 +27,72 @@ export class Cassette {
   readonly #calls = new Map<string, Span>();
   readonly #more = new Map<string, Span[]>();
   readonly #runs = new Map<string, Span>();
+  readonly #overrides = new Map<string, Span>();
+  readonly #base: Cassette | null;
+  /** The take's base, relative to its folder; "" of a recording. */
+  readonly of: string;
   readonly #requests = new Map<string, Fields>();
   #steps = 0;
 
-  /** Raises TapeError where the text is no cassette. A torn tail is left out. */
-  constructor(text: string) {
+  /** Raises TapeError where the text is no cassette. A torn tail is left out. `base`: what a take differs from. */
+  constructor(text: string, base: Cassette | null = null) {
+    this.#base = base;
     if (text.length > LONGEST) throw new TapeError("the cassette is too large to be read here: run %load_ext tape_jupyter");
     this.#text = text.includes("\r") ? text.replaceAll("\r\n", "\n") : text;
     this.#index();
+    this.of = baseOf(this.#text);
+  }
+
+  /** The ids of a run's calls, in the order of the file. */
+  callsOf(run: string): string[] {
+    const own = [...this.#calls.keys()].filter((id) => id.startsWith(`${run}/`));
+    return [...(this.#base?.callsOf(run) ?? []), ...own];
+  }
+
+  /** The records of calls as they stand in the file, by runs, each run's in its order. */
+  textOf(ids: readonly string[]): string {
+    const runs = new Map<string, string[]>();
+    for (const id of ids) {
+      const [run = ""] = id.split("/", 1);
+      runs.set(run, [...(runs.get(run) ?? []), id]);
+    }
+    return [...runs].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, each]) => each.map((id) => this.#recordOf(id))).join("");
+  }
+
+  #recordOf(id: string): string {
+    const span = this.#overrides.get(id) ?? this.#calls.get(id);
+    if (span) return this.#text.slice(span.start, span.end);
+    return this.#base ? this.#base.#recordOf(id) : "";
   }
 
   /** A call by its span's id, "RUN/CALL". Raises TapeError. */
   call(id: string): Recorded {
+    const instead = this.#overrides.get(id);
+    if (instead) return { ...this.#replaced(id), response: responseOf(this.#parsed(instead)), more: [], overridden: true };
+    return this.#replaced(id);
+  }
+
+  /** A call as it was before an override of this take. */
+  #replaced(id: string): Recorded {
     const span = this.#calls.get(id);
+    if (!span && this.#base) return this.#base.call(id);
     if (!span) throw new TapeError("this call is not in the cassette any more");
     const record = this.#parsed(span);
-    const { request, response, ...head } = record;
+    const { request, ...head } = record;
     const more = (this.#more.get(id) ?? []).map((each) => this.#parsed(each));
     return {
-      head: Object.assign(fields(), head),
+      head: Object.assign(fields(), head, { response: null }),
       request: this.#filled(id, isFields(request) ? request : fields()),
-      response: isFields(response) ? response : null,
+      response: responseOf(record),
       more,
+      overridden: false,
     };
   }
 
   /** A run's record. Raises TapeError. */
   run(id: string): Fields {
     const span = this.#runs.get(id);
+    if (!span && this.#base) return this.#base.run(id);
     if (!span) throw new TapeError("this run is not in the cassette any more");
     return this.#parsed(span);
   }
@@ -71,13 +111,14 @@ export class Cassette {
   #enter(span: Span): void {
     const first = this.#text.indexOf("\n", span.start) + 1;
     const second = this.#text.indexOf("\n", first) + 1;
-    const kind = /^(call|run|more):/.exec(this.#text.slice(span.start, span.start + 5))?.[1];
+    const kind = /^(call|run|more|override):/.exec(this.#text.slice(span.start, span.start + 9))?.[1];
     if (!kind) return;
     const head = parse(this.#text, span.start, kind === "run" ? first : Math.min(second, span.end));
     const run = name(head.run);
     const id = `${run}/${name(head[kind])}`;
     if (kind === "run") this.#runs.set(run, span);
     else if (kind === "call") this.#calls.set(id, span);
+    else if (kind === "override") this.#overrides.set(id, span);
     else this.#more.set(id, [...(this.#more.get(id) ?? []), span]);
   }
 
@@ -170,6 +211,7 @@ export class Cassette {
     let request = this.#requests.get(id);
     if (!request) {
       const span = this.#calls.get(id);
+      if (!span && this.#base) return this.#base.#held(id, path);
       if (!span) throw new TapeError(`a reference to the call ${id}, which is not in the cassette`);
       const record = this.#parsed(span);
       request = isFields(record.request) ? record.request : fields();
@@ -183,6 +225,16 @@ export class Cassette {
   #step(): void {
     if (++this.#steps > MOST_STEPS) throw new TapeError("its references unfold to more than can be shown here");
   }
+}
+
+function responseOf({ response }: Fields): Fields | null {
+  return isFields(response) ? response : null;
+}
+
+/** `take of: "../main.tape.yaml"` in the first record. */
+function baseOf(text: string): string {
+  const head = text.slice(0, Math.max(0, text.indexOf("\n...\n")));
+  return /^take of: "?([^"\n]*)"?$/m.exec(head)?.[1] ?? "";
 }
 
 function name(value: Value | undefined): string {

@@ -164,7 +164,8 @@ declare module "@jupyterlab/apputils" {
   }
   export const IToolbarWidgetRegistry: unknown;
   export const ICommandPalette: unknown;
-  export const Notification: { error(text: string, options?: { autoClose: number | false }): string };
+  interface Said { autoClose: number | false; actions?: { label: string; callback: () => void }[] }
+  export const Notification: Record<"error" | "info" | "warning", (text: string, options?: Said) => string>;
 }
 
 declare module "@jupyterlab/statusbar" {

@@ -38,6 +38,8 @@ export class Link {
   readonly #client = UUID.uuid4();
   /** A cell is about to be stepped: somebody should see where it stops. */
   stepping: () => void = () => undefined;
+  /** There is a new kernel, or the same one starts again: what is sent to it now runs before its first cell. */
+  renewed: () => void = () => undefined;
   readonly #views = new Map<string, { hear: Hear; pending: Set<string> }>();
   readonly #watchers = new Set<() => void>();
   #runner: Promise<Runner> | null = null;
@@ -97,6 +99,7 @@ export class Link {
   #attend(kernel: Kernel | null): void {
     if (kernel === this.#kernel) return;
     this.#drop();
+    const renewed = this.#kernel !== null && kernel !== null;
     if (this.#kernel && !this.#kernel.isDisposed) {
       this.#kernel.removeCommTarget(TARGET, this.#adopt);
       this.#kernel.statusChanged.disconnect(this.#status);
@@ -106,6 +109,7 @@ export class Link {
     if (!kernel?.handleComms) return;
     kernel.registerCommTarget(TARGET, this.#adopt);
     kernel.statusChanged.connect(this.#status);
+    if (renewed) this.renewed();
     void this.#find(kernel).catch((error: unknown) => console.warn("tape-jupyter: no answer from the kernel:", error));
   }
 
@@ -119,7 +123,9 @@ export class Link {
   }
 
   readonly #status = (_: unknown, status: string): void => {
-    if (/restarting|dead|terminating/.test(status)) this.#drop();
+    if (!/restarting|dead|terminating/.test(status)) return;
+    this.#drop();
+    if (status.endsWith("restarting")) queueMicrotask(() => this.renewed()); // once the page has forgotten what waited for the old one
   };
 
   readonly #adopt = (tell: Comm): void => {

@@ -4,9 +4,12 @@ export { commsBeside } from "./comms.ts";
 export { follow } from "./selectionSync.ts";
 export { Marks } from "./cellDecorations.ts";
 export { runCell, Runner } from "./cellRunner.ts";
+export { SidebarPage } from "./sidebarPage.ts";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
+.tape-hint { padding: 12px; line-height: 1.6; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size1); }
+.tape-hint code { padding: 1px 4px; background: var(--jp-layout-color2); font-family: var(--jp-code-font-family); font-size: var(--jp-code-font-size); white-space: nowrap; }
 .tape-lit { animation: tape-lit 1.6s ease-out; }
 @keyframes tape-lit { from, 40% { box-shadow: inset 3px 0 0 var(--jp-brand-color1), 0 0 0 1px var(--jp-brand-color1); } to { box-shadow: none; } }
 @media (prefers-reduced-motion: reduce) { .tape-lit { animation: none; box-shadow: inset 3px 0 0 var(--jp-brand-color1); } }

@@ -1,8 +1,8 @@
 /** The mime renderer: a taped cell's saved summary as the view itself, in untrusted notebooks and without a kernel too. */
 import { Widget } from "@lumino/widgets";
 
-import { type Saved, savedOf } from "./output.ts";
-import { Shown } from "./renderedOutput.ts";
+import { type Line, lineOf, Shown } from "./renderedOutput.ts";
+import { type Saved, savedOf } from "./saved.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
 
@@ -15,6 +15,7 @@ export interface Resolver {
 class Renderer extends Widget {
   readonly #resolver: Resolver | null;
   #saved: Saved | null = null;
+  #line: Line = lineOf(undefined);
   #shown: Shown | null = null;
 
   constructor({ resolver }: Options) {
@@ -26,7 +27,8 @@ class Renderer extends Widget {
   renderModel(model: { data: Record<string, unknown> }): Promise<void> {
     const saved = savedOf(model.data[MIME]);
     this.#saved = typeof saved === "string" ? null : saved;
-    if (this.#saved && this.#shown?.working) this.#shown.turn(this.#saved, this.#resolver);
+    this.#line = lineOf(model.data["text/plain"]);
+    if (this.#saved && this.#shown?.working) this.#shown.turn(this.#saved, this.#resolver, this.#line);
     else {
       this.#leave();
       this.node.textContent = typeof saved === "string" ? saved : "";
@@ -51,7 +53,7 @@ class Renderer extends Widget {
   }
 
   #show(): void {
-    if (this.#saved) this.#shown = Shown.into(this.node, this.#resolver, this.#saved);
+    if (this.#saved) this.#shown = Shown.into(this.node, this.#resolver, this.#saved, this.#line);
   }
 
   #leave(): void {

@@ -4,10 +4,12 @@ import type { Contents } from "@jupyterlab/services";
 import { Cassette } from "./cassette.ts";
 import type { Ask } from "./model.ts";
 import type { Resolver } from "./mime.ts";
-import type { Saved } from "./output.ts";
-import { detail, raw, unchanged } from "./savedSpans.ts";
+import type { Saved } from "./saved.ts";
+import { idsAt, pageOf } from "./savedRows.ts";
+import { asSaved, detail, raw, unchanged } from "./savedSpans.ts";
 
 const MOST_BYTES = 64 * 1024 * 1024;
+const MOST_BASES = 4;
 const CHANGED = "the cassette was changed since this output was saved: what you see of a call may not be what the cell got";
 const NEEDS_KERNEL = "this needs the notebook's kernel: run %load_ext tape_jupyter in it";
 
@@ -29,6 +31,7 @@ export class Alone {
   async answer(ask: Ask): Promise<unknown> {
     const span = typeof ask.span === "string" ? ask.span : "";
     const number = (value: unknown, otherwise: number) => (typeof value === "number" ? value : otherwise);
+    if (ask.about === "spans") return pageOf(await this.#read(), this.#saved.calls ?? [], this.#saved);
     if (ask.about === "detail") return detail(await this.#read(), span, this.#saved.path);
     if (ask.about === "raw") return raw(await this.#read(), span, String(ask.side), number(ask.from, 0), number(ask.size, 65_536));
     if (ask.about === "candidates") return { spans: [] };
@@ -44,15 +47,32 @@ export class Alone {
   }
 
   async #fetch(): Promise<Cassette> {
-    const { path, bytes, sha256 } = this.#saved;
+    const { path, calls, sha256, bytes } = this.#saved;
+    const text = await this.#text(path);
+    const cassette = await this.#opened(text, path, MOST_BASES);
+    const same = calls ? await asSaved(cassette, idsAt(cassette, calls), sha256) : await unchanged(text, bytes ?? 0, sha256);
+    if (same === false) this.#note(CHANGED);
+    return cassette;
+  }
+
+  /** A take is read with the recording that it differs from. */
+  async #opened(text: string, path: string, left: number): Promise<Cassette> {
+    const { of } = new Cassette(text);
+    if (!of || !left) return new Cassette(text);
+    const base = new URL(of, `http://here/${path}`).pathname.slice(1);
+    return new Cassette(text, await this.#opened(await this.#text(decodeURIComponent(base)), base, left - 1));
+  }
+
+  async #text(path: string): Promise<string> {
     if (!this.#contents || !this.#resolver) throw new Error(`${path} cannot be read from here`);
     if (path.startsWith("/") || /(^|[\\/])\.\.([\\/]|$)|^[a-z]+:/i.test(path)) throw new Error(`${path} lies outside the notebook's folder: it is not opened`);
     const url = await this.#resolver.resolveUrl(path);
-    const { size } = await this.#contents.get(url, { content: false });
+    const { size } = await this.#contents.get(url, { content: false }).catch((error: unknown) => {
+      const missing = (error as { response?: Response }).response?.status === 404;
+      throw missing ? new Error(`${path} is not here: the recording lies beside the notebook, and was not sent or moved with it`) : error;
+    });
     if (size !== undefined && size > MOST_BYTES) throw new Error(`${path} is too large to be read here: run %load_ext tape_jupyter`);
     const { content } = await this.#contents.get(url, { type: "file", format: "text", content: true });
-    const text = String(content);
-    if ((await unchanged(text, bytes, sha256)) === false) this.#note(CHANGED);
-    return new Cassette(text);
+    return String(content);
   }
 }

@@ -2,36 +2,22 @@
  * What stands behind a saved output's view: its own rows; details from the cassette beside the notebook, read here;
  * and where the notebook's kernel has the extension loaded, that kernel for everything else.
  */
-import type { Page, Session } from "../view/protocol.ts";
-import type { Alone } from "./offlineReader.ts";
+import type { Page, Session, Totals } from "../view/protocol.ts";
 import { type Ask, Door, isRecord } from "./model.ts";
-import { hub, loadLate, loadSaved, panelOf } from "./registry.ts";
+import { Alone } from "./offlineReader.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
 import type { Resolver } from "./mime.ts";
+import type * as registry from "./registry.ts";
+import type { Saved } from "./saved.ts";
 
-/** The JSON of the mime type `application/vnd.tape.spans+json`. */
-export interface Saved {
-  version: number;
-  title: string;
-  cell: string;
-  run: string;
-  /** The cassette's file, relative to the notebook. */
-  path: string;
-  cassette: string;
-  take: string;
-  /** The cassette's length and the digest of so many bytes, as of saving: it may have grown since. */
-  bytes: number;
-  sha256: string;
-  session: Session;
-  page: Page;
-}
+/** What of the page an output needs: this is a bundle of its own, loaded when the first one is opened. */
+export type Around = Pick<typeof registry, "hub" | "loadLate" | "panelOf">;
 
-/** The saved rows; a sentence where they are none that this version can show. */
-export function savedOf(data: unknown): Saved | string {
-  if (!isRecord(data)) return "Tape: this output holds no calls.";
-  if (data.version !== 1) return "Tape: this output was saved by a newer version of tape-jupyter.";
-  const whole = isRecord(data.page) && Array.isArray(data.page.id) && isRecord(data.session) && typeof data.path === "string";
-  return whole ? (data as unknown as Saved) : "Tape: this output is damaged; run its cell again.";
+const NO_TOTALS: Totals = { spans: 0, calls: 0, errors: 0, seconds: 0, tokens_in: null, tokens_out: null, cost: null, partial: false };
+
+/** The session as a saved output tells it by itself. */
+function sessionOf({ session, mode, cassette, take }: Saved): Session {
+  return session ?? { mode, cassettes: [cassette], cassette, take, takes: [], default_take: "", totals: NO_TOTALS, running: null, notes: [] };
 }
 
 export class Output {
@@ -39,6 +25,7 @@ export class Output {
   /** Called when the person opens a span: a few rows leave no room for its detail. */
   opened: () => void = () => undefined;
   readonly #node: HTMLElement;
+  readonly #around: Around;
   #resolver: Resolver | null;
   #saved: Saved;
   /** What was saved of the runs before, while a person compares. */
@@ -46,9 +33,12 @@ export class Output {
   #reader: Alone | null = null;
   #notes: string[] = [];
   #line: { link: Link; wire: Wire } | null = null;
+  /** Counts the runs of the cell, so that a view asks for its rows anew. */
+  #revision = 1;
 
-  constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved) {
+  constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved, around: Around) {
     this.#node = node;
+    this.#around = around;
     this.#resolver = resolver;
     this.#saved = saved;
     const able = { modes: false, override: true, rerun: true, step: false, cells: true };
@@ -59,7 +49,8 @@ export class Output {
   turn(saved: Saved, resolver: Resolver | null): void {
     this.#before.push(this.#saved);
     this.#resolver = resolver;
-    this.#saved = { ...saved, page: { ...saved.page, revision: this.#saved.page.revision + 1 } };
+    this.#saved = saved;
+    this.#revision++;
     this.#reader = null;
     this.#notes = [];
     this.#wakes();
@@ -71,36 +62,35 @@ export class Output {
   }
 
   #behind(ask: Ask): void {
-    const { session } = this.#saved;
+    const session = sessionOf(this.#saved);
     if (ask.about === "detail") this.opened();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
-    if (ask.about === "spans") { this.door.answer(ask, pageFrom(this.#rows(ask.take), Number(ask.from))); return; }
     if (ask.about === "select") { this.#select(ask); return; }
+    const { page, calls } = this.#of(ask.take);
+    if (ask.about === "spans" && page) { this.door.answer(ask, { ...pageFrom(page, Number(ask.from)), revision: this.#revision }); return; }
     const wire = this.#kernel();
-    if (wire) { wire.send(ask); return; }
-    void this.#alone(ask).then(
-      (answer) => this.door.answer(ask, answer),
+    if (wire) { wire.send(ask.about === "spans" ? { ...ask, about: "spans of calls", calls } : ask); return; }
+    void this.#alone().answer(ask).then(
+      (answer) => this.door.answer(ask, ask.about === "spans" ? { ...pageFrom(answer as Page, Number(ask.from)), revision: this.#revision } : answer),
       (error: unknown) => this.door.refuse(ask, message(error)),
     );
   }
 
   /** The run of the take that is asked for, where it was saved; else the newest. */
-  #rows(take: unknown): Page {
-    const { page: newest } = this.#saved;
-    const { page } = [...this.#before, this.#saved].findLast((each) => each.take === take) ?? this.#saved;
-    return { ...page, revision: newest.revision };
+  #of(take: unknown): Saved {
+    return [...this.#before, this.#saved].findLast((each) => each.take === take) ?? this.#saved;
   }
 
   #select(ask: Ask): void {
-    const panel = panelOf(this.#node, this.#resolver?.path);
-    if (panel && !panel.content.node.contains(this.#node)) void loadLate().then(({ showCell }) => showCell(panel, this.#saved.cell)); // else it is the cell we are in
+    const panel = this.#around.panelOf(this.#node, this.#resolver?.path);
+    if (panel && !panel.content.node.contains(this.#node)) void this.#around.loadLate().then(({ showCell }) => showCell(panel, this.#saved.cell)); // else it is the cell we are in
     this.door.answer(ask, {});
   }
 
   /** The line to the kernel, where it has the extension loaded: looked up when it is used, since outputs move. */
   #kernel(): Wire | null {
-    const panel = panelOf(this.#node, this.#resolver?.path);
-    const link = panel && hub.panels.get(panel);
+    const panel = this.#around.panelOf(this.#node, this.#resolver?.path);
+    const link = panel && this.#around.hub.panels.get(panel);
     if (this.#line && (this.#line.link !== link || !link.connected)) this.close();
     if (!link?.connected) return null;
     this.#line ??= { link, wire: this.#open(link) };
@@ -116,20 +106,19 @@ export class Output {
     return wire;
   }
 
-  /** The kernel's session is of the whole cassette: the sums here are of this cell's run, which is over. */
+  /** The kernel's session is of the whole cassette, and its rows count from its own start: here it is one cell's run, which is over. */
   #ours(told: Record<string, unknown>): Record<string, unknown> {
-    const { totals } = this.#saved.session;
+    const { totals } = sessionOf(this.#saved);
     const session = (value: Record<string, unknown>) => ("totals" in value ? { ...value, totals, running: null } : value);
     if (!isRecord(told.answer)) return told;
     const answer = session(told.answer);
+    if (Array.isArray(answer.depth)) return { ...told, answer: { ...answer, revision: this.#revision } };
     return { ...told, answer: isRecord(answer.session) ? { ...answer, session: session(answer.session) } : answer };
   }
 
   /** What can be told without a kernel. */
-  async #alone(ask: Ask): Promise<unknown> {
-    const { Alone } = await loadSaved();
-    this.#reader ??= new Alone(this.#saved, this.#resolver, hub.contents, (text) => this.#note(text));
-    return this.#reader.answer(ask);
+  #alone(): Alone {
+    return (this.#reader ??= new Alone(this.#saved, this.#resolver, this.#around.hub.contents, (text) => this.#note(text)));
   }
 
   /** Say something below the rows: the view asks for the session anew. */
@@ -139,8 +128,7 @@ export class Output {
   }
 
   #wakes(): void {
-    const { revision, total } = this.#saved.page;
-    this.door.tell("changed", { revision, total, running: null, page: null });
+    this.door.tell("changed", { revision: this.#revision, total: 0, running: null, page: null });
   }
 }
 

@@ -7,7 +7,7 @@ import type { CardsModule } from "../view/edit/index.ts";
 import type * as view from "../view/mount.tsx";
 import type { Model } from "../view/protocol.ts";
 import type * as late from "./lazy.ts";
-import type * as alone from "./offlineReader.ts";
+import type * as saved from "./output.ts";
 import type { Link } from "./kernelConnection.ts";
 
 export const hub: {
@@ -53,8 +53,8 @@ export function mountLate(place: HTMLElement, model: Model, { mounted, onWork }:
 /** What runs and marks cells. */
 export const loadLate = (): Promise<typeof late> => chunk(TAPE_LATE);
 
-/** The reader of cassettes, for outputs without a kernel. */
-export const loadSaved = (): Promise<typeof alone> => chunk(TAPE_SAVED);
+/** What stands behind an output that is opened. */
+export const loadSaved = (): Promise<typeof saved> => chunk(TAPE_SAVED);
 
 async function chunk<T>(file: string): Promise<T> {
   return (await import(/* @vite-ignore */ new URL(file, import.meta.url).href)) as T;

@@ -1,11 +1,12 @@
 /**
- * A view below a taped cell, with what stands behind it. A re-run that is asked for in it runs the very cell that it
+ * Below a taped cell: one line that says what happened, and behind it, when it is opened, a view. A re-run that is asked for in it runs the very cell that it
  * stands below, and clears its output: so while a person works in it (an edit, a plan, a question, a comparison) it
  * waits beside the output, at its place and with its focus, and goes into the cell's next one.
  */
-import { mountLate, panelOf } from "./registry.ts";
-import { Output, type Saved } from "./output.ts";
+import { hub, loadLate, loadSaved, mountLate, panelOf } from "./registry.ts";
 import type { Resolver } from "./mime.ts";
+import type { Output } from "./output.ts";
+import { countOf, type Saved } from "./saved.ts";
 
 const HIGHEST = 460;
 /** As soon as a call was opened. */
@@ -16,37 +17,64 @@ const AROUND = 112;
 
 /** By the part of a cell that holds its outputs. */
 const waiting = new Map<Element, Shown>();
+/** Where a person opened the view: it is open again when the cell ran again. */
+const unfolded = new WeakSet<Element>();
+
+/** The output as plain text: what happened, and below it what is to be said of it. */
+export interface Line { head: string; said: string[] }
+
+/** Of `text/plain`: its first line, and the lines below it that draw no waterfall. */
+export function lineOf(plain: unknown): Line {
+  const text = Array.isArray(plain) ? plain.join("") : typeof plain === "string" ? plain : "";
+  const [head = "", ...rest] = text.split("\n");
+  while (rest[0]?.startsWith("▕")) rest.shift();
+  return { head: head.trim() || "● taped", said: rest.join("\n").split(/\n(?= {2}[✗!·] )/).map((each) => each.trim()).filter(Boolean) };
+}
 
 /** What moving an element in the page takes from it. */
 interface Held { focus: HTMLElement | null; scrolled: [HTMLElement, number][] }
 
 export class Shown {
+  readonly #root = document.createElement("div");
+  readonly #button = document.createElement("button");
+  readonly #said = document.createElement("div");
   readonly #place = document.createElement("div");
-  readonly #output: Output;
-  readonly #unmount: () => void;
+  #output: Output | null = null;
+  #resolver: Resolver | null;
+  #saved: Saved;
+  #loading = false;
+  #unmount: (() => void) | null = null;
+  #closed = false;
   #working = false;
   #height = 0;
   #home: Element | null = null;
   #held: Held = { focus: null, scrolled: [] };
   #beside: HTMLElement | null = null;
 
-  /** Draws saved rows in an output that is attached: in the view that waits beside it, where one does. */
-  static into(host: HTMLElement, resolver: Resolver | null, saved: Saved): Shown {
+  /** Draws what was saved in an output that is attached: in the view that waits beside it, where one does. */
+  static into(host: HTMLElement, resolver: Resolver | null, saved: Saved, line: Line): Shown {
     const home = homeOf(host);
     const kept = home && waiting.get(home);
-    if (!kept) return new Shown(host, resolver, saved);
+    if (!kept) return new Shown(host, resolver, saved, line);
     kept.#enter(host);
-    kept.turn(saved, resolver);
+    kept.turn(saved, resolver, line);
     return kept;
   }
 
-  private constructor(host: HTMLElement, resolver: Resolver | null, saved: Saved) {
+  private constructor(host: HTMLElement, resolver: Resolver | null, saved: Saved, line: Line) {
+    this.#saved = saved;
+    this.#resolver = resolver;
     this.#place.className = "tape-door";
-    this.#output = new Output(this.#place, resolver, saved);
-    this.#output.opened = () => this.#grow(OPEN);
-    this.#grow(low(saved));
-    host.replaceChildren(this.#place);
-    this.#unmount = mountLate(this.#place, this.#output.door, { onWork: (working) => this.#works(working) });
+    this.#place.hidden = true;
+    this.#button.className = "tape-line";
+    this.#button.type = "button";
+    this.#button.addEventListener("click", () => this.#turned());
+    this.#said.className = "tape-said";
+    this.#root.append(this.#button, this.#said, this.#place);
+    this.#says(line);
+    host.replaceChildren(this.#root);
+    const home = homeOf(host);
+    if (home && unfolded.has(home)) this.#open();
   }
 
   /** Whether it holds what nobody else does. */
@@ -54,15 +82,58 @@ export class Shown {
     return this.#working;
   }
 
-  /** Other rows: the cell ran again. */
-  turn(saved: Saved, resolver: Resolver | null): void {
+  /** The cell ran again. */
+  turn(saved: Saved, resolver: Resolver | null, line: Line): void {
+    this.#saved = saved;
+    this.#resolver = resolver;
+    this.#says(line);
     this.#grow(low(saved));
-    this.#output.turn(saved, resolver);
+    this.#output?.turn(saved, resolver);
+  }
+
+  #says({ head, said }: Line): void {
+    this.#button.textContent = head;
+    this.#button.title = head;
+    this.#button.setAttribute("aria-expanded", String(!this.#place.hidden));
+    this.#said.replaceChildren(...said.map((each) => {
+      const remark = Object.assign(document.createElement("div"), { textContent: each });
+      remark.dataset.mark = each.slice(0, 1);
+      return remark;
+    }));
+  }
+
+  #turned(): void {
+    const home = homeOf(this.#root);
+    const opens = this.#place.hidden;
+    if (opens) this.#open();
+    else this.#place.hidden = true;
+    this.#button.setAttribute("aria-expanded", String(opens));
+    if (home && opens) unfolded.add(home);
+    else if (home) unfolded.delete(home);
+  }
+
+  #open(): void {
+    this.#place.hidden = false;
+    this.#button.setAttribute("aria-expanded", "true");
+    this.#grow(low(this.#saved));
+    if (this.#loading) return;
+    this.#loading = true;
+    loadSaved().then(
+      ({ Output }) => this.#mount(new Output(this.#place, this.#resolver, this.#saved, { hub, loadLate, panelOf })),
+      (error: unknown) => (this.#place.textContent = `Tape: the view could not be loaded (${String(error)}). Reload the page.`),
+    );
+  }
+
+  #mount(output: Output): void {
+    if (this.#closed) return;
+    this.#output = output;
+    output.opened = () => this.#grow(OPEN);
+    this.#unmount = mountLate(this.#place, output.door, { onWork: (working) => this.#works(working) });
   }
 
   /** The output is about to leave the page; it may come back, or be disposed. */
   leaving(): void {
-    this.#home = homeOf(this.#place);
+    this.#home = homeOf(this.#root);
     const root = this.#place.shadowRoot;
     const all = [...(root?.querySelectorAll<HTMLElement>("*") ?? [])];
     const focus = root?.activeElement instanceof HTMLElement ? root.activeElement : null;
@@ -85,15 +156,16 @@ export class Shown {
     waiting.set(home, this);
     this.#beside = document.createElement("div");
     this.#beside.className = "tape-output tape-beside";
-    this.#beside.append(this.#place);
+    this.#beside.append(this.#root);
     home.after(this.#beside);
     this.back();
     cell.disposed.connect(() => this.#close(home)); // also with its notebook
   }
 
   close(): void {
-    this.#unmount();
-    this.#output.close();
+    this.#closed = true;
+    this.#unmount?.();
+    this.#output?.close();
   }
 
   #close(home: Element): void {
@@ -107,7 +179,7 @@ export class Shown {
   #enter(host: HTMLElement): void {
     if (this.#home) waiting.delete(this.#home);
     this.leaving();
-    host.replaceChildren(this.#place);
+    host.replaceChildren(this.#root);
     this.#beside?.remove();
     this.#beside = null;
     this.back();
@@ -126,7 +198,8 @@ export class Shown {
 
 /** A list as high as its rows virtualises nothing. */
 function low(saved: Saved): number {
-  return Math.min(HIGHEST, AROUND + ROW * Math.max(saved.page.id.length, 3));
+  const rows = saved.page?.id.length ?? countOf(saved.calls ?? []) + 1;
+  return Math.min(HIGHEST, AROUND + ROW * rows);
 }
 
 /** What lies around an output and stays when it is cleared. */

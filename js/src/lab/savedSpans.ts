@@ -36,6 +36,7 @@ function callDetail(call: Recorded, id: string, path: string): Detail {
     timing: { at: text(head.at), seconds, first: number(waits[0]), chunks: Array.isArray(response.reads) ? response.reads.length : 1, rate: null },
     usage: { tokens_in: number(usage.input), tokens_out: number(usage.output), cost: null, model: text(kit.model) },
     kit: flat(kit),
+    overridden: call.overridden ? { take: "", stale: false, note: "" } : null,
     tags: text(head.span) ? [["span", text(head.span)]] : [],
     raw: { request: bodyText(request).length, reply: bodyText(response).length },
   };
@@ -65,11 +66,21 @@ function empty(id: string, path: string): Detail {
 
 /** Whether a file still begins as it did when it had so many bytes; null where the page may not compute digests. */
 export async function unchanged(text: string, bytes: number, sha256: string): Promise<boolean | null> {
+  const then = new TextEncoder().encode(text).subarray(0, bytes);
+  const found = await digest(then);
+  return found === null ? null : then.length === bytes && found === sha256;
+}
+
+/** Whether the calls' records are those that were saved; null where that cannot be said. */
+export async function asSaved(cassette: Cassette, ids: readonly string[], sha256: string): Promise<boolean | null> {
+  const found = sha256 ? await digest(new TextEncoder().encode(cassette.textOf(ids))) : null;
+  return found === null ? null : found.startsWith(sha256);
+}
+
+async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string | null> {
   const subtle = (globalThis.crypto as Partial<Crypto>).subtle; // not on a page served over plain http
   if (!subtle) return null;
-  const then = new TextEncoder().encode(text).subarray(0, bytes);
-  const digest = new Uint8Array(await subtle.digest("SHA-256", then));
-  return then.length === bytes && [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("") === sha256;
+  return [...new Uint8Array(await subtle.digest("SHA-256", bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** A page of a body as text, for the raw tab. */
@@ -98,13 +109,13 @@ function section(part: Fields, more: Fields[] = []): Section {
   return { text: whole.slice(0, CUT), json: json && whole.length <= CUT && !more.length, whole: whole.length <= CUT };
 }
 
-function kindOf(head: Fields, request: Fields): Detail["kind"] {
+export function kindOf(head: Fields, request: Fields): Detail["kind"] {
   if ("tool" in request) return "tool";
   if ("retrieval" in request) return "retrieval";
   return head.kind === "model" ? "model" : "http";
 }
 
-function title(request: Fields): string {
+export function title(request: Fields): string {
   const [method = "", target] = Object.entries(request)[0] ?? [];
   return METHODS.test(method) ? `${method.toUpperCase()} ${text(target)}` : text(target);
 }
@@ -122,10 +133,10 @@ function flat(value: Fields, prefix = ""): [string, string][] {
   });
 }
 
-function number(value: Value | undefined): number | null {
+export function number(value: Value | undefined): number | null {
   return typeof value === "number" ? value : null;
 }
 
-function text(value: Value | undefined): string {
+export function text(value: Value | undefined): string {
   return typeof value === "string" ? value : "";
 }

@@ -2,19 +2,19 @@
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 
-import type { Able } from "../view/protocol.ts";
-import { type Ask, Door } from "./model.ts";
 import { loadLate, mountLate } from "./registry.ts";
 import { icon } from "./icon.ts";
-import type { Link, Wire } from "./kernelConnection.ts";
+import type { Link } from "./kernelConnection.ts";
+import type { SidebarPage, Step } from "./sidebarPage.ts";
 
 export const ID = "tape-jupyter-sidebar";
-const ABLE: Able = { modes: true, override: true, rerun: true, step: true, cells: true };
 
-type Step = (how: object) => Promise<void>;
+type Told = [about: string, body: Record<string, unknown>];
+/** A notebook's place in the sidebar; its page is made when somebody first looks at it. */
+interface Slot { host: HTMLElement; link: Link; step: Step; page: SidebarPage | null; told: Told | null }
 
 export class Sidebar extends Widget {
-  readonly #pages = new Map<NotebookPanel, Page>();
+  readonly #slots = new Map<NotebookPanel, Slot>();
 
   constructor() {
     super();
@@ -31,128 +31,40 @@ export class Sidebar extends Widget {
 
   /** A notebook whose tape nobody looks at costs no view. */
   protected override onAfterShow(): void {
-    if (this.isVisible) for (const page of this.#pages.values()) page.draw();
+    if (this.isVisible) for (const panel of this.#slots.keys()) void this.#drawn(panel);
   }
 
   /** `step` runs the notebook's selected cell, and has it stop before its calls. */
   add(panel: NotebookPanel, link: Link, step: Step): void {
-    const page = new Page(panel, link, step, () => this.isVisible);
-    this.#pages.set(panel, page);
-    this.node.append(page.host);
+    const host = document.createElement("div");
+    host.className = "tape-sidebar-page";
+    this.#slots.set(panel, { host, link, step, page: null, told: null });
+    this.node.append(host);
+    if (this.isVisible) void this.#drawn(panel);
     panel.disposed.connect(() => {
-      this.#pages.delete(panel);
-      page.dispose();
+      this.#slots.get(panel)?.page?.dispose();
+      this.#slots.delete(panel);
+      host.remove();
     });
   }
 
   front(panel: NotebookPanel | null): void {
-    for (const [each, page] of this.#pages) page.host.hidden = each !== panel;
+    for (const [each, { host }] of this.#slots) host.hidden = each !== panel;
   }
 
-  tell(panel: NotebookPanel, about: string, body: Record<string, unknown>): void {
-    this.#pages.get(panel)?.tell(about, body);
-  }
-}
-
-/** One notebook's view, or what to do to get one. */
-class Page {
-  readonly host = document.createElement("div");
-  readonly #panel: NotebookPanel;
-  readonly #link: Link;
-  readonly #step: Step;
-  readonly #unwatch: () => void;
-  readonly #shown: () => boolean;
-  #door: Door | null = null;
-  #ready = false;
-  /** What to tell the view as soon as it is there. */
-  #told: (() => void) | null = null;
-  #leave: () => void = () => undefined;
-
-  constructor(panel: NotebookPanel, link: Link, step: Step, shown: () => boolean) {
-    this.#panel = panel;
-    this.#link = link;
-    this.#step = step;
-    this.#shown = shown;
-    this.host.className = "tape-sidebar-page";
-    panel.content.node.addEventListener("click", this.#clicked);
-    this.#unwatch = link.watch(() => this.draw());
-    this.draw();
+  tell(panel: NotebookPanel, ...told: Told): void {
+    const slot = this.#slots.get(panel);
+    if (slot?.page) slot.page.tell(...told);
+    else if (slot) slot.told = told;
   }
 
-  tell(about: string, body: Record<string, unknown>): void {
-    const tell = () => this.#door?.tell(about, body);
-    if (this.#ready) tell();
-    else this.#told = tell;
+  async #drawn(panel: NotebookPanel): Promise<void> {
+    const { SidebarPage } = await loadLate();
+    const slot = this.#slots.get(panel); // the notebook may be closed by now
+    if (!slot) return;
+    slot.page ??= new SidebarPage(slot.host, panel, slot.link, slot.step, () => this.isVisible, { loadLate, mountLate });
+    slot.page.draw();
+    if (slot.told) slot.page.tell(...slot.told);
+    slot.told = null;
   }
-
-  dispose(): void {
-    this.#unwatch();
-    this.#panel.content.node.removeEventListener("click", this.#clicked);
-    this.#leave();
-    this.host.remove();
-  }
-
-  draw(): void {
-    if (this.#link.connected && !this.#door && !this.#shown()) return;
-    if (this.#link.connected === (this.#door !== null) && this.host.childElementCount) return;
-    this.#leave();
-    const place = document.createElement("div"); // a fresh one: its shadow root goes with it
-    place.className = "tape-door";
-    this.host.replaceChildren(place);
-    if (this.#link.connected) this.#mount(place);
-    else place.append(hint());
-  }
-
-  #mount(place: HTMLElement): void {
-    const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path };
-    const wire: Wire = this.#link.open((message) => door.hear(message));
-    const door = new Door(state, (ask) => this.#behind(ask, door, wire));
-    this.#door = door;
-    const mounted = () => {
-      this.#ready = true;
-      this.#told?.();
-      this.#told = null;
-    };
-    const unmount = mountLate(place, door, { mounted });
-    this.#leave = () => {
-      this.#door = null;
-      this.#ready = false;
-      this.#told = null;
-      this.#leave = () => undefined;
-      unmount();
-      wire.close();
-    };
-  }
-
-  #behind(ask: Ask, door: Door, wire: Wire): void {
-    if (ask.about === "step.cell") {
-      this.#step({ breaks: ask.breaks, record: ask.record }).then(() => door.answer(ask, {}), (error: unknown) => door.refuse(ask, (error as Error).message));
-      return;
-    }
-    if (ask.about === "export" && !ask.look) { this.#panel.context.save().then(() => wire.send(ask), (error: unknown) => door.refuse(ask, (error as Error).message)); return; }
-    if (ask.about !== "select") { wire.send(ask); return; }
-    const { cell } = ask;
-    if (typeof cell === "string") void loadLate().then(({ showCell }) => showCell(this.#panel, cell));
-    door.answer(ask, {});
-  }
-
-  /** A clicked cell filters its spans; a click beside the cells shows all again. */
-  readonly #clicked = (event: MouseEvent): void => {
-    const path = event.composedPath();
-    if (!this.#door || path.some((each) => each instanceof Element && each.matches(".tape-output"))) return;
-    const cell = this.#panel.content.widgets.find(({ node }) => path.includes(node));
-    if (!cell) this.#door.tell("focus", { cell: "", source: "" });
-    else void loadLate().then(({ sourceHash }) => sourceHash(cell)).then((source) => this.#door?.tell("focus", { cell: cell.model.id, source }));
-  };
-}
-
-function hint(): HTMLElement {
-  const box = document.createElement("div");
-  box.className = "tape-hint";
-  const code = document.createElement("code");
-  code.textContent = "%load_ext tape_jupyter";
-  const more = document.createElement("code");
-  more.textContent = "%%tape record";
-  box.append("Not loaded in this notebook's kernel. Run ", code, " in a cell, and put ", more, " on top of one that calls a model.");
-  return box;
 }

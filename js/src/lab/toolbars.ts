@@ -10,10 +10,13 @@ import type { Marks } from "./cellDecorations.ts";
 
 const MODES: [value: string, label: string, title: string][] = [
   ["off", "tape: off", "Cells run untaped"],
-  ["live", "live", "Every cell goes live, is observed, and is not written"],
   ["record", "● record", "Every cell goes live and is recorded"],
   ["replay", "▶ replay", "Every cell is replayed; nothing goes out"],
   ["step", "❚❚ step", "Run the selected cell, and stop before each of its calls"],
+];
+/** Met when they are needed. */
+const MORE: typeof MODES = [
+  ["live", "live", "Every cell goes live, is observed, and is not written"],
   ["once", "once", "Replayed where it was recorded, else recorded"],
   ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
 ];
@@ -27,6 +30,8 @@ export class Watch {
   #wire: Wire | null = null;
   #count = 0;
   #wanted: string | null = null;
+  /** The mode of this notebook, which outlives its kernel. */
+  #kept: Session | null = null;
   #marks: Marks | null = null;
   /** What is done with an answer, by the id of its question. */
   readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
@@ -38,6 +43,7 @@ export class Watch {
   constructor(link: Link) {
     this.#link = link;
     this.#unwatch = link.watch(() => this.#connect());
+    link.renewed = () => this.#again();
     this.#connect();
   }
 
@@ -73,13 +79,28 @@ export class Watch {
     await this.stepCell().catch((error: unknown) => Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 }));
   }
 
-  async #load(): Promise<void> {
+  /** The notebook's mode, in its new kernel; one that a cell set comes with that cell. */
+  #again(): void {
+    const { mode, typed } = this.#kept ?? { mode: "off", typed: false };
+    this.#kept = null;
+    if (mode === "off") return;
+    if (!typed) {
+      void this.#load(`\n%tape ${mode}`);
+      Notification.info(`Tape: the new kernel is set to ${mode}, as the one before.`, { autoClose: 6000 });
+      return;
+    }
+    const actions = [{ label: `Set it to ${mode}`, callback: () => void this.setMode(mode) }];
+    Notification.warning(`Tape: in this new kernel %tape ${mode} is off until the cell that says it runs again.`, { autoClose: 15_000, actions });
+  }
+
+  async #load(then = ""): Promise<void> {
     const kernel = this.#link.kernel;
     if (!kernel) return;
-    const { language_info } = await kernel.info;
+    // What a new kernel is told stands before its first cell: nothing is waited for, and only a taped one is told.
+    const language_info = then ? { name: "python" } : (await kernel.info).language_info;
     const { content } =
       language_info.name === "python"
-        ? await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done
+        ? await kernel.requestExecute({ code: LOAD + then, silent: true, store_history: false }).done
         : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
     if (content.status === "ok") return;
     this.#wanted = null;
@@ -152,7 +173,7 @@ export class Watch {
     this.#answers.get(String(message.id))?.(message);
     this.#answers.delete(String(message.id));
     if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
-    if (isRecord(message.answer) && typeof message.answer.mode === "string") this.session = message.answer as unknown as Session;
+    if (isRecord(message.answer) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
     this.#changed();
   }
 
@@ -169,7 +190,10 @@ export class ModeSwitch extends Widget {
     const select = document.createElement("select");
     select.title = "Tape: what the calls of the cells do";
     select.setAttribute("aria-label", "Tape mode");
-    for (const [value, label, title] of MODES) select.append(Object.assign(document.createElement("option"), { value, label, title, textContent: label }));
+    const option = ([value, label, title]: (typeof MODES)[number]) => Object.assign(document.createElement("option"), { value, label, title, textContent: label });
+    const more = Object.assign(document.createElement("optgroup"), { label: "more" });
+    more.append(...MORE.map(option));
+    select.append(...MODES.map(option), more);
     select.addEventListener("change", () => {
       if (select.value !== "step") void watch.setMode(select.value);
       else void watch.stepOrSay().then(draw);
@@ -221,11 +245,11 @@ export class StatusItem extends Widget {
   }
 }
 
-/** `replay · main · angry-customer · 5 calls`; while a cell is taped, its calls so far. */
+/** `replay · main · angry-customer · 5 calls`: those on the tape that is shown, as below its list; of a cell that is taped, its calls so far. */
 export function statusText(session: Session): string {
   const { mode, cassette, take, running } = session;
-  const calls = running?.calls ?? session.calls_here ?? 0;
-  const counted = `${calls} call${calls === 1 ? "" : "s"}`;
+  const calls = running?.calls ?? session.totals.calls;
+  const counted = `${calls} call${calls === 1 ? "" : "s"}${running ? " so far" : ""}`;
   const state = running ? `${SIGN[running.mode] ?? ""} ${running.mode}` : `${SIGN[mode] ?? ""} ${mode}`;
   return ["tape", state.trim(), cassette, take, counted].filter(Boolean).join(" · ");
 }

@@ -3,6 +3,8 @@ import { render } from "preact";
 import css from "../view/detail.css";
 import { Detail, type DetailProps } from "../view/detail.tsx";
 import { Divider } from "../view/divider.tsx";
+import type { ChoicesProps } from "../view/lazyPanel.tsx";
+import { Choices } from "../view/panels/choices.tsx";
 import { find } from "../view/search.ts";
 
 const sheet = new CSSStyleSheet();
@@ -13,6 +15,9 @@ const side = {
     const root = place.getRootNode() as ShadowRoot;
     if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
     render(<Detail {...props} Pane={null} />, place);
+  },
+  drawChoices(place: HTMLElement, props: ChoicesProps): void {
+    render(<Choices {...props} />, place);
   },
   drawDivider: (place: HTMLElement): void => render(<Divider />, place),
   find,

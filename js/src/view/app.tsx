@@ -4,7 +4,7 @@ import type { Desk, Look } from "./store.ts";
 import { useWork, WorkCards, type Work } from "./edit/index.ts";
 import { Island } from "./lazyPanel.tsx";
 import { Foot, Live } from "./statusBar.tsx";
-import { useLook, useSize } from "./hooks.ts";
+import { useFocusKept, useLook, useSize } from "./hooks.ts";
 import { focusRow, plain, typing } from "./keys.ts";
 import { Failed, Nothing } from "./placeholders.tsx";
 import { stepKey, stepSide, StepTop, useStepper, type Slot } from "./step/index.tsx";
@@ -19,6 +19,7 @@ export function App({ desk, work, slot }: { desk: Desk; work: Work; slot: Slot }
   const { phase } = useWork(work);
   const root = useRef<HTMLElement>(null);
   const narrow = useSize(root, { width: 900, height: 500 }).width < NARROW;
+  useFocusKept(root);
   const step = { desk, work, stepper, narrow };
   const side = phase !== "idle" ? <WorkCards work={work} able={desk.able} /> : stepSide(step, look) ?? (look.open !== null && <Island work={work} draw={(side, place) => side.drawDetail(place, { desk, work, narrow })} />);
   const rows = desk.visible.length > 0;
@@ -36,7 +37,7 @@ export function App({ desk, work, slot }: { desk: Desk; work: Work; slot: Slot }
         <Foot desk={desk} look={look} />
       </div>
       {side && !narrow && <Island flat work={work} draw={(side, place) => side.drawDivider(place)} />}
-      {side && <div class="side">{side}</div>}
+      {side && <div class="side" tabIndex={-1}>{side}</div>}
     </div>
   </section>;
 }

@@ -100,3 +100,10 @@ export function sums(spans: Spans, keep: Uint8Array | null): Sums {
   }
   return out;
 }
+
+/** The set with a value in it, or without it where it was. */
+export function turned<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
+  const next = new Set(set);
+  if (!next.delete(value)) next.add(value);
+  return next;
+}

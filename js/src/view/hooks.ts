@@ -44,3 +44,32 @@ export function useAsked<T>(ask: () => Promise<T>, parts: readonly unknown[]): A
   }, [...parts, count]);
   return { ...state, again: () => again(undefined) };
 }
+
+/**
+ * The focus never falls to the page's body, where keys do nothing: where what had it is gone, out of reach or disabled,
+ * what stands over the list has it, else the list's row.
+ */
+export function useFocusKept(place: { readonly current: HTMLElement | null }): void {
+  useEffect(() => {
+    const root = place.current;
+    if (!root) return;
+    const tree = root.getRootNode() as Document | ShadowRoot;
+    let had: HTMLElement | null = null;
+    const turned = (event: Event): void => {
+      const [inner] = event.composedPath();
+      had = inner instanceof HTMLElement && root.contains(inner) ? inner : null;
+    };
+    const look = (): void => {
+      if (!had || root.contains(tree.activeElement)) return;
+      if (had.isConnected && !had.closest("[inert], :disabled")) return;
+      root.querySelector<HTMLElement>(`.list:not([inert]) [tabindex="0"], .side`)?.focus();
+    };
+    const watch = new MutationObserver(look);
+    watch.observe(root, { subtree: true, childList: true, attributes: true, attributeFilter: ["inert", "disabled"] });
+    for (const kind of ["focusin", "pointerdown"]) window.addEventListener(kind, turned, true);
+    return () => {
+      watch.disconnect();
+      for (const kind of ["focusin", "pointerdown"]) window.removeEventListener(kind, turned, true);
+    };
+  }, [place]);
+}

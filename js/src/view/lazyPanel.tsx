@@ -5,6 +5,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Desk } from "./store.ts";
 import type { DetailProps } from "./detail.tsx";
+import type { Filter } from "./filter.ts";
 import type { Able, Edit, Session } from "./protocol.ts";
 import type { StepProps } from "./step/bar.tsx";
 import type { StopProps } from "./step/pane.tsx";
@@ -26,6 +27,8 @@ export interface PaneProps {
 export interface CardsProps { work: Work; able: Able }
 export interface TakesProps extends CardsProps { session: Session; onClose: () => void }
 
+export interface ChoicesProps { desk: Desk; filter: Filter }
+
 /** What the bundle of the cards exports. Drawing again into the same place updates it. */
 export interface CardsModule {
   drawCards: (place: HTMLElement, props: CardsProps) => void;
@@ -35,6 +38,8 @@ export interface CardsModule {
   drawDivider: (place: HTMLElement) => void;
   /** What the button of the takes opens. */
   drawTakes: (place: HTMLElement, props: TakesProps) => void;
+  /** What the button of the filters opens. */
+  drawChoices: (place: HTMLElement, props: ChoicesProps) => void;
   drawStepBar: (place: HTMLElement, props: StepProps) => void;
   drawStop: (place: HTMLElement, props: StopProps) => void;
   /** What the button beside Step opens. */

@@ -43,6 +43,8 @@ export interface State {
 
 export interface Session {
   mode: "off" | "live" | "record" | "replay" | "once" | "new_episodes";
+  /** Whether a cell set the mode (`%tape replay`), not a view. */
+  typed?: boolean;
   cassettes: string[];
   cassette: string;
   /** "" is the recording itself. */
@@ -53,8 +55,6 @@ export interface Session {
   totals: Totals;
   /** A cell that is taped now. */
   running: Running | null;
-  /** Calls of this kernel's session, for the status bar. */
-  calls_here?: number;
   notes: string[];
 }
 export interface Take { name: string; of: string; overrides: number; calls: number; at: string; stale: number }

@@ -10,7 +10,8 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
   const { session, running } = look;
   const { spans, keep } = desk;
   if (!session) return null;
-  const live = running !== null || keep !== null;
+  // An output is of one cell's run, of which no sums are told: those of its rows.
+  const live = running !== null || keep !== null || (desk.door === "output" && !session.totals.calls);
   const text = live ? summed(desk) : totals(session.totals);
   const some = spans.count > 0 && spans.count < spans.total;
   return <footer class="sums">

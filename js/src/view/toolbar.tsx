@@ -1,22 +1,23 @@
-import { useEffect, useRef } from "preact/hooks";
 import type { Desk, Look } from "./store.ts";
 import { TakeMenu, type Work } from "./edit/index.ts";
-import { facets, type Filter } from "./filter.ts";
-import { exact, many } from "./format.ts";
+import { turned } from "./filter.ts";
+import { many } from "./format.ts";
+import { Island } from "./lazyPanel.tsx";
 import { Menu } from "./menu.tsx";
 import { KINDS, type Session } from "./protocol.ts";
 import { StepButton, type Slot } from "./step/index.tsx";
 
 type Mode = Session["mode"];
 const MODES: { mode: Mode; word: string; says: string }[] = [
-  { mode: "live", word: "Live", says: "calls go out, and are not written down" },
   { mode: "record", word: "Record", says: "calls go out, and are written down" },
   { mode: "replay", word: "Replay", says: "nothing goes out: the tape answers" },
 ];
-const MORE: { mode: Mode; word: string; says: string }[] = [
-  { mode: "once", word: "Once", says: "replay what was recorded, record the other cells" },
-  { mode: "new_episodes", word: "New episodes", says: "replay known calls, record new ones" },
-  { mode: "off", word: "Off", says: "not taped" },
+/** Met when they are needed: one menu deeper. */
+const MORE: { mode: Mode; word: string }[] = [
+  { mode: "off", word: "Off" },
+  { mode: "live", word: "Live, not written" },
+  { mode: "once", word: "Once: replay, or record" },
+  { mode: "new_episodes", word: "New episodes" },
 ];
 
 /** Modes, cassette, take, search: what stands above everything. */
@@ -33,15 +34,19 @@ export function Bar({ desk, look, work, slot, narrow }: { desk: Desk; look: Look
 
 function Modes({ desk, mode, narrow }: { desk: Desk; mode: Mode; narrow: boolean }) {
   const go = (to: string): void => void desk.change("mode", { mode: to });
-  const others = MORE.filter((one) => one.mode === mode);
+  const more = MORE.map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>);
   if (narrow) {
     return <select class={`mode mode-${mode}`} aria-label="Mode" value={mode} onChange={(event) => go(event.currentTarget.value)}>
-      {[...MODES, ...MORE].map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>)}
+      {MODES.map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>)}<optgroup label="More">{more}</optgroup>
     </select>;
   }
+  const other = MORE.some((one) => one.mode === mode);
   return <span class="modes" role="group" aria-label="Mode">
-    {[...MODES, ...others].map(({ mode: one, word, says }) =>
+    {MODES.map(({ mode: one, word, says }) =>
       <button key={one} class={`mode-${one}`} aria-pressed={one === mode} title={says} onClick={() => go(one)}>{word}</button>)}
+    <select class={other ? "more more-on" : "more"} aria-label="Other modes" value={other ? mode : ""} onChange={(event) => go(event.currentTarget.value)}>
+      <option value="" hidden>…</option>{more}
+    </select>
   </span>;
 }
 
@@ -62,42 +67,18 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
         event.stopPropagation();
         desk.filter({ words: "" });
       }} />
-    <Filters desk={desk} look={look} />
+    <Filters desk={desk} look={look} work={work} />
     <button aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button>
   </span>;
 }
 
-function Filters({ desk, look }: { desk: Desk; look: Look }) {
+function Filters({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const { kinds, notes } = look.filter;
-  return <Menu word={`${words(kinds.size + notes.size)} `} popup="choices">{() => <Choices desk={desk} filter={look.filter} />}</Menu>;
+  return <Menu word={`${words(kinds.size + notes.size)} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
 }
 
 function words(chosen: number): string {
   return chosen ? many(chosen, "filter") : "all kinds";
-}
-
-function Choices({ desk, filter }: { desk: Desk; filter: Filter }) {
-  const { kinds, notes } = facets(desk.spans);
-  const list = useRef<HTMLDivElement>(null);
-  useEffect(() => list.current?.querySelector("input")?.focus(), []);
-  return <div ref={list} role="group" aria-label="Show only">
-    <fieldset><legend>Kind</legend>
-      {kinds.map(({ kind, count }) => <Choice key={kind} text={KINDS[kind] ?? ""} count={count} on={filter.kinds.has(kind)} onTurn={() => desk.filter({ kinds: turned(filter.kinds, kind) })} />)}
-    </fieldset>
-    {notes.length > 0 && <fieldset><legend>Model, tool, host</legend>
-      {notes.map(({ note, count }) => <Choice key={note} text={note} count={count} on={filter.notes.has(note)} onTurn={() => desk.filter({ notes: turned(filter.notes, note) })} />)}
-    </fieldset>}
-  </div>;
-}
-
-function Choice({ text, count, on, onTurn }: { text: string; count: number; on: boolean; onTurn: () => void }) {
-  return <label class="choice"><input type="checkbox" checked={on} onChange={onTurn} /><span>{text}</span><small>{exact(count)}</small></label>;
-}
-
-function turned<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
-  const next = new Set(set);
-  if (!next.delete(value)) next.add(value);
-  return next;
 }
 
 /** What the list is narrowed to, each with its way out. */

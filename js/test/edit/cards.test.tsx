@@ -33,7 +33,7 @@ async function compared(part: Partial<Comparison> = {}): Promise<Room> {
 test("the plan says how many cells, what answers them, and why each", async () => {
   const room = await planned();
   expect(room.text).toContain("Re-run 4 of 9 cells");
-  expect(room.text).toContain("from the tape: 4 calls · would go live: 1 (asks first)");
+  expect(room.text).toContain("from the tape: 4 calls · may go live: 1 (asks first)");
   expect(room.all(".tape-plan li").map((row) => row.querySelector("small")?.textContent)).toContain("reads mood, set by [2]");
   expect(room.text).toContain("re-running repeats it");
 });
@@ -191,6 +191,19 @@ test.each([["Go live", "live"], ["Keep the recorded one", "stale"], ["Skip", "sk
   expect(room.text).not.toContain("the request has changed");
 });
 
+test("what was chosen for the rest of the re-run answers what comes after, where it can", async () => {
+  const room = await fronted();
+  await room.tell("diverged", DIVERGENCE);
+  await room.do(() => room.field("the same for the rest of this re-run").click());
+  await room.click("Keep the recorded one");
+  await room.tell("diverged", { ...DIVERGENCE, id: "d-2" });
+  expect(room.asked("resolve").map(({ divergence, choice }) => [divergence, choice])).toEqual([["d-1", "stale"], ["d-2", "stale"]]);
+  expect(room.text).not.toContain("the request has changed");
+  await room.tell("diverged", { ...DIVERGENCE, id: "d-3", choices: ["live"] });
+  expect(room.text).toContain("the request has changed");
+  expect(room.asked("resolve")).toHaveLength(2);
+});
+
 test("one's own reply starts from the recorded one, and must be of its form", async () => {
   const room = await fronted();
   await room.tell("diverged", DIVERGENCE);
@@ -259,9 +272,13 @@ test("a re-run that stopped says where, and shows what ran", async () => {
   expect(room.all('[role="alert"]')[0]?.textContent).toContain("[7] report raised ValueError");
 });
 
-test.each([["Keep", "keep"], ["Make default", "default"]])("%s is done to the take, and closes", async (name, about) => {
+test.each([["Keep", "keep", ""], ["Make default", "default", "Make it the default"]])("%s is done to the take, and closes", async (name, about, confirm) => {
   const room = await compared();
   await room.click(name);
+  if (confirm) {
+    expect(room.asked(about)).toEqual([]);
+    await room.click(confirm);
+  }
   expect(room.asked(about)[0]).toMatchObject({ take: "angry-customer" });
   expect(room.sessions).toHaveLength(1);
   expect(room.work.state.phase).toBe("idle");
@@ -332,6 +349,11 @@ test("one click opens the recording", async () => {
 test("the open take is re-run, put aside, made default or stepped back", async () => {
   const room = await takes();
   await room.click("Make default");
+  await room.click("Leave it");
+  expect(room.asked("default")).toEqual([]);
+  await room.click("Make default");
+  expect(room.text).toContain("The recording stays; Not the default, among the takes, takes it back.");
+  await room.click("Make it the default");
   expect(room.asked("default")[0]).toMatchObject({ take: "angry-customer-2" });
   await room.click("Undo last change");
   expect(room.asked("undo")[0]).toMatchObject({ take: "angry-customer-2" });
@@ -367,5 +389,6 @@ test("Escape closes the menu and gives the focus back to its button", async () =
 test("what a take's action refuses is said", async () => {
   const room = await takes(SESSION, ABLE, { default: () => new Error("the folder is read-only") });
   await room.click("Make default");
+  await room.click("Make it the default");
   expect(room.all('[role="alert"]').map((each) => each.textContent).join()).toContain("read-only");
 });

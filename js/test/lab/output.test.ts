@@ -2,8 +2,9 @@ import { afterEach, expect, test } from "vitest";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 
 import type { Link } from "../../src/lab/kernelConnection.ts";
-import { Output, type Saved } from "../../src/lab/output.ts";
-import { hub } from "../../src/lab/registry.ts";
+import { Output } from "../../src/lab/output.ts";
+import { hub, loadLate, panelOf } from "../../src/lab/registry.ts";
+import type { Saved } from "../../src/lab/saved.ts";
 import type { Session } from "../../src/view/protocol.ts";
 import { pageOf } from "../rows.ts";
 
@@ -12,7 +13,7 @@ const SESSION: Session = {
   mode: "record", cassettes: ["main"], cassette: "main", take: "", takes: [], default_take: "", totals: TOTALS, running: null, notes: [],
 };
 const SAVED: Saved = {
-  version: 1, title: "cell", cell: "a", run: "r1", path: "n.tapes/main.tape.yaml", cassette: "main", take: "",
+  version: 1, title: "cell", cell: "a", mode: "record", path: "n.tapes/main.tape.yaml", cassette: "main", take: "",
   bytes: 0, sha256: "", session: SESSION, page: pageOf([]),
 };
 
@@ -27,7 +28,7 @@ function outputBeside(session: Session): Output {
     close: () => undefined,
   });
   hub.panels.set(panel, { connected: true, open } as unknown as Link);
-  return new Output(node, null, SAVED);
+  return new Output(node, null, SAVED, { hub, loadLate, panelOf });
 }
 
 test("a cell that is over does not say that another cell records", () => {

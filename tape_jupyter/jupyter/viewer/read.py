@@ -8,11 +8,11 @@ from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.viewer.server import Forged, Message, Viewer, answers
 from tape_jupyter.reports.static_assets import script
-from tape_jupyter.session import labels
+from tape_jupyter.session import labels, saved_output
 from tape_jupyter.session.options import SESSION_MODES, parse_line
 from tape_jupyter.spans import details
 from tape_jupyter.spans.formatting import RAW_PAGE, text
-from tape_jupyter.spans.rows import LIMIT, Spans
+from tape_jupyter.spans.rows import LIMIT, PATIENCE, Spans
 from tape_jupyter.spans.search import search
 from tape_jupyter.spans.tree import Node
 
@@ -20,6 +20,7 @@ SCRIPTS = ("editor", "cards")
 """Parts of the view that are loaded when they are first needed; never in a saved notebook."""
 
 _FAR = 2**40
+_WHOLE = 10 * PATIENCE
 
 
 @answers("session")
@@ -31,6 +32,17 @@ def session(viewer: Viewer, _: Message) -> Message:
 def spans(viewer: Viewer, message: Message) -> Message:
     """A page of rows."""
     return viewer.page(number(message, "from", 0), number(message, "limit", LIMIT))
+
+
+@answers("spans of calls")
+def spans_of_calls(viewer: Viewer, message: Message) -> Message:
+    """A page of the rows of some calls of one cell, named by their places (saved_output.Places)."""
+    shown, start = viewer.fresh(), number(message, "from", 0)
+    calls = saved_output.calls_at(shown.book, message.get("calls")) if shown is not None else []
+    if shown is None or not calls:
+        raise TapeUsageError("these calls are not in the cassette any more")
+    found = saved_output.spans_of_run(shown.book, calls[0].run, calls, shown.sources)
+    return found.page(start, number(message, "limit", LIMIT), _WHOLE)
 
 
 @answers("detail")
@@ -103,6 +115,7 @@ def mode(viewer: Viewer, message: Message) -> Message:
     said = viewer.cells.set_session(parse_line(wanted, SESSION_MODES))
     if said:
         raise TapeUsageError(said)
+    viewer.cells.mode_typed = False
     return viewer.session()
 
 

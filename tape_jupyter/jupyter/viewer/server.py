@@ -102,6 +102,7 @@ class Viewer:
         self._last: Message = {}
         self._knows: Spans | None = None
         self._known = 0  # inputs of this session whose sources it knows
+        self._numbered = 0  # executions whose numbers it knows
         live.of(self.deck).add(self)
 
     @property
@@ -219,13 +220,19 @@ class Viewer:
             self.deck.changed()
 
     def _know_sources(self, spans: Spans) -> None:
-        """Cells of this session, which the notebook's file may not hold yet."""
+        """Cells of this session, which the notebook's file may not hold yet, and their numbers."""
         history = self.cells.shell.history_manager
         inputs = history.input_hist_raw if history is not None else []
-        for raw in inputs[-_SOURCES:] if spans is not self._knows else inputs[self._known :]:
+        ran = list(self.cells.history or ())
+        fresh = spans is not self._knows
+        for raw in inputs[-_SOURCES:] if fresh else inputs[self._known :]:
             source = self.cells.taker.split(raw)[1]
             spans.sources.known[source_hash(source)] = source
-        self._knows, self._known = spans, len(inputs)
+        for entry in ran if fresh else ran[self._numbered :]:
+            if entry.number is not None:
+                cell = entry.cell or source_hash(self.cells.taker.split(entry.source)[1])[:12]
+                spans.sources.numbers[cell] = entry.number
+        self._knows, self._known, self._numbered = spans, len(inputs), len(ran)
 
     def entry(self, span: Any) -> Entry:
         """The recorded call of a span's id. Raises Forged where there is none."""
@@ -271,6 +278,7 @@ class Viewer:
             self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
+            "typed": self.cells.mode_typed,
             "cassettes": self.cells.cassette_names(),
             "cassette": files.stem(root) if root is not None else "",
             "take": files.name_of(path)
@@ -281,7 +289,6 @@ class Viewer:
             "totals": totals,
             "running": running,
             "notes": notes,
-            "calls_here": sum(len(report.calls) for report in self.cells.reports),
         }
 
     def running(self) -> Message | None:

@@ -44,6 +44,8 @@ export class Work {
   readonly cards: () => Promise<CardsModule>;
   readonly editor: () => Promise<OpenEditor>;
   #state: State = { phase: "idle" };
+  /** What a person chose for all that is left of the re-run. */
+  #rest: Divergence["choices"][number] | null = null;
 
   constructor(client: Asks, options: WorkOptions = {}) {
     this.#client = client;
@@ -52,7 +54,7 @@ export class Work {
     this.editor = once(options.loadEditor);
     this.#offs = [
       client.on<Progress>("progress", (progress) => this.#running({ progress })),
-      client.on<Divergence>("diverged", (divergence) => this.#running({ divergence })),
+      client.on<Divergence>("diverged", (divergence) => this.#diverged(divergence)),
       client.on<Comparison>("done", (comparison) => this.#go({ phase: "done", comparison })),
       client.on("cancelled", () => this.dismiss()),
       client.on<{ text: string }>("failed", ({ text }) => this.#failed(text)),
@@ -100,6 +102,7 @@ export class Work {
 
   async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
     const changed = this.#state.phase === "plan" ? this.#state.changed : undefined;
+    this.#rest = null;
     await this.ask("rerun", { take, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
     if (this.#state.phase === "plan") this.#running({});
   }
@@ -109,7 +112,9 @@ export class Work {
     await this.ask("cancel");
   }
 
-  async resolve(divergence: string, choice: Divergence["choices"][number], reply?: string): Promise<void> {
+  /** `rest`: and each later one of this re-run that can be. */
+  async resolve(divergence: string, choice: Divergence["choices"][number], reply?: string, rest = false): Promise<void> {
+    if (rest) this.#rest = choice;
     await this.ask("resolve", { divergence, choice, ...(reply === undefined ? {} : { reply }) });
     if (this.#state.phase === "running" && this.#state.divergence?.id === divergence) this.#running({ divergence: null });
   }
@@ -146,6 +151,12 @@ export class Work {
     } catch (error) {
       this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }
+  }
+
+  #diverged(divergence: Divergence): void {
+    const rest = divergence.choices.find((choice) => choice === this.#rest);
+    if (!rest) { this.#running({ divergence }); return; }
+    this.resolve(divergence.id, rest).catch(() => this.#running({ divergence }));
   }
 
   #failed(text: string): void {

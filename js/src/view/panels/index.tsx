@@ -11,6 +11,7 @@ import { StopPane } from "../step/pane.tsx";
 import { StepStart } from "../step/start.tsx";
 import stepCss from "../step/step.css";
 import css from "./cards.css";
+import { Choices } from "./choices.tsx";
 import { Front } from "./panelSwitch.tsx";
 import { EditPane } from "./pane.tsx";
 import { Takes } from "./takes.tsx";
@@ -18,11 +19,12 @@ import { Takes } from "./takes.tsx";
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(detailCss + css + stepCss);
 
-export const { drawCards, drawDetail, drawDivider, drawTakes, drawStepBar, drawStop, drawStepStart, newStepper, find, clear }: CardsModule = {
+export const { drawCards, drawDetail, drawDivider, drawTakes, drawChoices, drawStepBar, drawStop, drawStepStart, newStepper, find, clear }: CardsModule = {
   drawCards: (place, props) => draw(place, <Front {...props} />),
   drawDetail: (place, props) => draw(place, <Detail {...props} Pane={EditPane} />),
   drawDivider: (place) => draw(place, <Divider />),
   drawTakes: (place, props) => draw(place, <Takes {...props} />),
+  drawChoices: (place, props) => draw(place, <Choices {...props} />),
   drawStepBar: (place, props) => draw(place, <StepBar {...props} />),
   drawStop: (place, props) => draw(place, <StopPane {...props} />),
   drawStepStart: (place, props) => draw(place, <StepStart {...props} />),

@@ -24,10 +24,11 @@ export function ProgressBar({ work, progress, canceling }: { work: Work; progres
 
 export function DivergenceCard({ work, divergence }: { work: Work; divergence: Divergence }) {
   const [reply, write] = useState<string | null>(null);
+  const [rest, all] = useState(false);
   const { busy, wrong, go } = useDoing();
   const { choices, cost, fields } = divergence;
   const start = divergence.reply ?? { text: "", json: false };
-  const choose = (choice: Divergence["choices"][number], text?: string) => go(() => work.resolve(divergence.id, choice, text));
+  const choose = (choice: Divergence["choices"][number], text?: string) => go(() => work.resolve(divergence.id, choice, text, rest && choice !== "write"));
   const price = cost === null ? "cost unknown" : `about $${cost < 0.01 ? cost.toPrecision(1) : cost.toFixed(2)}`;
   const labels = { live: `Go live (${price})`, write: "Write the reply…", stale: "Keep the recorded one (stale)", skip: "Skip" };
   return <Card kind="divergence" title={`${divergence.title}: the request has changed`}>
@@ -42,11 +43,12 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
     {divergence.recorded && <Whole name="All that was recorded" section={divergence.recorded} />}
     {reply !== null && <Write work={work} start={start} value={reply} onType={write} />}
     <Alert text={wrong} />
-    <div class="tape-actions">{reply === null
+    <div class="tape-actions tape-stay">{reply === null
       ? choices.map((choice, at) => <button key={choice} class={at === 0 ? "tape-primary" : ""} disabled={busy} onClick={() => (choice === "write" ? write(start.text) : choose(choice))}>{labels[choice]}</button>)
       : <><button class="tape-primary" disabled={busy || (start.json && wrongJson(reply) !== "")} onClick={() => choose("write", reply)}>Give this reply</button>
         <button onClick={() => write(null)}>Back</button></>}
       <button onClick={() => go(() => work.cancel())}>Cancel the re-run</button>
+      {reply === null && <label class="tape-tick"><input type="checkbox" checked={rest} onChange={(event) => all(event.currentTarget.checked)} /> the same for the rest of this re-run</label>}
     </div>
   </Card>;
 }

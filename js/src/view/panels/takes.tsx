@@ -41,21 +41,27 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
 export function TakeActions({ work, take, isDefault, onPlan, onDone }: { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined }) {
   const { busy, wrong, go } = useDoing();
   const [aside, put] = useState(false);
+  const [asked, ask] = useState(false);
   const run = (about: "keep" | "discard" | "default" | "undo", body = take) => go(async () => {
     await work.take(about, { take: body });
     put(about === "discard");
+    ask(false);
     if (about === "keep" || about === "default") onDone?.();
   });
   if (aside) {
     return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.</span><button disabled={busy} onClick={() => run("undo")}>Undo</button>
       {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
+  if (asked) {
+    return <p class="tape-actions" role="status"><span>From then on {take} replays wherever no take is named. The recording stays; <i>Not the default</i>, among the takes, takes it back.</span>
+      <button class="tape-primary" disabled={busy} onClick={() => run("default")}>Make it the default</button><button onClick={() => ask(false)}>Leave it</button><Alert text={wrong} /></p>;
+  }
   return <div class="tape-actions">
     {onDone && <button class="tape-primary" disabled={busy} onClick={() => run("keep")}>Keep</button>}
     {onPlan && <button class="tape-primary" disabled={busy} onClick={() => { onPlan(); void work.plan(take); }}>Re-run…</button>}
     <button disabled={busy} onClick={() => run("discard")}>{onDone ? "Discard" : "Put aside"}</button>
     {isDefault ? <button disabled={busy} onClick={() => run("default", "")}>Not the default</button>
-      : <button disabled={busy} onClick={() => run("default")} title="replays without naming it">Make default</button>}
+      : <button disabled={busy} onClick={() => ask(true)} title="replays without naming it">Make default…</button>}
     {!onDone && <button disabled={busy} onClick={() => run("undo")}>Undo last change</button>}
     <Alert text={wrong} />
   </div>;

@@ -1,0 +1,71 @@
+"""What a newcomer meets in the first hour, in real kernels: the mode that was set, the line below a cell, git."""
+
+import json
+import re
+
+import nbformat
+
+from tests.notebook import Kernel, notebook, run_notebook
+from tests.tapes import ASK
+
+LOAD = "%load_ext tape_jupyter"
+LOOK = """import tape_jupyter as tape
+@tape.tool
+def look(n):
+    return n
+"""
+
+
+def saved(ran):
+    """The tape's own output of a cell, as a notebook file holds it."""
+    return next(out for out in ran.outputs if out.get("metadata", {}).get("tape"))
+
+
+def test_a_session_that_is_set_to_replay_wins_over_a_cells_record_and_says_how_to_record(
+    tmp_path, provider
+):
+    path = notebook(tmp_path / "nb.ipynb", LOAD, "%%tape record\nask('one')")
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(path)}) as kernel:
+        for setup in (LOAD, ASK.replace("URL", provider.url)):
+            assert kernel.execute(setup).ok
+        first = kernel.execute("%%tape record\nask('one')", "a")
+        asked = len(provider.requests)
+        assert kernel.execute("%tape replay").ok
+        for mode in ("record", "new_episodes", "once"):
+            again = kernel.execute(f"%%tape {mode}\nask('one')", "a")
+            assert again.result == first.result and again.summary.startswith("● replayed")
+            assert "%tape off, then this cell again" in again.summary
+        assert len(provider.requests) == asked
+        assert kernel.execute("%%tape record\nask('two')", "b").ename == "UnmatchedCall"
+        assert len(provider.requests) == asked
+        assert kernel.execute("%tape off").ok
+        assert kernel.execute("%%tape record\nask('two')", "b").summary.startswith("● recorded")
+
+
+def test_an_identical_replay_changes_nothing_in_the_notebook(tmp_path, provider):
+    path = tmp_path / "nb.ipynb"
+    ask = ASK.replace("URL", provider.url)
+    notebook(
+        path, LOAD, ask, "%%tape record\nask('one')", "%%tape record\nask('two'), ask('three')"
+    )
+    run_notebook(path, tmp_path)
+    replays = []
+    for _ in range(2):
+        ran = run_notebook(path, tmp_path, {"TAPE_MODE": "replay"})
+        assert [each.status for each in ran] == ["ok"] * 4
+        replays.append(json.dumps([each.outputs for each in ran], sort_keys=True))
+    assert replays[0] == replays[1]
+    assert not re.search(r"\d m?s\b", ran[3].summary), "no time that changes with each run"
+
+
+def test_what_is_saved_below_a_cell_of_500_calls_is_at_most_2_kb(tmp_path):
+    path = notebook(tmp_path / "nb.ipynb", LOAD)
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(path)}) as kernel:
+        assert kernel.execute(LOAD).ok
+        for mode in ("record", "replay"):
+            cell = f"%%tape {mode}\n{LOOK}sum(map(look, range(500)))"
+            out = saved(kernel.execute(cell, "many"))
+            assert "500 calls" in out["data"]["text/plain"]
+            assert "and 492 more" in out["data"]["text/html"]
+            assert len(nbformat.from_dict(out)["data"]["text/html"].encode()) < 1_000
+            assert len(json.dumps(out, ensure_ascii=False).encode()) <= 2_048
