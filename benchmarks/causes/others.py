@@ -167,7 +167,7 @@ OTHERS = [
         ],
         {},
         "bill == 110.0",
-        [["tool convert 1"]],
+        [["tool convert 1"], ["tool rate 1"]],
     ),
     other(
         "a-cache-by-reply",

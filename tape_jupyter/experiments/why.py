@@ -26,6 +26,7 @@ from tape_jupyter.experiments.causes.search import Search, Tried, require_differ
 from tape_jupyter.experiments.causes.sides import Side, SideSources, side
 from tape_jupyter.experiments.ddmin import Outcome
 from tape_jupyter.experiments.trials.check import Check
+from tape_jupyter.experiments.trials.needed import needed
 from tape_jupyter.experiments.trials.runner import SECONDS, Job, TrialRunner
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.reports import listing
@@ -135,6 +136,7 @@ def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check:
         check,
         sorted({part.cell for part in found.parts}),
         [dict(each) for each in shown],
+        last=needed(check, [cell.source for cell in found.cells]),
     )
 
 

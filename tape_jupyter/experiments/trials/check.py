@@ -48,11 +48,6 @@ class Check:
             raise TapeUsageError(f"--check {text!r} is no Python expression: {told_by}") from None
         return cls(text)
 
-    @property
-    def last(self) -> int:
-        """The last code cell that it needs; 0: all of them."""
-        return self.number
-
     def record(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -50,7 +50,8 @@ class ComposedCassette(Cassette):
 
     def take(self, name: str) -> Self:
         """What a trial lets out goes to a take of the cassette as it is composed."""
-        made = _TakeOfComposed(files.path_of(self.root, name), self._as_base(self.path), self)
+        path = files.path_of(self.root, name)
+        made = _TakeOfComposed(path, self._as_base(path), self)
         made.refresh()
         return made  # type: ignore[return-value]  # a cassette, as the session asks
 

@@ -59,17 +59,17 @@ class TrialProcess:
     """The taped cell that ran last."""
 
     def run(self) -> NoReturn:
-        """Run all cells, leaving a waiting process before each stop; then tell how it came out."""
+        """Run the cells, leaving a waiting process before each stop; then tell how it came out."""
         started = _clock()
         sources = list(self.job["sources"])
         for number, stop in enumerate(self.job["stops"]):
-            self._cells(sources, stop, frozenset())
+            self._cells(sources, min(stop, self.job["last"]), frozenset())
             if self._is_over() or not _can_fork():
                 self._say(self.channels[number], {"absent": True})
                 continue
             if _fork is None or _fork() == 0:
                 self._serve(number, sources)
-        self._cells(sources, len(sources), frozenset())
+        self._cells(sources, self.job["last"], frozenset())
         self._say(self.channels[-1], {**self._result(), "seconds": _clock() - started})
         _exit(0)
 

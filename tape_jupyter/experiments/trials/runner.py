@@ -63,10 +63,8 @@ class Job:
     """Whether a request that is not on the tape gets the reply of the nearest call."""
     seconds: float = SECONDS
 
-    @property
-    def last(self) -> int:
-        """How many cells a trial needs."""
-        return self.check.last or len(self.sources)
+    last: int = 0
+    """How many cells a trial needs; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +272,7 @@ def _give(
     given = {
         "cassette": str(job.cassette), "plays": str(job.plays), "runs": list(job.runs),
         "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
-        "check": job.check.record(), "stops": list(stops), "last": job.last,
+        "check": job.check.record(), "stops": list(stops), "last": job.last or len(job.sources),
         "saved": list(job.saved), "where": dict(folder.where), "outputs": job.outputs,
         "seconds": job.seconds, "cut": cut, "cwd": str(folder.notebook.parent),
         "folder": [str(each) if each else "" for each in folder.layers or ()],

@@ -2,13 +2,15 @@
 
 import json
 import os
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import tape_jupyter as tape
 from tape_jupyter.cli import tape as command
+from tape_jupyter.experiments.trials.check import Check
+from tape_jupyter.experiments.trials.needed import needed
 from tests.notebook import clean_env, notebook
 from tests.support import digest
 from tests.tapes import ASK
@@ -127,3 +129,52 @@ def test_what_only_the_good_run_asked_later_is_answered_as_there(path, provider)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["minimal"] == [asked[5].id] and told["unresolved"] == 0 and provider.requests == []
+
+
+@pytest.fixture
+def asks_anew(path):
+    """A take in which a reply is another, so that the later cell asks what was never recorded."""
+    asked = [entry for entry in tape.open(base_of(path)).calls if entry.head()["kind"] == "model"]
+    tape.open(base_of(path)).override(asked[5], text="good", take="other")
+    return asked[5].id
+
+
+NEW = "'good' in said[5] and bool(follow)"
+
+
+def test_a_request_on_neither_tape_is_said_and_stays_unsent(path, asks_anew, provider):
+    done = why(path, NEW, good="other")
+    assert done.exit_code == 2 and "UnmatchedCall" in done.output and provider.requests == []
+
+
+def test_cells_below_what_the_check_reads_are_not_run():
+    cells = ["a = ask('x')", "b = a + 1", "c = ask(f'about {b}')", "print(c)"]
+    assert needed(Check.of("a == 1", 4, Path()), cells) == 1
+    assert needed(Check.of("b > 1", 4, Path()), cells) >= 2
+    assert needed(Check.of("'x' in outputs[3]", 4, Path()), cells) == 4
+    assert needed(Check.of("n", 3, Path()), ["n = []", "n.append(1)", "m = 2"]) == 2
+    assert needed(Check.of("n", 3, Path()), ["n = 1", "m = 2", "exec('n = 3')"]) == 3
+
+
+def test_asked_live_it_is_asked_once_and_kept_in_a_take(path, asks_anew, provider):
+    live = ("--on-divergence", "live", "--max-calls", 1)
+    done = why(path, NEW, "--json", *live, good="other")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["minimal"] == [asks_anew]
+    assert len(provider.requests) == 1 and "why" in tape.open(base_of(path)).takes()
+
+
+def test_no_more_is_asked_than_was_said(path, asks_anew, provider):
+    done = why(path, NEW, "--on-divergence", "live", good="other")
+    assert done.exit_code == 2 and "--max-calls N or --max-cost USD" in done.output
+    done = why(path, NEW, "--on-divergence", "live", "--max-calls", 0, good="other")
+    assert done.exit_code == 2 and "--max-calls 0 are used up" in done.output
+    done = why(path, NEW, "--on-divergence", "live", "--max-cost", "0.000001", good="other")
+    assert done.exit_code == 2 and "--max-cost" in done.output
+    assert provider.requests == []
+
+
+def test_stale_it_gets_the_nearest_reply(path, asks_anew, provider):
+    done = why(path, NEW, "--json", "--on-divergence", "stale", good="other")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["minimal"] == [asks_anew] and provider.requests == []
