@@ -67,7 +67,7 @@ class LongCommand:
         self._stopped = True
         if self._process is not None and self._process.poll() is None:
             with suppress(OSError):
-                self._process.send_signal(signal.SIGINT)
+                self._process.terminate()  # SIGINT is ignored below a shell's `&`
 
     def _started(self, said: IO[str]) -> subprocess.Popen[str]:
         environ = {

@@ -1,7 +1,11 @@
 """`tape import`: words that make no sense are one line and code 2."""
 
 import json
+import signal
+import subprocess
+import sys
 
+import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.cli import tape
@@ -41,3 +45,19 @@ def test_the_notebook_says_what_was_put_together_anew(tmp_path):
         assert run("import", tmp_path / f"{name}.json", "--out", out).exit_code == 0
         text = out.read_text()
         assert ("rebuilt" in text) == rebuilt and "%%tape replay" in text and "client" in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_import_that_is_ended_from_outside_leaves_nothing(tmp_path):
+    one = json.dumps(request(span("b1" * 8, llm())))
+    with (tmp_path / "long.jsonl").open("w") as file:
+        file.writelines(f"{one.replace('b1' * 8, f'{each:016x}')}\n" for each in range(1, 20_000))
+    before = sorted(tmp_path.iterdir())
+    words = [sys.executable, "-m", "tape_jupyter", "import", "long.jsonl", "--out", "long.ipynb", "--progress"]  # fmt: skip
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        step = next(line for line in process.stderr if "record" in line)
+        assert json.loads(step)["done"] > 0
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+    assert process.returncode == 130 and "Traceback" not in said, said
+    assert sorted(tmp_path.iterdir()) == before
