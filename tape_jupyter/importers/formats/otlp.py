@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import attributes, conventions
@@ -123,15 +124,18 @@ class _Found:
 
     def rest(self) -> Iterator[Item]:
         for key, span in self._waiting.items():
-            made = conventions.item(span, self.file, self._logs.pop(key, None))
-            if isinstance(made, Span):
-                self.empty[conventions.why_empty(span)] += 1
-            yield made
+            yield from each(partial(self._late, span, self._logs.pop(key, None)), span.line)
         for (trace, own), events in self._logs.items():
             if (trace, own) in self._told:
                 yield Skipped("a log record that repeats what its span says", len(events))
             else:
-                yield conventions.item(_of_logs(trace, own, events), self.file)
+                yield from each(partial(self._late, _of_logs(trace, own, events), None))
+
+    def _late(self, span: Traced, events: list[SpanEvent] | None) -> Iterator[Item]:
+        made = conventions.item(span, self.file, events)
+        if isinstance(made, Span):
+            self.empty[conventions.why_empty(span)] += 1
+        yield made
 
 
 def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
