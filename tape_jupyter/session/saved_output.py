@@ -60,12 +60,15 @@ def on_tape(over: TapedCell) -> OnTape | None:
 
 
 def spans_of_run(
-    book: Book, run: str, entries: Iterable[Entry], sources: Sources | None = None
+    book: Book, run: str, entries: Iterable[Entry], sources: Sources | None = None, mode: str = ""
 ) -> Spans:
-    """The spans of one run that made, or was played, these calls."""
+    """The spans of one run that made, or was played, these calls: in `mode`, else as recorded."""
     spans = Spans(book, sources)
+    record = book.by_run.get(run, {"run": run})
     told = sorted(read(list(entries)), key=lambda each: each.at)
-    spans.nodes = list(cell(book.by_run.get(run, {"run": run}), book.ended.get(run), told))
+    spans.nodes = list(
+        cell({**record, "mode": mode} if mode else record, book.ended.get(run), told)
+    )
     spans.zero = min((node.begin for node in spans.nodes if node.begin), default=0.0)
     return spans
 

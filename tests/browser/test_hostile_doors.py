@@ -273,7 +273,7 @@ def test_nothing_runs_in_the_static_summaries_of_a_trusted_notebook(hostile, pag
                 "node => node.querySelectorAll('details').forEach(each => each.open = true)"
             )
             shown += texts_of(output)
-        assert shown >= 2 * 200
+        assert shown >= 200  # the table of texts: a summary is one line, without its calls
         watch.nothing_ran()
 
 

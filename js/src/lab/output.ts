@@ -66,10 +66,10 @@ export class Output {
     if (ask.about === "detail") this.opened();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
     if (ask.about === "select") { this.#select(ask); return; }
-    const { page, calls } = this.#of(ask.take);
+    const { page, calls, mode } = this.#of(ask.take);
     if (ask.about === "spans" && page) { this.door.answer(ask, { ...pageFrom(page, Number(ask.from)), revision: this.#revision }); return; }
     const wire = this.#kernel();
-    if (wire) { wire.send(ask.about === "spans" ? { ...ask, about: "spans of calls", calls } : ask); return; }
+    if (wire) { wire.send(ask.about === "spans" ? { ...ask, about: "spans of calls", calls, mode } : ask); return; }
     void this.#alone().answer(ask).then(
       (answer) => this.door.answer(ask, ask.about === "spans" ? { ...pageFrom(answer as Page, Number(ask.from)), revision: this.#revision } : answer),
       (error: unknown) => this.door.refuse(ask, message(error)),

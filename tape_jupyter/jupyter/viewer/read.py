@@ -41,7 +41,8 @@ def spans_of_calls(viewer: Viewer, message: Message) -> Message:
     calls = saved_output.calls_at(shown.book, message.get("calls")) if shown is not None else []
     if shown is None or not calls:
         raise TapeUsageError("these calls are not in the cassette any more")
-    found = saved_output.spans_of_run(shown.book, calls[0].run, calls, shown.sources)
+    mode = word(message, "mode") if "mode" in message else ""
+    found = saved_output.spans_of_run(shown.book, calls[0].run, calls, shown.sources, mode)
     return found.page(start, number(message, "limit", LIMIT), _WHOLE)
 
 

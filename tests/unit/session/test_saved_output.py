@@ -44,6 +44,16 @@ def test_a_recorded_cell_names_its_own_calls_and_where_they_lie(tmp_path):
     assert made["version"] == 2
 
 
+def test_a_replayed_cell_says_replay_where_its_recording_says_record(tmp_path):
+    tape = Recording(tmp_path / "n.tapes" / "main.tape.yaml")
+    run = tape.run()
+    entry = tape.add(asked("q"), answered("negative"))
+    tape.end()
+    for mode, note in (("", "record"), ("replay", "replay")):
+        shown = saved_output.spans_of_run(tape.cassette, run, [entry], None, mode)
+        assert next(iter(shown.rows())).note == note
+
+
 def test_the_number_of_a_cell_is_the_one_beside_it_now(tmp_path):
     tape = Recording(tmp_path / "n.tapes" / "main.tape.yaml")
     run = tape.run("bbbb", title="classify", count=9)
