@@ -352,6 +352,24 @@ def test_a_folder_outside_of_the_notebooks_is_not_put_on_the_path_and_it_is_said
     assert "`sys.path`" in str(report.unheld)
 
 
+def test_the_working_directory_is_the_one_that_the_tool_went_to(tmp_path, monkeypatch):
+    @tape.tool
+    def go(name):
+        bodies.append(name)
+        os.makedirs(name, exist_ok=True)
+        os.chdir(name)
+        return "went"
+
+    def program():
+        monkeypatch.chdir(tmp_path)
+        go("below")
+        went = os.path.relpath(os.getcwd(), tmp_path)
+        monkeypatch.chdir(tmp_path)
+        return went
+
+    assert same(program) == "below"
+
+
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_what_a_tool_did_not_commit_may_still_be_committed_or_taken_back(ends):
     connection = sqlite3.connect(":memory:")

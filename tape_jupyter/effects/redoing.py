@@ -15,7 +15,6 @@ from tape_jupyter.effects.scope import (
     Environment,
     ReachedVariables,
     Scope,
-    WorkingDirectory,
 )
 from tape_jupyter.effects.writing import EffectReader, Given
 from tape_jupyter.encoding.values.user_classes import dict_of, fill, slots_of
@@ -164,7 +163,7 @@ class Redo:
 
 def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
     """How an attribute of this object is set, and how it is taken away."""
-    if isinstance(live, (ReachedVariables, ClosureCells, WorkingDirectory, Environment)):
+    if isinstance(live, (ReachedVariables, ClosureCells, Environment)):
         return live.set, live.delete
     if hasattr(live, "get") and type(live).__name__ == "ContextVar":
         return (lambda _name, value: live.set(value)), _nothing

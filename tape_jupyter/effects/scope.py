@@ -62,19 +62,7 @@ _WRITERS = frozenset(
         "insert",
         "pop",
         "update",
-        "drop",
-        "rename",
-        "set_index",
-        "reset_index",
-        "fillna",
-        "replace",
-        "clip",
-        "sort_values",
-        "sort_index",
-        "query",
         "eval",
-        "where",
-        "mask",
         "inplace",
         "out",
         "isetitem",
@@ -85,7 +73,9 @@ _WRITERS = frozenset(
         "__setattr__",
     ]
 )
-"""Methods and words with which code writes into an array or a table that it holds."""
+"""Methods and words with which code writes into an array or a table that it holds; what pandas changes
+in place only where it is told to says `inplace`.
+"""
 
 
 class CodeNames(NamedTuple):
@@ -187,20 +177,6 @@ class ClosureCells:
         del self.cells[name].cell_contents
 
 
-class WorkingDirectory:
-    """The working directory."""
-
-    def look(self) -> dict[str, Any]:
-        return {"folder": os.getcwd()}  # noqa: PTH109 - no object where none is needed
-
-    def set(self, _name: str, value: Any) -> None:
-        """Raises CassetteError: the recorded folder is one of another machine, or of another copy."""
-        raise CassetteError(f"the working directory was changed to {value}")
-
-    def delete(self, name: str) -> None:
-        """There is always one."""
-
-
 class Environment:
     """The environment variables; those that lead programs elsewhere or hold keys are nobody's
     effect.
@@ -229,9 +205,9 @@ class Environment:
         os.environ.pop(name, None)
 
 
-ENVIRONMENT, FOLDER = Environment(), WorkingDirectory()
-Names = ReachedVariables | ClosureCells | WorkingDirectory | Environment
-NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, WorkingDirectory, Environment)
+ENVIRONMENT = Environment()
+Names = ReachedVariables | ClosureCells | Environment
+NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, Environment)
 
 
 @dataclass(slots=True)
@@ -240,7 +216,7 @@ class Scope:
     among them.
 
     Roots have a name, which begins each path: `variable` (the function's own module), `module
-    NAME`, `argument`, `closure`, `environment`, `folder`.
+    NAME`, `argument`, `closure`, `environment`.
     """
 
     function: FunctionType | None
@@ -249,7 +225,6 @@ class Scope:
     def roots(self) -> Iterator[tuple[str, Any]]:
         yield "argument", dict(self.arguments)
         yield "environment", ENVIRONMENT
-        yield "folder", FOLDER
 
     def root(self, name: str) -> Any:
         """The root of that name, in replay. Raises LookupError where there is none."""

@@ -73,7 +73,7 @@ class ObservedBody:
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
-            self._settings = ToolSettings()
+            self._settings = ToolSettings(self._cell.folder)
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
@@ -229,7 +229,7 @@ class RecordedEffects:
     def _run(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()
         problems = [f"what it changed in {problem}" for problem in redo.problems]
-        for problem in [*problems, *set_again(did.get("settings", {}))]:
+        for problem in [*problems, *set_again(did.get("settings", {}), self._cell.folder)]:
             self._say(problem)
 
     def _of_step(self, step: int) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@ again in replay.
 
 What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
 
+    cwd                relative to the notebook's folder
     path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
     pandas, matplotlib, numpy      the options that changed
     logging            {"disable": 0, "loggers": {"agent": [10, false, true]}}: level, disabled, propagate
@@ -37,8 +38,8 @@ _CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 class ToolSettings:
     """What one body does to settings."""
 
-    def __init__(self) -> None:
-        self._before = _take()
+    def __init__(self, folder: Path | None) -> None:
+        self._folder, self._before = folder, _take()
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
         """The changed parts as structure; and in words, what could not be written. `is_placed`: of
@@ -48,7 +49,9 @@ class ToolSettings:
         lost: list[str] = []
         for name, change in ambient.changes(self._before, _take()).items():
             try:
-                if written := _PARTS[name].write(change.before, change.after):
+                if name == "cwd":
+                    told[name] = _below(change.after, self._folder)
+                elif written := _PARTS[name].write(change.before, change.after):
                     told[name] = written
             except (CannotFreeze, ValueError, AttributeError) as why:
                 lost.append(f"it changed {ambient.PARTS[name].said}: {why}")
@@ -57,14 +60,24 @@ class ToolSettings:
         return told, lost
 
 
-def set_again(told: Mapping[str, Any]) -> Iterator[str]:
+def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
     """Set them as the recorded body did. Gives what was not done, in words."""
     for name, structure in told.items():
         try:
-            _PARTS[name].put(structure)
+            if name == "cwd":
+                os.chdir((folder or Path()) / _below(str((folder or Path()) / structure), folder))
+            else:
+                _PARTS[name].put(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
             said = ambient.PARTS[name].said if name in ambient.PARTS else name
             yield f"it changed {said}: {why}"
+
+
+def _below(path: str, folder: Path | None) -> str:
+    """A working directory, relative to the notebook's folder. Raises ValueError where it is elsewhere."""
+    if folder is None:
+        raise ValueError(f"to {path}; the notebook's folder is not known")
+    return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
 
 
 def _take() -> dict[str, Any]:
@@ -100,7 +113,19 @@ def _write_path(before: list[str], now: list[str]) -> dict[str, Any]:
     for each in items:
         if not _is_below(each):
             raise CannotFreeze(None, each, "a folder outside of the notebook's is of this machine")
-    return {"splice": ends, "put": [os.path.relpath(each) if each else "" for each in items]}
+    return {"splice": ends, "put": [_placed(each) for each in items]}
+
+
+_HERE = "<folder>/"
+
+
+def _placed(folder: str) -> str:
+    """A path in the working directory, wherever that is in a replay."""
+    return (
+        _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
+        if Path(folder).is_absolute()
+        else folder
+    )
 
 
 def _is_below(folder: str) -> bool:
@@ -111,6 +136,10 @@ def _is_below(folder: str) -> bool:
 
 def _put_path(told: Mapping[str, Any]) -> None:
     items = [need(each, str, None) for each in told["put"]]
+    items = [
+        str(Path.cwd() / each.removeprefix(_HERE)) if each.startswith(_HERE) else each
+        for each in items
+    ]
     if not all(map(_is_below, items)):
         raise CassetteError("a recording adds no folder outside of the notebook's")
     sys.path[:] = _spliced(sys.path, told, items)
@@ -243,6 +272,10 @@ def _put_process(told: Mapping[str, Any]) -> None:
     ambient.put("process", tuple(now[name] for name in _PROCESS))
 
 
+def _by_set_again(_told: Any) -> None:
+    """The working directory is set by `set_again`, which knows the notebook's folder."""
+
+
 class _Part(NamedTuple):
     write: Callable[[Any, Any], Any]
     put: Callable[[Any], None]
@@ -253,6 +286,7 @@ def _now(_before: Any, now: Any) -> Any:
 
 
 _PARTS: Mapping[str, _Part] = {
+    "cwd": _Part(_now, _by_set_again),
     "path": _Part(_write_path, _put_path),
     "warnings": _Part(_write_warnings, _put_warnings),
     "pandas": _Part(_write_options, _put_options("pandas")),

@@ -303,7 +303,7 @@ def start(job):
     return "started"
 {BY_NAME}""",
             ANTHROPIC_LOOP,
-            "go.set()\nfor each in threading.enumerate():\n    if each.name == 'a':\n        each.join()\nprint(done)",
+            "go.set()\n[each.join() for each in threading.enumerate() if each.name == 'a']\nprint(done)",
         ),
         [[call("start", job="a")], "Started."],
         varies=True,
