@@ -2,7 +2,7 @@
 
 What is changed is the structure: a value of the manifest, the notebook, the lock, a cassette or a take is exchanged for
 an odd one, left out, or doubled; digests are made right again, so that every reader behind them is reached.
-TAPE_PROPERTY_COUNT says how many mutants there are (240; `make test-long` asks for many more).
+TAPE_PROPERTY_COUNT says how many mutants there are (120; `make test-long` asks for many more).
 """
 
 import copy
@@ -25,7 +25,7 @@ from tape_jupyter.bundle.replay import Wanted
 from tape_jupyter.errors import TapeError
 from tests.bundles import by_hand, cells_of, role_of
 
-COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "240")), 20_000)
+COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "120")), 20_000)
 EXAMPLES = Path(__file__).parents[2] / "example_notebooks"
 DEEP = json.loads("[" * 60 + "]" * 60)
 ODD = [
