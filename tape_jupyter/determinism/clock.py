@@ -343,7 +343,7 @@ class TapeClock:
     def let_act(self) -> None:
         """Hold this thread until the others act on nothing any more."""
         if not self.closed and self.pid == os.getpid():
-            self.turns.go_on()
+            self.turns.let_act()
 
     def spins(self, selector: Any) -> None:
         """An event loop of a cell that is being recorded goes round without a rest."""

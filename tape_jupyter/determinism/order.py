@@ -146,6 +146,10 @@ class Turns:
         """The same for a thread that got a reply."""
         return self._take((1, next(self._tickets)), HOLD)
 
+    def let_act(self) -> bool:
+        """The same, before all of these, for a thread that gave something to another one."""
+        return self._take((-1, next(self._tickets)), HOLD)
+
     def _take(self, place: Place, patience: float) -> bool:
         own = (place, threading.Event())
         with self._lock:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -103,6 +103,7 @@ class RecorderBase:
         self._json: Any = None
         self.tags = cell.tags.of_call()
         self.out_of_turn = False
+        self._of_one_read: int | None = None
         self._order = (
             cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         )
@@ -156,10 +157,23 @@ class RecorderBase:
 
     def handed(self, *, held: bool = True) -> None:
         """What came is handed to the program now, once other threads have come to rest (`held`)."""
-        if self._order is not None and not self.cell.closed:
+        if self._of_one_read is not None:
+            self._of_one_read += 1
+        elif self._order is not None and not self.cell.closed:
             together = (held and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
+
+    @contextmanager
+    def one_read(self) -> Iterator[None]:
+        """What is told inside reaches the program at once, when all of it was told."""
+        self._of_one_read = 0
+        try:
+            yield
+        finally:
+            count, self._of_one_read = self._of_one_read, None
+            for number in range(count):
+                self.handed(held=number == 0)
 
     def handed_by_callback(self) -> None:
         """The same from a library's callback, which cannot be held until others come to rest."""

@@ -21,6 +21,7 @@ from tape_jupyter.core.call import Capture, Gate, Reply
 from tape_jupyter.instrumentation.http.replayed_response import (
     class_name,
     is_chunked,
+    one_read,
     pass_chunk,
     pass_closed,
     past_the_end,
@@ -226,8 +227,11 @@ class _Heard(io.RawIOBase):
         super().close()
 
     def _feed(self, data: bytes) -> None:
-        if self._framing.done:
-            return
+        if not self._framing.done:
+            with one_read(self._capture):
+                self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
         for chunk in self._parts(data) if self._in_parts else self._framing.feed(data):
             self._capture.chunk(chunk)
         if self._is_complete() or (not data and self._may_end_here()):

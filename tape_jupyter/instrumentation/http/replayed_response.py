@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 from tape_jupyter.core.call import Capture, Gate, Headers, Play, Reply, Value
@@ -143,6 +144,12 @@ async def await_turn(capture: Capture) -> None:
     turn = getattr(capture, "turn", None)
     if turn is not None and (held := turn()) is not None and not await held:
         cast("Any", capture).out_of_turn = True
+
+
+def one_read(capture: Capture) -> AbstractContextManager[None]:
+    """Around what is told of one network read, which the program gets at once."""
+    around = getattr(capture, "one_read", None)
+    return nullcontext() if around is None else around()
 
 
 def tell_closed(capture: Capture) -> None:
