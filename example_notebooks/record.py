@@ -15,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import nbformat
@@ -29,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 NO_KEY = "a-local-model-asks-for-none"
 RECORD, OVERRIDE, STEP = "01_record_and_replay", "02_override_and_rerun", "03_step_through"
 SHARE = "04_share_a_bundle"
+WHY, MONDAY = "05_why", "monday"
 TRACE, TRACED = "06_from_a_trace", "06_support_run.json"
 ABOUT_TRACE = """# From a trace to a notebook that replays
 
@@ -98,6 +101,66 @@ def record_share(notebook: Path, _url: str) -> None:
         to_record(nbformat.read(HERE / notebook.name, as_version=4)), encoding="utf-8"
     )
     tape(notebook, "record")
+
+
+MAILS = {
+    "Mood of: Where is my parcel": "calm",
+    "Mood of: I was charged twice": "angry",
+    "Mood of: Lovely shop": "happy",
+}
+ANSWERS = {"angry": "refund", "puzzled": "apologise"}
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """A model that says the same words each time, but for one mood, and for how it puts the others."""
+
+    monday = True
+
+    def do_POST(self) -> None:  # the server's word
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        asked = body["messages"][-1]["content"]
+        mood = next((said for words, said in MAILS.items() if words in asked), "")
+        if mood and not self.monday:
+            mood = {"angry": "puzzled", "calm": "relaxed", "happy": "glad"}[mood]
+        text = mood or next((ANSWERS[each] for each in ANSWERS if each in asked), "wait")
+        told = {"id": f"msg_{len(asked):04d}", "type": "message", "role": "assistant", "model": body["model"],
+                "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None,
+                "usage": {"input_tokens": len(asked), "output_tokens": len(text)}}  # fmt: skip
+        data = json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def record_why() -> None:
+    """Two runs of one notebook, on a model that follows a script: on Monday it was right."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "home").mkdir()
+        notebook, tapes = folder / f"{WHY}.ipynb", folder / f"{WHY}.tapes"
+        whole = nbformat.read(HERE / notebook.name, as_version=4)
+        server = ThreadingHTTPServer(("127.0.0.1", texts.PORT), Scripted)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for monday in (True, False):
+            Scripted.monday = monday
+            notebook.write_text(
+                texts.to_record(nbformat.writes(whole), texts.URL, {}), encoding="utf-8"
+            )
+            tape(notebook, "record")
+            if monday:
+                (tapes / "main.tape.yaml").rename(tapes / f"{MONDAY}.tape.yaml")
+        server.shutdown()
+        impersonal(tapes)
+        replay(notebook)
+        shutil.rmtree(HERE / tapes.name, ignore_errors=True)
+        shutil.copytree(tapes, HERE / tapes.name)
+        shutil.copyfile(notebook, HERE / notebook.name)
+    print(f"recorded: {HERE / WHY}.ipynb and its .tapes")
 
 
 def from_trace() -> None:
@@ -207,8 +270,9 @@ def main() -> None:
         STEP: record_override,
         SHARE: record_share,
     }
-    for name in sys.argv[1:] or [*recorders, TRACE]:
-        from_trace() if name == TRACE else example(name, recorders[name])
+    alone = {TRACE: from_trace, WHY: record_why}
+    for name in sys.argv[1:] or [*recorders, *alone]:
+        alone[name]() if name in alone else example(name, recorders[name])
 
 
 if __name__ == "__main__":

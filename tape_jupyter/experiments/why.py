@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tape_jupyter.cassette import paths
+from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.causes import answer
@@ -26,7 +27,7 @@ from tape_jupyter.experiments.causes.search import Search, Tried, require_differ
 from tape_jupyter.experiments.causes.sides import Side, SideSources, side
 from tape_jupyter.experiments.ddmin import Outcome
 from tape_jupyter.experiments.trials.check import Check
-from tape_jupyter.experiments.trials.needed import needed
+from tape_jupyter.experiments.trials.needed import bound, needed, read_by
 from tape_jupyter.experiments.trials.runner import SECONDS, Job, TrialRunner
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.reports import listing
@@ -124,6 +125,7 @@ def _ids(saved: Sequence[Any]) -> list[str]:
 
 
 def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check: Check) -> Job:
+    sources = [cell.source for cell in found.cells]
     shown = saved[check.number - 1].outputs if check.number else []
     return Job(
         path,
@@ -131,12 +133,14 @@ def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check:
         _asked_for(path, saved, bad),
         [run.id for run in bad.runs],
         {cell.run.id: cell.id for cell in found.cells if cell.run is not None},
-        [cell.source for cell in found.cells],
+        sources,
         [cell.id for cell in found.cells],
         check,
         sorted({part.cell for part in found.parts}),
         [dict(each) for each in shown],
-        last=needed(check, [cell.source for cell in found.cells]),
+        last=needed(check, sources),
+        bound=bound(check, sources),
+        reads=sorted(read_by(check)),
     )
 
 
@@ -157,8 +161,7 @@ def _tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:
         around = [part for part in found.parts if part.bad is None and part.cell == cell.number]
         if not calls and not around:
             continue
-        title = headless_run.title_of(cell.source) if cell.source.strip() else ""
-        yield Node(cell.id, f"[{cell.number + 1}] {title}")
+        yield Node(cell.id, f"[{cell.number + 1}] {title_of(cell.source)}")
         for part in around:
             number = told[part.id]
             yield Node(part.id, part.id, depth=1, differs=True, culprit=number in culprits)

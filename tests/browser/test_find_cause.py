@@ -47,4 +47,4 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
     culprit = card.get_by_role("listitem").filter(has=page.get_by_label("the cause"))
     expect(culprit).to_contain_text(asked[0].id)
     culprit.get_by_role("button").press("Enter")
-    expect(view.locator("[aria-selected=true]")).to_have_count(1)
+    expect(view.get_by_role("treeitem", selected=True)).to_have_count(1)

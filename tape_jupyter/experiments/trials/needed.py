@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tape_jupyter.dataflow.history import EVERYTHING
+from tape_jupyter.dataflow.static.names import cell_names, transform
 from tape_jupyter.dataflow.static_plan import history_of
 from tape_jupyter.experiments.trials.check import Check
 
@@ -20,8 +21,7 @@ def needed(check: Check, sources: Sequence[str]) -> int:
         return check.number
     if check.kind != "expression":
         return len(sources)
-    tree = ast.parse(check.text.strip(), mode="eval")
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = read_by(check)
     if names & _LOOKS_ANYWHERE:
         return len(sources)
     history = history_of(sources, [str(number) for number in range(len(sources))])
@@ -32,3 +32,32 @@ def needed(check: Check, sources: Sequence[str]) -> int:
         if (names | {EVERYTHING}) & (step.strong | step.weak | (step.reads & {EVERYTHING}))
     ]
     return max(touching, default=len(sources))
+
+
+def bound(check: Check, sources: Sequence[str]) -> int:
+    """The cells up to the last one that may bind a name of an expression: below it, names that hold
+    plain values stay as they are. All of them where that cannot be told.
+    """
+    names = read_by(check)
+    if not names or names & _LOOKS_ANYWHERE:
+        return len(sources)
+    last = 0
+    for number, source in enumerate(sources, 1):
+        found = cell_names(transform(source))
+        if found.broken:
+            return len(sources)
+        for statement in found.statements:
+            code = statement.code
+            if statement.uses.dynamic or names & code.later_stores:
+                return len(sources)
+            if names & (statement.always | code.stores | code.deletes):
+                last = number
+    return last or len(sources)
+
+
+def read_by(check: Check) -> set[str]:
+    """The names that an expression reads."""
+    if check.kind != "expression":
+        return set()
+    tree = ast.parse(check.text.strip(), mode="eval")
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -170,7 +170,7 @@ class TrialProcess:
         told: dict[str, Any] = {"raised": self.raised, "error": self.error, "cells": self.ran}
         if self.job["outputs"]:
             told["outputs"] = shown
-        if self.refused:
+        if self.refused and not self._is_settled():
             wanted = _wanted(self.cell)
             return {**told, "holds": None, "why": self.refused, "missed": True, "wanted": wanted}
         check = Check(**self.job["check"])
@@ -179,12 +179,28 @@ class TrialProcess:
         )
         return {**told, "holds": found.holds, "why": found.why}
 
+    def _is_settled(self) -> bool:
+        """Whether what the check reads can no longer change, though a later cell was refused: it
+        binds none of the names, and they hold plain values.
+        """
+        values = [self.shell.user_ns.get(name) for name in self.job["reads"]]
+        return self.ran > self.job["bound"] and all(map(_is_plain, values))
+
     def keep(self, cell: TapedCell | None) -> None:
         self.cell = cell
 
     def _say(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
         with suppress(OSError):
             channel.sendall((_LINE(told) + "\n").encode())
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether nobody can change it but by binding its name anew. Names of builtins give None."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_plain, value))
+    return (
+        value is None or isinstance(value, str | bytes | int | float | complex) or callable(value)
+    )
 
 
 def _can_fork() -> bool:

@@ -65,6 +65,10 @@ class Job:
 
     last: int = 0
     """How many cells a trial needs; 0: all."""
+    bound: int = 0
+    """The cells in which names of the check may be bound; 0: all."""
+    reads: Sequence[str] = ()
+    """The names that the check reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +277,7 @@ def _give(
         "cassette": str(job.cassette), "plays": str(job.plays), "runs": list(job.runs),
         "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
         "check": job.check.record(), "stops": list(stops), "last": job.last or len(job.sources),
+        "bound": job.bound or len(job.sources), "reads": list(job.reads),
         "saved": list(job.saved), "where": dict(folder.where), "outputs": job.outputs,
         "seconds": job.seconds, "cut": cut, "cwd": str(folder.notebook.parent),
         "folder": [str(each) if each else "" for each in folder.layers or ()],
