@@ -65,7 +65,7 @@ def html(sweep: Sweep, out: Path) -> Iterator[str]:
     yield f"{_HEAD.format(made=MADE)}{STYLE}{_MORE}</style></head><body><main>\n"
     good = "good" if summary.good else "bad"
     tried = len(summary.names) - 1
-    yield f'<h1 class="{good}">{summary.runs} runs, {tried} candidates</h1>\n'
+    yield f'<h1 class="{good}">{_count(summary.runs, "run")}, {_count(tried, "candidate")}</h1>\n'
     yield from _table(
         ["candidate", "pass", "now pass", "no longer", "unresolved", "runs changed"],
         [
@@ -94,6 +94,10 @@ def html(sweep: Sweep, out: Path) -> Iterator[str]:
     for row in sweep.rows():
         yield _row(sweep, row, out)
     yield "</tbody></table></div></main></body></html>\n"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _row(sweep: Sweep, row: Row, out: Path) -> str:

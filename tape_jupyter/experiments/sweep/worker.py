@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from contextlib import suppress
+from multiprocessing import parent_process
 from types import FrameType
 
 from tape_jupyter.experiments.sweep.attempt import Attempt, attempt
 from tape_jupyter.experiments.sweep.limits import below
 from tape_jupyter.experiments.sweep.store import Row
-
-EVERY = 1.0
-"""Seconds between two looks at the parent."""
-
 
 _ENDED = 143
 """The exit code of a process that was asked to end."""
@@ -56,12 +52,14 @@ def begin() -> None:
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, end)
         _Process.begun = True
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_watch, daemon=True).start()
 
 
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(EVERY)
+def _watch() -> None:
+    parent = parent_process()
+    if parent is None:
+        return
+    parent.join()
     own = os.getpid()
     for pid in reversed(below([own])):
         if pid != own:
