@@ -27,7 +27,7 @@ EXAMPLES = ROOT / "example_notebooks"
 NAME = "01_record_and_replay"
 SHARED = "04_share_a_bundle"
 TRACED = "06_from_a_trace"
-NAMES = (NAME, "02_override_and_rerun", "03_step_through", SHARED, TRACED)
+NAMES = (NAME, "02_override_and_rerun", "03_step_through", SHARED, "05_why", TRACED)
 ASSUMED = {TRACED: {"api.anthropic.com", "api.openai.com"}}
 """Addresses that an import fills in: those of the providers, since the trace holds none."""
 RUNS = int(os.environ.get("TAPE_EXAMPLE_RUNS", "1"))

@@ -74,12 +74,13 @@ class Cause:
         """The same, with what a view shows: words and the tree."""
         tree = [asdict(node) for node in self.tree]
         notes = self._end()
-        text = self.text()
+        text = self.text(timed=False)
         return {**self.record(), "words": self.words(), "tree": tree, "notes": notes, "text": text}
 
-    def text(self) -> str:
-        """In words, with the table of layers and the tree."""
-        return "\n".join([*self.words(), "", *self._table(), "", *self._branches(), *self._end()])
+    def text(self, *, timed: bool = True) -> str:
+        """In words, with the table of layers and the tree. Not `timed`: what is the same each time."""
+        end = self._end(timed=timed)
+        return "\n".join([*self.words(), "", *self._table(), "", *self._branches(), *end])
 
     def words(self) -> list[str]:
         """What makes the difference, and which part of it."""
@@ -109,9 +110,10 @@ class Cause:
             lines.append(f"{mark} {'  ' * node.depth}{node.title}")
         return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
 
-    def _end(self) -> list[str]:
+    def _end(self, *, timed: bool = True) -> list[str]:
         live = f"{self.asked} calls went live{self.cost}" if self.asked else "nothing went live"
-        told = f"{self.trials} trials, {self.unresolved} unresolved, {self.seconds:.1f} s; {live}"
+        seconds = f", {self.seconds:.1f} s" if timed else ""
+        told = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"
         return [*self.notes, told]
 
 

@@ -5,6 +5,7 @@ that must not raise, an output that must stay as it is saved, or a pytest file.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -100,22 +101,9 @@ def _by_expression(text: str, namespace: Mapping[str, Any], shown: list[str]) ->
         # the person's own words, in the trial's own process
         code = compile(f"(lambda outputs: (\n{text.strip()}\n))", "<check>", "eval")
         return Judgement(bool(eval(code, dict(namespace))(shown)))  # noqa: S307
-    except Exception as error:
-        return Judgement(None, f"the check raised {type(error).__name__}: {error}")
-
-
-class _Variables:
-    """A pytest plugin: the fixtures `variables` and `outputs`."""
-
-    def __init__(self, namespace: Mapping[str, Any], shown: list[str]) -> None:
-        import pytest
-
-        self.lines: list[str] = []
-        self.variables = pytest.fixture(lambda: namespace, name="variables")
-        self.outputs = pytest.fixture(lambda: shown, name="outputs")
-
-    def pytest_exception_interact(self, call: Any) -> None:
-        self.lines.append(call.excinfo.exconly())
+    except BaseException as error:  # a refused connection, sys.exit()
+        said = next(iter(str(error).splitlines()), "")
+        return Judgement(None, f"the check raised {type(error).__name__}: {said}")
 
 
 def _by_pytest(file: str, namespace: Mapping[str, Any], shown: list[str]) -> Judgement:
@@ -124,10 +112,30 @@ def _by_pytest(file: str, namespace: Mapping[str, Any], shown: list[str]) -> Jud
         import pytest
     except ImportError:
         return Judgement(None, "pytest is not installed in the notebook's environment")
-    plugin = _Variables(namespace, shown)
-    words = [file, "-q", "-p", "no:cacheprovider", "-p", "no:terminal", "--rootdir", "/", "-c"]
-    code = int(pytest.main([*words, "/dev/null"], plugins=[plugin]))
-    said = " ".join(" ".join(plugin.lines).split())[:_TAIL]
+    lines: list[str] = []
+    broken: list[str] = []
+
+    class Given:
+        """The plugin that gives tests the notebook."""
+
+        @pytest.fixture
+        def variables(self) -> Mapping[str, Any]:
+            return namespace
+
+        @pytest.fixture
+        def outputs(self) -> list[str]:
+            return shown
+
+        def pytest_exception_interact(self, call: Any) -> None:
+            lines.append(call.excinfo.exconly())
+            if call.when != "call":
+                broken.append(call.when)
+
+    words = [file, "-p", "no:cacheprovider", "--rootdir", str(Path(file).parent), "-c", os.devnull]
+    code = int(pytest.main(words, plugins=[Given()]))
+    said = " ".join(" ".join(lines).split())[:_TAIL]
+    if broken:
+        return Judgement(None, f"the check raised: {said}")
     if code in (0, 1):
         return Judgement(code == 0, said)
     return Judgement(None, f"pytest ended with {code} ({said or 'no test was found'})")
