@@ -157,6 +157,13 @@ def summary_of(outputs: Iterable[Output]) -> str:
     )
 
 
+def shown_text(outputs: Iterable[Output]) -> str:
+    """The text that a cell's outputs show, without the tape's own."""
+    own = [each for each in outputs if not is_summary(each)]
+    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
+    return "".join("".join(text) for text in texts)
+
+
 def told_of(outputs: Iterable[Output], kind: Remark) -> tuple[str, ...]:
     """What a cell's summary says of this kind. A program may take its summary away:
     fresh_kernel.remarks.

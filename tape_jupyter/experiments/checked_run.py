@@ -7,10 +7,8 @@ or none: no cell raises, but those after which others ran when the notebook was 
 
 from __future__ import annotations
 
-import ast
 import copy
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from tape_jupyter.comparison import outputs
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.experiments.check_text import CheckKind, read_check, require_cell
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.headless.questions import KernelAnswer, ask, shown_text
+from tape_jupyter.headless.questions import KernelAnswer, ask
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -39,7 +37,7 @@ class RunCheck:
     """`number`: the code cell, counted from 1."""
 
     text: str = ""
-    kind: Literal["", "expression", "cell", "output"] = ""
+    kind: Literal[""] | CheckKind = ""
     number: int = 0
 
     @classmethod
@@ -47,14 +45,7 @@ class RunCheck:
         """Raises TapeUsageError for what is no check."""
         if not text.strip():
             return cls()
-        if told := re.fullmatch(r"(cell|output):(\d+)", text.strip()):
-            return cls(text.strip(), "cell" if told[1] == "cell" else "output", int(told[2]))
-        try:
-            ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError) as error:
-            why = error.msg if isinstance(error, SyntaxError) else error
-            raise TapeUsageError(f"--check {text!r} is no Python expression: {why}") from None
-        return cls(text.strip(), "expression")
+        return cls(text.strip(), *read_check(text))
 
     @property
     def expression(self) -> str:
@@ -62,8 +53,7 @@ class RunCheck:
 
     def require(self, cells: int) -> None:
         """Raises TapeUsageError where the notebook has no such cell."""
-        if self.number > cells or (self.kind in ("cell", "output") and self.number < 1):
-            raise TapeUsageError(f"--check {self.text}: the notebook's code cells are 1 to {cells}")
+        require_cell(self.text, self.kind, self.number, cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +146,7 @@ def replayed(notebook: Path, check: RunCheck, options: ReplayOptions) -> Checked
             options.started(getattr(client.km.provisioner, "pid", 0) or 0)
         ran = _executed(client, cells, saved)
         headless_run.merge_streams(made)
-        texts = [shown_text(cell.outputs) for _, cell in cells]
+        texts = [outputs.shown_text(cell.outputs) for _, cell in cells]
         try:
             answer = ask(client, check.expression, texts)
         except Exception as error:  # of a kernel that is gone

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.comparison import outputs
 from tape_jupyter.headless.kernel import asked
 
 if TYPE_CHECKING:
@@ -66,10 +65,3 @@ def _json(answer: Any) -> Any:
     if not isinstance(answer, dict) or answer.get("status") != "ok":
         return None
     return json.loads(ast.literal_eval(answer["data"]["text/plain"]))
-
-
-def shown_text(shown: Sequence[Any]) -> str:
-    """The text that a cell's outputs show, without the tape's own."""
-    own = [each for each in shown if not outputs.is_summary(each)]
-    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
-    return "".join("".join(text) for text in texts)

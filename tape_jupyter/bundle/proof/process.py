@@ -24,12 +24,12 @@ from typing import IO, TYPE_CHECKING, Any
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.comparison.outputs import failure_of
+from tape_jupyter.comparison.outputs import failure_of, shown_text
 from tape_jupyter.core.own_process import without_grammars
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.headless.questions import KernelAnswer, ask, shown_text
+from tape_jupyter.headless.questions import KernelAnswer, ask
 from tape_jupyter.isolation import sandbox
 
 if TYPE_CHECKING:

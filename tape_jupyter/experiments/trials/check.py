@@ -4,9 +4,7 @@ that must not raise, an output that must stay as it is saved, or a pytest file.
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +12,9 @@ from typing import Any, Literal
 
 from tape_jupyter.comparison import outputs
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.experiments.check_text import CheckKind, read_check, require_cell
 
-Kind = Literal["expression", "cell", "output", "pytest"]
+Kind = CheckKind | Literal["pytest"]
 _TAIL = 300
 """Characters of a pytest run that are kept."""
 
@@ -34,20 +33,11 @@ class Check:
         """The check that these words say, for a notebook of so many code cells in that folder.
         Raises TapeUsageError for what is none.
         """
-        told = re.fullmatch(r"(cell|output):(\d+)", text.strip())
-        if told:
-            number = int(told[2])
-            if not 1 <= number <= cells:
-                raise TapeUsageError(f"--check {text}: the notebook's code cells are 1 to {cells}")
-            return cls(text, "cell" if told[1] == "cell" else "output", number)
         if text.strip().endswith(".py"):
             return cls(text, "pytest", file=str(_file(text.strip(), folder)))
-        try:
-            ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError) as error:
-            told_by = error.msg if isinstance(error, SyntaxError) else error
-            raise TapeUsageError(f"--check {text!r} is no Python expression: {told_by}") from None
-        return cls(text)
+        kind, number = read_check(text)
+        require_cell(text, kind, number, cells)
+        return cls(text, kind, number)
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -85,7 +75,7 @@ def judge(
         if 0 < raised < check.number:
             return Judgement(holds=False, why=f"cell {raised} raised before it")
         return Judgement(outputs.same(saved, shown[check.number - 1], where))
-    texts = [text_of(each) for each in shown]
+    texts = [outputs.shown_text(each) for each in shown]
     judged = (
         _by_pytest(check.file, namespace, texts)
         if check.kind == "pytest"
@@ -139,10 +129,3 @@ def _by_pytest(file: str, namespace: Mapping[str, Any], shown: list[str]) -> Jud
     if code in (0, 1):
         return Judgement(code == 0, said)
     return Judgement(None, f"pytest ended with {code} ({said or 'no test was found'})")
-
-
-def text_of(shown: Sequence[Any]) -> str:
-    """The text that a cell's outputs show."""
-    own = [each for each in shown if not outputs.is_summary(each)]
-    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
-    return "".join("".join(text) for text in texts)
