@@ -1,39 +1,30 @@
 /** Which difference between two recordings makes a check fail: asked here, searched for by the kernel (`tape why`). */
-import { useState } from "preact/hooks";
 import type { Causing } from "../protocol.ts";
-import { Alert, useName } from "../edit/widgets.tsx";
+import { useName } from "../edit/widgets.tsx";
 import type { Work } from "../edit/store.ts";
-import { Said, Steps, useLongTask } from "./longTask.tsx";
+import { focused, Said, TaskForm, useLongTask } from "./longTask.tsx";
 
 /** `good`, `bad`: what is proposed; "" is the recording itself. `cassette` "": the one that is shown. */
 export function FindCause({ work, takes, cassette = "", good = "", bad = "" }: { work: Work; takes: readonly string[]; cassette?: string; good?: string; bad?: string }) {
-  const [asking, ask] = useState(false);
   const task = useLongTask<Causing>(work, "why");
-  const { now, busy, wrong, start } = task;
+  const { now } = task;
   const hint = useName();
   const sides = ["", ...takes];
-  const send = (form: HTMLFormElement) => {
-    const said = new FormData(form);
-    start({ cassette, good: said.get("good"), bad: said.get("bad"), check: said.get("check") });
-    ask(false);
-  };
+  const alone = sides.length < 2;
   const other = sides.find((name) => name !== bad && name !== good) ?? "";
   const side = (name: string, label: string, chosen: string) => <label>{label}<select name={name} defaultValue={chosen}>
     {sides.map((each) => <option key={each} value={each} selected={each === chosen}>{each || "the recording"}</option>)}</select></label>;
-  return <div class="tape-export tape-cause" role="group" aria-label="Find the cause">
-    {now?.state === "running" ? <Steps task={task} name="search" /> : <>
-      {now?.state === "done" && <Found work={work} now={now} />}
-      {now?.state === "failed" && <Said text={now.text} wrong />}
-      {asking ? <form onSubmit={(event) => { event.preventDefault(); send(event.currentTarget); }}>
-        {side("good", "It holds with", good === bad ? other : good)}
-        {side("bad", "It fails with", bad)}
-        <label>What must hold<input name="check" aria-describedby={hint} placeholder={'decision == "refund"'} spellcheck={false} ref={(field) => field?.focus()} /></label>
-        <p id={hint} class="tape-dim">Python over the notebook's variables; or cell:4 (does not raise), output:4 (as saved), a pytest file</p>
-        <div class="tape-actions"><button class="tape-primary">Find the cause</button><button type="button" onClick={() => ask(false)}>Cancel</button></div>
-      </form> : <div class="tape-actions"><button disabled={busy || sides.length < 2} title={sides.length < 2 ? "There is one recording only: nothing to compare it with" : "Which difference between two takes makes a check fail: found by offline replays"} onClick={() => ask(true)}>Find the cause…</button></div>}
-      <Alert text={wrong} />
-    </>}
-  </div>;
+  const fields = <>
+    {side("good", "It holds with", good === bad ? other : good)}
+    {side("bad", "It fails with", bad)}
+    <label>What must hold<input name="check" aria-describedby={hint} placeholder={'decision == "refund"'} spellcheck={false} ref={focused} /></label>
+    <p id={hint} class="tape-dim">Python over the notebook's variables; or cell:4 (does not raise), output:4 (as saved), a pytest file</p>
+  </>;
+  const title = alone ? "There is one recording only: nothing to compare it with" : "Which difference between two takes makes a check fail: found by offline replays";
+  return <TaskForm task={task} label="Find the cause" title={title} name="search" blocked={alone} more={{ cassette }} fields={fields}>
+    {now?.state === "done" && <Found work={work} now={now} />}
+    {now?.state === "failed" && <Said text={now.text} wrong />}
+  </TaskForm>;
 }
 
 function Found({ work, now: { words, layers, tree, text } }: { work: Work; now: Causing }) {

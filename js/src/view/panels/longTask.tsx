@@ -1,4 +1,5 @@
 /** A command that the kernel runs in a process of its own: begun, watched and ended here. */
+import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { LongTask } from "../protocol.ts";
 import { Alert, useDoing } from "../edit/widgets.tsx";
@@ -49,6 +50,53 @@ export function Steps({ task, name }: { task: Watched<LongTask>; name: string })
     <Alert text={wrong} />
   </>;
 }
+
+interface TaskFormProps {
+  task: Watched<LongTask>;
+  /** What the button and the group are called. */
+  label: string;
+  title: string;
+  /** As in "Steps of the export". */
+  name: string;
+  /** There is nothing that could be asked. */
+  blocked?: boolean;
+  /** What is asked besides what the fields hold. */
+  more?: Record<string, unknown>;
+  fields: ComponentChildren;
+  /** What became of the last one. */
+  children: ComponentChildren;
+}
+
+/** A button that opens a form, whose fields begin a long task; it is watched in the form's place. */
+export function TaskForm({ task, label, title, name, blocked, more, fields, children }: TaskFormProps) {
+  const [asking, ask] = useState(false);
+  const group = useRef<HTMLDivElement>(null);
+  const { now, busy, wrong, start } = task;
+  // What had the focus goes away with the form: the keyboard stays in the group, not at the page's start.
+  const close = () => {
+    group.current?.focus();
+    ask(false);
+  };
+  const send = (form: HTMLFormElement) => {
+    start({ ...more, ...Object.fromEntries(new FormData(form)) });
+    close();
+  };
+  return <div class="tape-export" role="group" aria-label={label} tabIndex={-1} ref={group}>
+    {now?.state === "running" ? <Steps task={task} name={name} /> : <>
+      {children}
+      {asking ? <form onSubmit={(event) => { event.preventDefault(); send(event.currentTarget); }}>
+        {fields}
+        <div class="tape-actions"><button class="tape-primary">{label}</button><button type="button" onClick={close}>Cancel</button></div>
+      </form> : <>
+        <div class="tape-actions"><button disabled={busy || blocked} title={title} onClick={() => ask(true)}>{label}…</button></div>
+        <Alert text={wrong} />
+      </>}
+    </>}
+  </div>;
+}
+
+/** The first field of a form has the focus when it opens. */
+export const focused = (field: HTMLInputElement | null): void => field?.focus();
 
 /** What became of it: in words its first line, below it the lines that show it (paths, digests, differences). */
 export function Said({ text, wrong }: { text: string; wrong: boolean }) {
