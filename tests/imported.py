@@ -120,15 +120,39 @@ def told_by_sdk(value, host: str):
     return {key: told_by_sdk(each, host) for key, each in value.items()}
 
 
-def printed(text: str) -> Counter:
-    """The leaves of every JSON value that stands in a text at the beginning of a line."""
-    found, place, decoder = Counter(), 0, json.JSONDecoder()
+def documents(text: str) -> list:
+    """Every JSON value that stands in a text at the beginning of a line."""
+    found, place, decoder = [], 0, json.JSONDecoder()
     while place < len(text):
         try:
             value, end = decoder.raw_decode(text, place)
-            found += leaves(value)
+            found.append(value)
         except ValueError:
             end = place
         line = text.find("\n", end)
         place = line + 1 if line >= 0 else len(text)
     return found
+
+
+def printed(text: str) -> Counter:
+    """The leaves of these values."""
+    return sum(map(leaves, documents(text)), Counter())
+
+
+def stands_in(part, whole) -> bool:
+    """Whether a JSON value is there, at whatever depth, with each of its fields in its place (an SDK may add fields)."""
+    inner = whole.values() if isinstance(whole, dict) else whole if isinstance(whole, list) else ()
+    return _fits(part, whole) or any(stands_in(part, each) for each in inner)
+
+
+def _fits(part, whole) -> bool:
+    # boto3 leaves out what its models do not know, also `serverToolUsage: {}`
+    if part in (None, {}, []):
+        return True
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(
+            _fits(each, whole.get(key)) for key, each in part.items()
+        )
+    if isinstance(part, list):
+        return isinstance(whole, list) and len(part) == len(whole) and all(map(_fits, part, whole))
+    return part == whole and isinstance(part, bool) == isinstance(whole, bool)

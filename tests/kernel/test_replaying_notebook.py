@@ -48,7 +48,7 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
     done = imported.run_offline(out)
     text = imported.shown(done)
     assert not imported.errors(done)
-    found = imported.printed(text)
+    found, shown = imported.printed(text), imported.documents(text)
     for call in calls:
         reply = call.reply()
         if (
@@ -63,6 +63,8 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
         wanted = found_in(told)
         lacking = {each: count for each, count in wanted.items() if found[each] < count}
         assert not lacking, (call.name, lacking, text[:3000])
+        apart = [each for each in told if not any(imported.stands_in(each, one) for one in shown)]
+        assert not apart, (call.name, "its values stand in other places", apart, text[:3000])
         if not told and reply.body:
             assert reply.body.decode("utf-8", "replace").strip()[:200] in text or reply.header(
                 "content-encoding"

@@ -173,7 +173,7 @@ export class Watch {
     this.#answers.get(String(message.id))?.(message);
     this.#answers.delete(String(message.id));
     if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
-    if (isRecord(message.answer) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
+    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
     this.#changed();
   }
 
