@@ -43,7 +43,7 @@ def rows(
     where: Path, of: Literal["call", "model", "tool", "run"], form: str, out: Path | None,
     source: Path | None, take: str, name: str | None, *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Give a row a model call, tool call or run; or read rows back as a take.
+    """Give a row a call or run; or read rows back as a take.
 
     A row has input, output, expected, tags, tokens, cost and time. `expected` is what a person put
     in the reply's place in the take that is read (--take). Read back, a row's `expected` (Evals:

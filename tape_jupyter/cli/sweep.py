@@ -91,7 +91,8 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
     live but calls that a candidate asks again ([[request]]), within --max-cost or --max-calls. A
     row is kept as soon as it is there, so that a sweep that was ended goes on where it stopped.
     Failures that are alike are one line: how many of them now pass. With --json the rows are
-    printed, one a line. Exit code 1 where a run does not pass with a candidate.
+    printed, one a line. Exit code 1 where a run does not pass with a candidate, 2 where none of
+    them can be run.
     """
     from tape_jupyter.bundle import report as bundle_report
     from tape_jupyter.experiments.sweep import candidate, engine, places, report
@@ -120,6 +121,8 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
     if page is not None:
         bundle_report.write(page, report.html(done, page))
     _tell(done, as_json=as_json)
+    if all(row["end"] == "broken" for row in done.rows()):
+        return 2  # not one of the places could be run: bad input, as with every other command
     return int(not done.summary.good or bool(done.summary.unfit))
 
 

@@ -140,7 +140,7 @@ def own_dict(instance: Any) -> dict[str, Any]:
 
 
 def dict_of(instance: Any) -> dict[str, Any]:
-    read = threading.local if isinstance(instance, threading.local) else object
+    read = threading.local if issubclass(type(instance), threading.local) else object
     found: dict[str, Any] = read.__getattribute__(instance, "__dict__")
     return found
 

@@ -36,6 +36,8 @@ class View:
             notebook=lambda: notebook,
             notebook_or_none=lambda: notebook,
             shell=shell,
+            history=None,
+            mode_typed=False,
             cassette_path=lambda name="main": paths.cassette_path(notebook, name),
             cassette_names=lambda: paths.cassette_names(notebook),
         )

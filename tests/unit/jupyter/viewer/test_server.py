@@ -28,6 +28,8 @@ class Shell:
         )
         self.taker = LineTaker(self.shell)
 
+    history, mode_typed = None, False
+
     def notebook(self, raw=""):
         return self.folder / "n.ipynb"
 
