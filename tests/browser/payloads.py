@@ -96,9 +96,9 @@ VISIT = """async (tree, opened) => {
     spans.push(active().dataset.row);
     told.push(root.querySelector(".detail").textContent);
     for (const tab of [...root.querySelectorAll("[role=tab]")]) await show(tab.textContent, () => tab.click());
-    const more = root.querySelector("select.more");
+    const more = root.querySelector(".detail select.more");
     for (const { value, textContent } of more ? [...more.options].filter((each) => each.value) : []) {
-      await show(textContent, () => { const now = root.querySelector("select.more"); now.value = value; now.dispatchEvent(new Event("change", { bubbles: true })); });
+      await show(textContent, () => { const now = root.querySelector(".detail select.more"); now.value = value; now.dispatchEvent(new Event("change", { bubbles: true })); });
     }
   }
   await press("Escape");
