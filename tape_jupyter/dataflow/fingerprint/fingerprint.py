@@ -38,6 +38,8 @@ class Print:
     codes: frozenset[tuple[str, types.CodeType]] = frozenset()
     kinds: frozenset[str] = frozenset()
     seconds: float = 0.0
+    large: bool = False
+    """So large that the time it takes may keep it from being looked at."""
     weight: int = 0
     """Bytes of its buffers, about."""
 
@@ -65,7 +67,7 @@ def fingerprint(
     return Print(
         digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids,
         frozenset(walk.classes),
-        frozenset(walk.codes), frozenset(walk.kinds), took, walk.weight,
+        frozenset(walk.codes), frozenset(walk.kinds), took, walk.large, walk.weight,
     )  # fmt: skip
 
 

@@ -119,9 +119,16 @@ class Walk:
             self.hash.update(piece)
             self.tick()
 
+    @property
+    def large(self) -> bool:
+        """Whether the clock may end the walk: what is small is always gone through, however busy
+        the machine is.
+        """
+        return self.count > NODES or self.weight > BYTES
+
     def tick(self) -> None:
         """Look at the clock. Raises Vast."""
-        if (self.count > NODES or self.weight > BYTES) and time.thread_time() > self._deadline:
+        if self.large and time.thread_time() > self._deadline:
             raise Vast
 
     def go(self, value: Any, depth: int, *, foreign: bool) -> None:

@@ -280,6 +280,7 @@ class Variables:
         known = self.prints.get(resource)
         if (
             known is not None
+            and known.large
             and self._ids.get(resource) == identity(value)
             and known.seconds > max(seconds, LEAST)
         ):

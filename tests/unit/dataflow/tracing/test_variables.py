@@ -85,12 +85,22 @@ def test_values_that_cannot_change_are_not_looked_at_again(looked):
 
 def test_a_value_that_takes_too_long_is_not_looked_at_again_but_may_have_changed(looked):
     variables = space("xs = [1]")
-    variables.prints["xs"] = dataclasses.replace(variables.prints["xs"], seconds=99.0)
+    took_long = dataclasses.replace(variables.prints["xs"], seconds=99.0, large=True)
+    variables.prints["xs"] = took_long
     looked.clear()
     variables.refresh({"xs"}, 1.0)
     assert not any(each is variables.value("xs") for each in looked)
     assert variables.prints["xs"].opaque and variables.prints["xs"].vast
     assert variables.sharing(["xs"]) == {"xs"}
+
+
+def test_a_small_value_is_looked_at_again_however_long_it_took_on_a_busy_machine():
+    variables = space("xs = [1]")
+    variables.prints["xs"] = dataclasses.replace(variables.prints["xs"], seconds=99.0)
+    variables.namespace["xs"].append(2)
+    before = variables.refresh({"xs"}, 1.0).before
+    assert before["xs"].digest != variables.prints["xs"].digest
+    assert not variables.prints["xs"].vast
 
 
 def test_a_name_bound_anew_to_an_equal_value_is_equal():
