@@ -31,6 +31,7 @@ from tape_jupyter.cassette.takes.files import SUFFIX
 from tape_jupyter.comparison import diff, outputs
 from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places
+from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError
@@ -364,10 +365,8 @@ class _Judge:
     def __init__(
         self, bundle: Bundle, notebook: Path, home: Path, told: Callable[[BundleCell], None]
     ) -> None:
-        import nbformat
-
         text = bundle.read(bundle.manifest.notebook).decode("utf-8")
-        self._notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        self._notebook = parse_notebook(text)
         self._expected = {each.number: each for each in bundle.manifest.cells}
         self._known = {each.cell for each in bundle.manifest.differences}
         self._where = places(notebook.parent, home)

@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, History, Step
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.dataflow.plan import plan as planned
@@ -49,14 +50,10 @@ def plan(
 def _read(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[str]]:
     if not isinstance(cells, str | PathLike):
         return list(cells), [str(index) for index in range(len(cells))]
-    import nbformat
-
     try:
-        notebook: Any = nbformat.read(Path(cells), as_version=4)  # type: ignore[no-untyped-call]
-    except Exception as error:  # nbformat has a dozen, OSError and ValueError among them
-        raise TapeUsageError(
-            f"{cells}: not a notebook that can be read: {str(error).splitlines()[0]}"
-        ) from error
+        notebook: Any = parse_notebook(Path(cells).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TapeUsageError(f"{cells}: {error}") from error
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell.source for cell in code], [
         cell.get("id", str(index)) for index, cell in enumerate(code)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.session.options import asks_only
 
@@ -97,22 +98,14 @@ Starting = Callable[[int, int, str], None]
 
 def read(path: Path) -> NotebookNode:
     """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
-    import nbformat
-
     if path.suffix != ".ipynb":
         raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
     try:
-        text = path.read_text(encoding="utf-8")
-        notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
-        # A key that its version does not know hinders nobody: nbclient runs such a notebook too.
-        nbformat.validate(notebook, relax_add_props=True)
+        return parse_notebook(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise TapeUsageError(f"{path}: there is no such notebook") from None
-    except Exception as error:  # nbformat has a dozen, ValueError and OSError among them
-        raise TapeUsageError(
-            f"{path}: not a notebook that can be read: {str(error).splitlines()[0]}"
-        ) from error
-    return notebook
+    except (OSError, ValueError) as error:
+        raise TapeUsageError(f"{path}: {error}") from error
 
 
 def replay(

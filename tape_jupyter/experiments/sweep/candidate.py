@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.isolation.namespaces import program
@@ -207,8 +208,6 @@ def _sources(notebook: NotebookNode) -> list[tuple[str, str]]:
 
 def _of_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
     """The cells of a notebook as they were at a git revision."""
-    import nbformat
-
     git = program("git")
     if notebook is None or not git:
         why = "a bundle has no revisions" if notebook is None else "git is not installed here"
@@ -220,8 +219,8 @@ def _of_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
         raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {' '.join(said[:1])}")
     text = done.stdout.decode("utf-8", "replace")
     try:
-        return _sources(nbformat.reads(text, as_version=4))  # type: ignore[no-untyped-call]
-    except Exception as error:
+        return _sources(parse_notebook(text))
+    except ValueError as error:
         raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {error}") from error
 
 
