@@ -122,6 +122,18 @@ def _kind(words: str) -> str:
     return words.partition(" of ")[0]
 
 
+def _how_far(frame: types.FrameType | None) -> str:
+    """Where a suspended generator stands, with the plain values that it keeps."""
+    if frame is None:
+        return ""
+    plain = {
+        name: each
+        for name, each in frame.f_locals.items()
+        if isinstance(each, str | int | float | bool | None)
+    }
+    return f" at {frame.f_lasti} with {plain}"
+
+
 class _Walk:
     def __init__(self) -> None:
         self.places: dict[str, str] = {}
@@ -331,7 +343,9 @@ class _Walk:
 
     def _running(self, place: str, value: Any) -> bool:
         if isinstance(value, types.GeneratorType):
-            self.places[place] = f"generator, {inspect.getgeneratorstate(value)}"
+            self.places[place] = (
+                f"generator, {inspect.getgeneratorstate(value)}{_how_far(value.gi_frame)}"
+            )
         elif isinstance(value, types.CoroutineType):
             self.places[place] = f"coroutine, {inspect.getcoroutinestate(value)}"
         elif isinstance(value, types.AsyncGeneratorType):

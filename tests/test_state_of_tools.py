@@ -494,3 +494,43 @@ def test_a_link_that_a_tool_made_is_said():
 
     _, _, _, report = replayed(program)
     assert "b.txt" in str(report.unheld)
+
+
+def _registered(names):
+    while True:
+        names.append((yield))
+
+
+@pytest.mark.parametrize("sort", ["generator", "map", "chain"])
+def test_what_the_code_of_an_iterator_changed_is_there_again(sort):
+    register, line = [], None
+
+    def note(name):
+        register.append(name)
+        return name
+
+    @tape.tool
+    def take(name):
+        bodies.append(name)
+        if sort == "generator":
+            line.send(name)
+        else:
+            next(line)
+        return "taken"
+
+    def program():
+        nonlocal line
+        register.clear()
+        line = {
+            "generator": lambda: _registered(register),
+            "map": lambda: map(note, ["Ada", "Bob"]),
+            "chain": lambda: itertools.chain([], (note(each) for each in ["Ada", "Bob"])),
+        }[sort]()
+        if sort == "generator":
+            next(line)
+        take("Ada")
+        return list(register)
+
+    live, again, _, report = replayed(program)
+    assert again == live == ["Ada"]
+    assert "line" in str(report.unheld)

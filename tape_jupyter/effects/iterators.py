@@ -6,7 +6,7 @@ of the iterators that it reads from.
 
 from __future__ import annotations
 
-import io
+import gc
 import itertools
 import operator
 from collections import deque
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.encoding.values.walker import CannotFreeze
 from tape_jupyter.errors import CassetteError
 
@@ -79,6 +80,22 @@ def _reduced(iterator: Any) -> Iterator[Any]:
     yield from state
 
 
+def code_beneath(iterator: Any) -> list[Any]:
+    """What runs code of the program's where an iterator is read on: functions, generators, iterators
+    of classes. Each once, in an order that is the same wherever the iterator stands.
+    """
+    found = {id(each): each for each in _beneath(iterator, 0)}
+    return list(found.values())
+
+
+def _beneath(iterator: Any, depth: int) -> Iterator[Any]:
+    for each in gc.get_referents(iterator):
+        if (type(each) in TYPES or type(each) is tuple) and depth < _DEEPEST:
+            yield from _beneath(each, depth + 1)
+        elif callable(each) or hasattr(type(each), "__next__"):
+            yield each
+
+
 def advance(live: Any, wanted: Any) -> None:
     """Read on until it stands where the recorded one stood. Raises CassetteError where it does not
     come to stand there, or where reading on would run code of the program's.
@@ -106,4 +123,4 @@ def _runs_code(value: Any, depth: int) -> bool:
     if kind is tuple:
         return any(_runs_code(each, depth + 1) for each in value)
     reads = hasattr(kind, "__next__") or (callable(value) and kind is not BuiltinFunctionType)
-    return depth > 0 and (reads or isinstance(value, io.IOBase))
+    return depth > 0 and (reads or isinstance(value, OPEN_FILE))

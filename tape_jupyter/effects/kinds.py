@@ -37,6 +37,7 @@ from types import (
 from typing import Any, Protocol
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
@@ -426,7 +427,7 @@ def _connection_read(value: Any) -> tuple[bytes, bool]:
 
 def file_of(value: Any) -> str:
     """The file that a database connection or an open file writes to; "" where there is none."""
-    if isinstance(value, io.IOBase):
+    if isinstance(value, OPEN_FILE):
         name = getattr(value, "name", None)
         return name if isinstance(name, str) and not value.closed and value.writable() else ""
     if type(value).__name__ == "memmap":  # of numpy's

@@ -16,18 +16,18 @@ that aliases stay.
 from __future__ import annotations
 
 import functools
-import io
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from tape_jupyter.core.libraries import is_library_path
+from tape_jupyter.core.libraries import is_library_file, is_library_path
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
-from tape_jupyter.effects.paths import Step, handed, handed_on, shown, spoken
+from tape_jupyter.effects.paths import SUSPENDED, Step, frame_of, handed, handed_on, shown, spoken
 from tape_jupyter.effects.scope import (
     ABSENT,
     NAMES,
@@ -204,6 +204,8 @@ class Snapshot:
         elif kind is _CACHED:
             yield ("attribute", "__wrapped__"), value.__wrapped__
         else:
+            if kind in SUSPENDED:
+                self._names_of_suspended(value)
             for name in handed_on(kind):
                 yield ("attribute", name), _handed(value, name)
 
@@ -222,24 +224,32 @@ class Snapshot:
     def _names_of(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
         original = _own_code(function)
-        if id(original.__code__) in self._functions:
+        self._names_of_code(original.__code__, original.__globals__)
+
+    def _names_of_suspended(self, value: Any) -> None:
+        """Those of a generator's code: who reads it on runs that."""
+        frame = frame_of(value)
+        if frame is not None and not is_library_file(frame.f_code):
+            self._names_of_code(frame.f_code, frame.f_globals)
+
+    def _names_of_code(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        if id(code) in self._functions:
             return
-        self._functions.add(id(original.__code__))
-        code = original.__code__
+        self._functions.add(id(code))
         if code_names(code).writes:
             self._written |= {
                 *code_names(code).variables,
                 *code.co_freevars,
                 *code.co_varnames[: code.co_argcount],
             }
-        variables, named = self._names.variables_of(original)
+        variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
             self._whole.add(id(variables))
             self._written |= named
         node = self._nodes.get(id(variables))
         if node is None:
             node = ReachedObject(
-                variables, None, ("root", self._scope.root_of(original)), kinds.NAMES_KIND, {}
+                variables, None, ("root", self._scope.root_of(namespace)), kinds.NAMES_KIND, {}
             )
             self._nodes[id(variables)] = node
         known, now = self._known(variables) or {}, variables.look()
@@ -273,9 +283,9 @@ class Snapshot:
     def files(self) -> list[str]:
         """The files that databases and open files within reach may write to unseen."""
         written = (
-            io.IOBase,
-            getattr(sys.modules.get("sqlite3"), "Connection", io.IOBase),
-            getattr(sys.modules.get("numpy"), "memmap", io.IOBase),
+            OPEN_FILE,
+            getattr(sys.modules.get("sqlite3"), "Connection", OPEN_FILE),
+            getattr(sys.modules.get("numpy"), "memmap", OPEN_FILE),
         )
         found = (
             kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written)
@@ -314,7 +324,8 @@ class Snapshot:
                 found.lost.append(
                     f"{_said(node)} could not be compared ({type(error).__name__}: {error})"[:300]
                 )
-        writer = _Writer(self._nodes)
+        function = self._scope.function
+        writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
         for other in others:
@@ -431,8 +442,10 @@ def _said(node: ReachedObject) -> str:
 class _Writer:
     """Writes changes as structure: one walk for all, so that what is shared stays shared."""
 
-    def __init__(self, nodes: dict[int, ReachedObject]) -> None:
-        self._nodes = nodes
+    def __init__(
+        self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self._nodes, self._variables = nodes, variables
         self._walk = Writing(self._standing)
         self._count = 0
 
@@ -487,18 +500,25 @@ class _Writer:
     ) -> dict[str, Any]:
         if _size(node.value) > LARGEST:
             found.lost.append(
-                f"{spoken(path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
+                f"{self._called(node, path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
             )
             return {}
         try:
             now = kind.read(node.value)
         except Exception as why:
-            found.lost.append(f"{spoken(path)}: {why}"[:400])
+            found.lost.append(f"{self._called(node, path)}: {why}"[:400])
             return {}
         done, structure = self._walk.whole(now, (at, "whole"))
         if not done:
-            found.lost.append(f"{spoken(path)}: {structure}"[:400])
+            found.lost.append(f"{self._called(node, path)}: {structure}"[:400])
         return {"whole": structure} if done else {}
+
+    def _called(self, node: ReachedObject, path: str) -> str:
+        """What a person calls it, with the notebook's own names for it: `fig (ax.figure)`."""
+        said = spoken(path)
+        names = [name for name, each in list(self._variables.items()) if each is node.value]
+        own = [name for name in names if name != said and not name.startswith("_")]
+        return f"{', '.join(own)} ({said})" if own else said
 
     def _spliced(
         self, before: list[Any], now: list[Any], at: At, path: str, found: Changes

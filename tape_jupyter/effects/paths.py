@@ -18,9 +18,11 @@ import re
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, MappingProxyType
 from typing import Any
 
+from tape_jupyter.core.libraries import is_library_file
+from tape_jupyter.effects import iterators
 from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
 from tape_jupyter.encoding.values.user_classes import state_of
 from tape_jupyter.errors import CassetteError
@@ -56,6 +58,9 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("builtins", "builtin_function_or_method"): ("__self__",),
     ("builtins", "method-wrapper"): ("__self__",),
     ("builtins", "memoryview"): ("obj",),
+    ("builtins", "generator"): ("frame_locals", "gi_yieldfrom"),
+    ("builtins", "coroutine"): ("frame_locals", "cr_await"),
+    ("builtins", "async_generator"): ("frame_locals", "ag_await"),
     ("builtins", "mappingproxy"): ("referent",),
     ("_csv", "writer"): ("referent",),
     ("weakref", "ReferenceType"): ("referent",),
@@ -76,8 +81,22 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("sqlalchemy", "sessionmaker"): ("kw",),
 }
 """What an object that keeps no state of the program's itself leads to of it: attributes by package
-and class; `referent`: what it holds without saying so.
+and class; `referent`: what it holds without saying so; `frame_locals`: the local variables of the
+user's code that is suspended in it.
 """
+
+SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
+
+
+def frame_of(value: Any) -> FrameType | None:
+    """The frame of a generator or a coroutine that has not ended."""
+    names = ("gi_frame", "cr_frame", "ag_frame")
+    return next((found for each in names if (found := getattr(value, each, None))), None)
+
+
+def _frame_locals(value: Any) -> dict[str, Any]:
+    frame = frame_of(value)
+    return {} if frame is None or is_library_file(frame.f_code) else dict(frame.f_locals)
 
 
 def _referent(value: Any) -> Any:
@@ -110,6 +129,8 @@ def is_model(kind: type) -> bool:
 
 def handed_on(kind: type) -> tuple[str, ...]:
     """The attributes through which such an object leads to the program's own."""
+    if kind in iterators.TYPES:
+        return ("beneath",)
     try:
         return _HANDS_ON[kind]
     except KeyError:
@@ -123,6 +144,10 @@ def handed_on(kind: type) -> tuple[str, ...]:
 
 def handed(value: Any, name: str) -> Any:
     """What one of those attributes holds."""
+    if name == "beneath":
+        return iterators.code_beneath(value)
+    if name == "frame_locals":
+        return _frame_locals(value)
     return _referent(value) if name == "referent" else getattr(value, name)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import kind_of
 from tape_jupyter.effects.paths import follow, spoken
@@ -73,7 +73,7 @@ class Redo:
         compared.
         """
         for found in self._found.values():
-            if isinstance(found, io.IOBase) and not found.closed:
+            if isinstance(found, OPEN_FILE) and not found.closed:
                 found.flush()
 
     def run(self) -> None:

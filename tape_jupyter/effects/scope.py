@@ -236,10 +236,10 @@ class Scope:
             return ClosureCells(self.function)
         return dict(self.roots())[name]
 
-    def root_of(self, function: FunctionType) -> str:
-        """The name of the root that a function's variables are in."""
-        own = self.function is not None and function.__globals__ is self.function.__globals__
-        return "variable" if own else f"module {function.__globals__.get('__name__', '')}"
+    def root_of(self, namespace: Mapping[str, Any]) -> str:
+        """The name of the root that code's variables are in."""
+        own = self.function is not None and namespace is self.function.__globals__
+        return "variable" if own else f"module {namespace.get('__name__', '')}"
 
 
 class NamesInUse:
@@ -251,14 +251,12 @@ class NamesInUse:
         self._variables: dict[int, ReachedVariables] = {}
         self._cells: dict[int, ClosureCells] = {}
 
-    def variables_of(self, function: FunctionType) -> tuple[ReachedVariables, set[str]]:
-        """The namespace that a function's code looks its variables up in, and the names in it that
-        it names.
-        """
-        found = self._variables.setdefault(
-            id(function.__globals__), ReachedVariables(function.__globals__)
-        )
-        told = code_names(function.__code__)
+    def variables_of(
+        self, code: CodeType, namespace: dict[str, Any]
+    ) -> tuple[ReachedVariables, set[str]]:
+        """The namespace that code looks its variables up in, and the names in it that it names."""
+        found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
+        told = code_names(code)
         names = set(told.variables)
         if told.whole:
             found.whole = True

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tape_jupyter.cassette.match_key import canonical
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.encoding.values import stdlib
@@ -240,7 +241,7 @@ class _Walk:
             return self.look(io.StringIO.getvalue(value), at, depth)
         if issubclass(kind, io.BytesIO):
             return self.look(io.BytesIO.getvalue(value), at, depth)
-        if issubclass(kind, io.IOBase):
+        if issubclass(kind, OPEN_FILE):
             return self._file(value, at)
         if StandIn in kind.__mro__:
             return self.handle(value, at)

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.identity import identity
@@ -373,7 +374,7 @@ class _Walk:
     def _iterator(self, what: Any) -> Iterable[Any]:
         return self._lost(what)
 
-    def _file(self, what: io.IOBase) -> Iterable[Any]:
+    def _file(self, what: Any) -> Iterable[Any]:
         if what in (
             sys.stdout,
             sys.stderr,
@@ -482,7 +483,7 @@ class _Walk:
         (type, _class),
         (_ITERATORS, _iterator),
         ((io.StringIO, io.BytesIO), _text_buffer),
-        (io.IOBase, _file),
+        (OPEN_FILE, _file),
         (random.Random, _random),
     )
 

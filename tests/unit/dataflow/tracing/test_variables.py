@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tape_jupyter.dataflow.tracing import variables as module
-from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library, is_shells
+from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
 
 
 def space(source):
@@ -145,9 +145,9 @@ def test_a_builtin_is_no_variable_until_a_cell_binds_it():
 
 def test_the_shells_own_names_are_none_of_the_notebooks():
     for name in ("_", "__", "_12", "_i3", "In", "Out", "get_ipython", "__name__", "_exit_code"):
-        assert is_shells(name)
+        assert module.is_shells(name)
     for name in ("mood", "_private", "Output", "i1", "ins"):
-        assert not is_shells(name)
+        assert not module.is_shells(name)
 
 
 def test_a_library_is_told_by_its_package():
