@@ -74,10 +74,9 @@ def _replace_in(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, A
     }
     for names in namespaces:
         if isinstance(names, dict):
-            for name, value in list(names.items()):
-                if (
-                    type(value) in kinds and id(value) in instead
-                ):  # every audit hook hears of an id()
+            held = [item for item in names.items() if type(item[1]) in kinds]
+            for name, value in held:
+                if id(value) in instead:  # every audit hook hears of an id()
                     names[name] = instead[id(value)]
 
 
@@ -86,11 +85,13 @@ def _put_in_definitions(instead: Mapping[int, Any]) -> None:
     them.
     """
     swapped = _Swapped(instead)
+    kinds = swapped.kinds
     for names in _namespaces():
         values, module = list(names.values()), names.get("__name__")
-        if not any(
-            value is time or (type(value) in swapped.kinds and value in swapped) for value in values
-        ):
+        clocks = [
+            each for each in values if each is time or type(each) in kinds
+        ]  # fast: of them all
+        if not any(each is time or each in swapped for each in clocks):
             continue
         for value in values:
             kind = type(value)  # of a stand-in for another object too: nothing is asked of those

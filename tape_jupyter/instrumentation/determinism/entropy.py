@@ -56,8 +56,7 @@ def patch() -> Callable[[], None]:
     """Tap every source. Returns the undo."""
     time_safe = vars(uuid)["_generate_time_safe"]
     return undoing(
-        *_swap_everywhere("urandom"),
-        *_swap_everywhere("getrandom"),
+        *_swap_everywhere("urandom", "getrandom"),
         swap(random.Random, "seed", _seed_method),
         swap(random, "seed", _seed),
         swap(tempfile, "_get_candidate_names", _names),
@@ -65,24 +64,30 @@ def patch() -> Callable[[], None]:
     )
 
 
-def _swap_everywhere(name: str) -> list[Callable[[], None]]:
-    """Put a stand-in for that function of `os` into each module that holds it: many say `from os
+def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
+    """Put a stand-in for those functions of `os` into each module that holds them: many say `from os
     import urandom`.
     """
-    found = vars(os).get(name)
-    if found is None:
-        return []
-    stand_in = (
-        found if isinstance(found, _Urandom) else _Urandom(found, name)
-    )  # after an interrupt amid the patches
+    stand_ins = {name: _stand_in(name) for name in names if hasattr(os, name)}
+    held = {each: found for name, found in stand_ins.items() for each in (name, f"_{name}")}
     holders = [
-        (module, held)
+        (module, name)
         for module in list(sys.modules.values())
         if type(module) is types.ModuleType and module.__name__ != os.name  # where `os` has it from
-        for held in (name, f"_{name}")
-        if vars(module).get(held) is stand_in.original
+        for name in held.keys() & module.__dict__.keys()
+        if vars(module)[name] is held[name].original
     ]
-    return [swap(module, held, lambda _: stand_in) for module, held in holders]
+    return [swap(module, name, functools.partial(_instead, held[name])) for module, name in holders]
+
+
+def _stand_in(name: str) -> _Urandom:
+    found = vars(os)[name]
+    # after an interrupt amid the patches it is there already
+    return found if isinstance(found, _Urandom) else _Urandom(found, name)
+
+
+def _instead(stand_in: _Urandom, _original: Any) -> _Urandom:
+    return stand_in
 
 
 def fresh() -> None:
