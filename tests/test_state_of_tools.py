@@ -534,3 +534,24 @@ def test_what_the_code_of_an_iterator_changed_is_there_again(sort):
     live, again, _, report = replayed(program)
     assert again == live == ["Ada"]
     assert "line" in str(report.unheld)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("made", [True, False])
+def test_who_may_run_a_file_is_there_again(made, tmp_path):
+    @tape.tool
+    def allow():
+        bodies.append("allow")
+        if made:
+            (tmp_path / "run.sh").write_text("echo 1")
+        (tmp_path / "run.sh").chmod(0o750)
+        return "done"
+
+    def program():
+        (tmp_path / "run.sh").unlink(missing_ok=True)
+        if not made:
+            (tmp_path / "run.sh").write_text("echo 1")
+        allow()
+        return (tmp_path / "run.sh").stat().st_mode & 0o777, (tmp_path / "run.sh").read_text()
+
+    assert same(program) == (0o750, "echo 1")

@@ -16,8 +16,10 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.core.call import Value
-from tape_jupyter.dataflow.tracing.files import FileWatch
+from tape_jupyter.dataflow.history import Change
+from tape_jupyter.dataflow.tracing.files import FileWatch, Touched, permissions
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
 
@@ -51,7 +53,8 @@ class ToolFiles:
             for path in sorted(touched.links)
             if os.path.islink(path)  # noqa: PTH114 - as it is named
         ]
-        for path, change in touched.changes().items():
+        modes = _modes_set(touched)
+        for path, change in {**_as_they_are(modes), **touched.changes()}.items():
             if _OURS.search(path) or path in touched.links:
                 continue
             name = self._name(path)
@@ -66,6 +69,7 @@ class ToolFiles:
                         "file": name,
                         "was": digest(change.before),
                         **_written(change.before, change.after),
+                        **({"mode": f"{modes[path]:o}"} if path in modes else {}),
                     }
                 )
         return kept, lost
@@ -80,6 +84,22 @@ class ToolFiles:
             )
         except ValueError:
             return None
+
+
+def _modes_set(touched: Touched) -> dict[str, int]:
+    """The permissions of files that have others than before."""
+    now = {path: permissions(path) for path in touched.modes}
+    return {
+        path: mode
+        for path, mode in now.items()
+        if mode is not None and mode != touched.modes[path] and os.path.isfile(path)  # noqa: PTH113
+    }
+
+
+def _as_they_are(paths: Iterable[str]) -> dict[str, Change]:
+    """Files whose content nobody changed."""
+    found = {path: content_of(path) for path in paths}
+    return {path: Change(now, now, known=known) for path, (now, known) in found.items()}
 
 
 def digest(content: bytes | None) -> str:
@@ -112,6 +132,8 @@ def _written(before: bytes | None, content: bytes | None) -> dict[str, Any]:
         return {"now": ABSENT}
     if content is DIRECTORY:
         return {"now": FOLDER}
+    if content == before:
+        return {"now": digest(content)}
     written: dict[str, Any] = {"now": digest(content), "content": freeze_bytes(content)}
     if (
         before
@@ -139,7 +161,9 @@ def put_back(
         name = str(each.get("file"))
         try:
             problem = _put_back(each, name, folder, cassette, rerun=rerun)
-        except (OSError, TapeError, KeyError, TypeError) as why:
+            if not problem and folder is not None and "mode" in each:
+                _inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
+        except (OSError, TapeError, KeyError, TypeError, ValueError) as why:
             problem = str(why)
         if problem:
             yield f"the file {name}: {problem}"
@@ -163,6 +187,8 @@ def _put_back(
         return ""
     if now == each["now"]:
         return ""
+    if each["was"] == each["now"]:
+        return "it is another one than when its permissions were set, and is left as it is"
     if now not in (each["was"], ABSENT) and now not in _states(cassette, name):
         return "it was changed since it was recorded, and is left as it is"
     if each["now"] == ABSENT:

@@ -100,6 +100,8 @@ class Touched:
     """Written, and what stood there was too large to keep."""
     links: set[str] = field(default_factory=set)
     """Links that were made."""
+    modes: dict[str, int] = field(default_factory=dict)
+    """Of files whose permissions were set: those that they had before."""
     processes: list[str] = field(default_factory=list)
     crowded: str = ""
     """A folder with more in it than is looked at, where a process was started: what that wrote is
@@ -116,6 +118,14 @@ class Touched:
             if path in self.unknown or not known or now != before:
                 found[path] = Change(before, now, known=known and path not in self.unknown)
         return found
+
+
+def permissions(path: str) -> int | None:
+    """Who may read, write and run a file; None where there is none."""
+    try:
+        return os.stat(path).st_mode & 0o777  # noqa: PTH116 - as in _note
+    except OSError:
+        return None
 
 
 def is_watched(path: str) -> bool:
@@ -241,6 +251,8 @@ class FileWatch:
             path = _below(args, 0, _ONE[event])
             if event == "shutil.rmtree":
                 self._moved(path)
+            if event == "os.chmod":
+                self._permitted(path)
             self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
         elif event in _TWO:
             self._led(event, *(_below(args, at, _TWO[event] + at) for at in (0, 1)))
@@ -250,6 +262,12 @@ class FileWatch:
             self._note(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
             self._starts(_command(event, args))
+
+    def _permitted(self, path: Any) -> None:
+        if isinstance(path, str | bytes | os.PathLike):
+            full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note
+            if (mode := permissions(full)) is not None and is_watched(full):
+                self.touched.modes.setdefault(full, mode)
 
     def _led(self, event: str, path: Any, other: Any) -> None:
         """From one path to another."""
