@@ -13,12 +13,16 @@ import io
 import itertools
 import logging
 import os
+import shutil
 import sqlite3
+import string
 import sys
 import threading
+import time
 import types
 import warnings
 import weakref
+from pathlib import Path
 
 import numpy
 import pandas
@@ -555,3 +559,156 @@ def test_who_may_run_a_file_is_there_again(made, tmp_path):
         return (tmp_path / "run.sh").stat().st_mode & 0o777, (tmp_path / "run.sh").read_text()
 
     assert same(program) == (0o750, "echo 1")
+
+
+_made_below = []
+
+
+class Plugin:
+    def __init_subclass__(cls, **_):
+        _made_below.append(cls.__name__)
+
+
+def _subclassed():
+    @tape.tool
+    def work():
+        bodies.append("work")
+        type("Made", (Plugin,), {})
+        return "done"
+
+    _made_below.clear()
+    return work(), list(_made_below)
+
+
+def _counted_by_the_tool_itself():
+    @tape.tool
+    def work():
+        bodies.append("work")
+        work.calls = getattr(work, "calls", 0) + 1
+        return "done"
+
+    return work(), work(), work.calls
+
+
+def _rows_of_another_shape():
+    connection = sqlite3.connect(":memory:")
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        connection.row_factory = sqlite3.Row
+        return "done"
+
+    work()
+    return dict(connection.execute("SELECT 7 AS a").fetchone())
+
+
+def _another_time_zone():
+    before = os.environ.get("TZ")
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        os.environ["TZ"] = "Asia/Tokyo"
+        time.tzset()
+        return "done"
+
+    try:
+        return work(), time.localtime(0).tm_hour
+    finally:
+        os.environ.pop("TZ", None) if before is None else os.environ.__setitem__("TZ", before)
+        time.tzset()
+
+
+def _future_of_a_loop():
+    async def main():
+        future = asyncio.get_running_loop().create_future()
+
+        @tape.tool
+        async def work():
+            bodies.append("work")
+            future.set_result(["milk"])
+            return "done"
+
+        await work()
+        return await asyncio.wait_for(future, 5)
+
+    return asyncio.run(main())
+
+
+def _closed_before_its_end():
+    log = []
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    reading = work()
+    next(reading)
+    reading.close()
+    return log
+
+
+def _folder_that_was_moved():
+    for name in ("one", "two"):
+        shutil.rmtree(name, ignore_errors=True)
+    os.mkdir("one")
+    Path("one/a.txt").write_text("1")
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        os.rename("one", "two")
+        return "done"
+
+    return work(), os.path.exists("one"), Path("two/a.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _subclassed,
+        _counted_by_the_tool_itself,
+        _rows_of_another_shape,
+        pytest.param(
+            _another_time_zone, marks=pytest.mark.skipif(os.name == "nt", reason="has no tzset")
+        ),
+        _future_of_a_loop,
+        _closed_before_its_end,
+        _folder_that_was_moved,
+    ],
+)
+def test_what_was_changed_in_an_unusual_way_is_there_again(program):
+    same(program)
+
+
+@pytest.mark.parametrize("what", ["a library's function", "a module's function", "a method"])
+def test_code_that_a_tool_exchanged_is_said(what):
+    module = types.ModuleType("made")
+    module.hello = len
+
+    @tape.tool
+    def work():
+        bodies.append("work")
+        if what == "a library's function":
+            string.capwords = str.upper
+        elif what == "a module's function":
+            module.hello = lambda _: 2
+        else:
+            Adder.more = lambda _: 2
+        return "done"
+
+    before = string.capwords
+    try:
+        _, _, recorded, _ = replayed(work)
+    finally:
+        string.capwords = before
+        if hasattr(Adder, "more"):
+            del Adder.more
+    names = {"a library's function": "string.capwords", "a module's function": "module.hello"}
+    assert names.get(what, "Adder.more") in str(recorded.warnings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import concurrent.futures
 import functools
 import gc
 import io
@@ -191,22 +192,31 @@ class NamesKind(Attributes):
         )
 
 
-class ClassKind(NamesKind):
-    """A class of the user's: the attributes that all its objects share, functions aside."""
+class CodeHolder(NamesKind):
+    """What is looked at in functions and classes that it holds is not theirs here: only which they
+    are.
+    """
+
+    def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
+        yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
+
+
+class ClassKind(CodeHolder):
+    """A class of the user's: the attributes that all its objects share."""
 
     def look(self, value: type) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if not n.startswith("__") and n[:5] != "_abc_"}
+
+
+class ModuleKind(CodeHolder):
+    """A module: its attributes."""
+
+    def look(self, value: ModuleType) -> dict[str, Any]:
         return {
             n: v
             for n, v in vars(value).items()
-            if not n.startswith("__") and not _is_code(v) and n[:5] != "_abc_"
+            if not n.startswith("__") and not isinstance(v, ModuleType)  # who imports one sets it
         }
-
-
-class ModuleKind(NamesKind):
-    """A module: its attributes, functions, classes and modules aside."""
-
-    def look(self, value: ModuleType) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if not n.startswith("__") and not _is_code(v)}
 
 
 class FunctionKind(Attributes):
@@ -410,19 +420,48 @@ def _connection_look(value: Any) -> Any:
     """
     try:
         if file_of(value):
-            return value.total_changes if value.in_transaction else None
+            return _row_shape(value), value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
         version = cursor.execute("PRAGMA schema_version").fetchone()[0]
     except Exception:  # closed, or of another thread
         return None
-    return value.total_changes, version, value.in_transaction
+    return _row_shape(value), value.total_changes, version, value.in_transaction
 
 
-def _connection_read(value: Any) -> tuple[bytes, bool]:
-    if file := file_of(value):
+def _row_shape(connection: Any) -> tuple[Any, Any]:
+    return connection.row_factory, connection.text_factory
+
+
+def _connection_read(value: Any) -> tuple[bytes | None, bool, list[str]]:
+    """Its content (None: that of its file), whether a transaction is open, and what shape its rows
+    have.
+    """
+    shape = [_factory_name(value, each) for each in _row_shape(value)]
+    file = file_of(value)
+    if file and value.in_transaction:
         raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
-    return value.serialize(), value.in_transaction
+    return None if file else _serialized(value), value.in_transaction, shape
+
+
+def _serialized(connection: Any) -> bytes:
+    """b"" where nothing is in it: there SQLite serializes nothing."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return connection.serialize() if cursor.execute("PRAGMA page_count").fetchone()[0] else b""
+
+
+def _factories() -> dict[str, Any]:
+    import sqlite3
+
+    return {"": None, "Row": sqlite3.Row, "str": str, "bytes": bytes}
+
+
+def _factory_name(connection: Any, factory: Any) -> str:
+    for name, each in _factories().items():
+        if each is factory:
+            return name
+    raise CannotFreeze(None, connection, "a function shapes its rows, which is code")
 
 
 def file_of(value: Any) -> str:
@@ -467,10 +506,15 @@ def _put_connection(live: Any, wanted: Any) -> None:
     """
     import sqlite3
 
-    data, is_open = (wanted, False) if isinstance(wanted, bytes) else wanted
+    data, is_open, *shape = (wanted, False) if isinstance(wanted, bytes) else wanted
+    for names in shape:
+        live.row_factory, live.text_factory = (_factories()[name] for name in names)
+    if data is None:
+        return
     scratch = sqlite3.connect(":memory:")
     try:
-        scratch.deserialize(data)
+        if data:
+            scratch.deserialize(data)
         if is_open and _tables(scratch) == _tables(live):
             _put_rows(live, scratch)
             return
@@ -518,6 +562,19 @@ def _put_memory_file(live: Any, wanted: Any) -> None:
     live.seek(wanted[1])
 
 
+def _future_read(value: Any) -> Any:
+    """What became of a future: a list of its result, or None where it was cancelled."""
+    if value.cancelled():
+        return None
+    if value.exception() is not None:
+        raise CannotFreeze(None, value, "its exception is not kept")
+    return [value.result()]
+
+
+def _put_future(live: Any, wanted: Any) -> None:
+    live.cancel() if wanted is None else live.set_result(wanted[0])
+
+
 def _generator_look(value: Any) -> Any:
     """How far a generator is: nobody can put it there, but it is said."""
     frame = value.gi_frame
@@ -554,6 +611,7 @@ _RANDOM_STATE = WholeKind(
     lambda live, state: live.set_state(state),
     lambda value: value.get_state(legacy=False),
 )
+_FUTURE = WholeKind(lambda value: (value.done(), value.cancelled()), _put_future, _future_read)
 _EVENT = WholeKind(
     lambda value: value.is_set(),
     lambda live, wanted: live.set() if wanted else live.clear(),
@@ -603,7 +661,7 @@ SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     NamesKind(),
 )
 CLASS, MODULE, FUNCTION, CONTEXT = ClassKind(), ModuleKind(), FunctionKind(), ContextVariable()
-TRAITS, HANDLER = TraitsKind(), HandlerKind()
+TRAITS, HANDLER, WRAPPER = TraitsKind(), HandlerKind(), FunctionKind()
 
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
@@ -615,6 +673,7 @@ _BY_TYPE: dict[type, Kind] = {
     **dict.fromkeys((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE),
     **dict.fromkeys(NAMES, NAMES_KIND), **dict.fromkeys(iterators.TYPES, _POSITION),
     weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
+    asyncio.Future: _FUTURE, concurrent.futures.Future: _FUTURE,
     threading.local: ATTRIBUTES, threading.Event: _EVENT, asyncio.Event: _EVENT,
     **dict.fromkeys(
         (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE
@@ -770,6 +829,15 @@ def is_users_class(value: Any) -> bool:
 
 def is_users_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and not is_library_file(value.__code__)
+
+
+def functions_of(member: Any) -> Iterator[FunctionType]:
+    """The functions of the user's that a member of a class runs."""
+    found = (
+        member,
+        *(getattr(member, name, None) for name in ("__func__", "fget", "fset", "fdel")),
+    )
+    yield from (each for each in found if is_users_function(each))
 
 
 def _is_code(value: Any) -> bool:

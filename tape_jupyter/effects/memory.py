@@ -108,6 +108,8 @@ class Snapshot:
         self._wholes: list[ReachedObject] = []
         self._whole: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
+        self._set: set[str] = set()  # names of attributes that code sets
+        self._libraries: dict[str, ModuleType] = {}
         self._unseen: list[str] = []
         self.too_large = False
         for name, value in scope.roots():
@@ -121,6 +123,7 @@ class Snapshot:
         self._visit()
         for node in self._wholes:
             self._first_look(node)
+        self._library_look = self._of_libraries()
 
     # ------------------------------------------------------------ before
 
@@ -139,8 +142,10 @@ class Snapshot:
                 waiting.clear()
                 return
             kind = None if _is_cache(value, above) else _kind(value)
+            if kind is None and isinstance(value, ModuleType):
+                self._libraries[value.__name__] = value
             node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
-            if kind is None or isinstance(kind, kinds.WholeKind):
+            if kind in (None, kinds.WRAPPER) or isinstance(kind, kinds.WholeKind):
                 waiting += [(inner, node, inner_step) for inner_step, inner in self._linked(value)]
             if isinstance(kind, kinds.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
@@ -177,6 +182,8 @@ class Snapshot:
         elif kind is kinds.CLASS:
             inside.append((("attribute", "__mro__"), value.__mro__))
             inside += self._methods(value)
+            if kinds.is_users_class(type(value)):
+                inside.append((("attribute", "__class__"), type(value)))
         else:
             inside += [
                 (("attribute", name), getattr(value, name, None))
@@ -196,7 +203,7 @@ class Snapshot:
             yield ("attribute", "args"), value.args
             yield ("attribute", "keywords"), value.keywords
         elif kind is FunctionType:  # a library's: it may be around a function of the user's
-            inner = getattr(value, "__wrapped__", None)
+            inner = _wrapped(value)
             if isinstance(inner, FunctionType):
                 yield ("attribute", "__wrapped__"), inner
             if value.__closure__ and (inner is not None or "<locals>" in value.__qualname__):
@@ -213,8 +220,8 @@ class Snapshot:
         """What methods of the class may name is within reach; and what they hold themselves."""
         for name, member in list(vars(cls).items()):
             users = kinds.is_users_function(member)
-            if users:
-                self._names_of(member)
+            for function in kinds.functions_of(member):
+                self._names_of(function)
             if not name.startswith("__") and (
                 (users and _holds(member))
                 or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
@@ -242,6 +249,7 @@ class Snapshot:
                 *code.co_freevars,
                 *code.co_varnames[: code.co_argcount],
             }
+        self._set |= code_names(code).attributes
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
             self._whole.add(id(variables))
@@ -257,6 +265,14 @@ class Snapshot:
             value = node.look[name] = known.get(name, now[name])
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
+
+    def _of_libraries(self) -> dict[str, Any]:
+        """What stands in modules of libraries under names that code within reach sets."""
+        return {
+            f"{module}.{name}": vars(held).get(name, ABSENT)
+            for module, held in self._libraries.items()
+            for name in self._set
+        }
 
     def _first_look(self, node: ReachedObject) -> None:
         try:
@@ -328,6 +344,11 @@ class Snapshot:
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
+        found.lost += [
+            f"it set {name}, which is a library's"
+            for name, now in self._of_libraries().items()
+            if now is not self._library_look.get(name, now)
+        ]
         for other in others:
             other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
         found.place_of = writer.place_of
@@ -370,8 +391,15 @@ def _kind(value: Any) -> Kind | None:
     if isinstance(value, type):
         return kinds.CLASS if kinds.is_users_class(value) else None
     if isinstance(value, FunctionType):
-        return kinds.FUNCTION if kinds.is_users_function(value) else None
+        if kinds.is_users_function(value):
+            return kinds.FUNCTION
+        return kinds.WRAPPER if isinstance(_wrapped(value), FunctionType) else None
     return kind_of(type(value))
+
+
+def _wrapped(function: FunctionType) -> Any:
+    """What a library's function is around."""
+    return getattr(function, "__wrapped__", None)
 
 
 def _is_users_module(module: ModuleType) -> bool:

@@ -80,35 +80,40 @@ in place only where it is told to says `inplace`.
 
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
-    whether it may reach variables that it does not name.
+    whether it may reach variables that it does not name; attributes that it sets or deletes.
     """
 
     variables: frozenset[str]
     writes: bool
     whole: bool
+    attributes: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
 def code_names(code: CodeType) -> CodeNames:
     """Of the code and of the functions defined inside it."""
     variables: set[str] = set()
+    attributes: set[str] = set()
     writes = not _WRITERS.isdisjoint(code.co_names)
     whole = not _WHOLE_BY.isdisjoint(code.co_names)
     for instruction in dis.get_instructions(code):
         if instruction.opname in _GLOBAL_CODES:
             variables.add(instruction.argval)
+        elif instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            attributes.add(instruction.argval)
         writes = writes or instruction.opname in _STORES or _is_in_place(instruction)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = code_names(constant)
             variables |= inner.variables
+            attributes |= inner.attributes
             writes, whole = writes or inner.writes, whole or inner.whole
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
                 each for each in constant if isinstance(each, str)
             )
     whole = whole or not WHOLE_NAMESPACE.isdisjoint(variables)
-    return CodeNames(frozenset(variables), writes or whole, whole)
+    return CodeNames(frozenset(variables), writes or whole, whole, frozenset(attributes))
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:

@@ -157,7 +157,9 @@ def put_back(
     `rerun`: each file is as its cell found it, but for what came out otherwise since: what was
     appended is appended to that, and what was written over it is the recording's.
     """
-    for each in files:
+    removed = [each for each in files if each.get("now") == ABSENT]
+    made = [each for each in files if each.get("now") != ABSENT]
+    for each in (*made, *reversed(removed)):  # a folder after what was in it
         name = str(each.get("file"))
         try:
             problem = _put_back(each, name, folder, cassette, rerun=rerun)

@@ -7,7 +7,7 @@ What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
     path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
     pandas, matplotlib, numpy      the options that changed
     logging            {"disable": 0, "loggers": {"agent": [10, false, true]}}: level, disabled, propagate
-    decimal, locale, csv, process  as they are now
+    decimal, locale, csv, process, time zone  as they are now
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import logging
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -276,6 +277,16 @@ def _by_set_again(_told: Any) -> None:
     """The working directory is set by `set_again`, which knows the notebook's folder."""
 
 
+def _zone_name(_before: Any, now: tuple[Any, ...]) -> str:
+    return " ".join(now[0])
+
+
+def _put_zone(_told: Any) -> None:
+    """By the variable TZ, which is set by then."""
+    if sys.platform != "win32":
+        time.tzset()
+
+
 class _Part(NamedTuple):
     write: Callable[[Any, Any], Any]
     put: Callable[[Any], None]
@@ -296,5 +307,6 @@ _PARTS: Mapping[str, _Part] = {
     "decimal": _Part(_write_decimal, _put_decimal),
     "locale": _Part(_now, lambda told: ambient.put("locale", told)),
     "csv": _Part(_now, lambda told: ambient.put("csv", told)),
+    "time zone": _Part(_zone_name, _put_zone),
     "process": _Part(_write_process, _put_process),
 }

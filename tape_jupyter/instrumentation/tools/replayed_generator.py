@@ -77,6 +77,7 @@ class _Recording:
             return
         if isinstance(error, _OUTSIDE):
             if self._is_past():
+                self._did()
                 self._ended()
             raise error
         then = f"threw {_short(recorded)} in" if recorded is not None else "read on"
@@ -93,8 +94,7 @@ class _Recording:
     def given(self) -> Found:
         """What the recorded step gave."""
         steps = self.steps
-        if self._happen is not None and self.position in steps.did:
-            self._happen(self.position)
+        self._did()
         if self.position < len(steps.items):
             self.position += 1
             return (registry.thaw(steps.items[self.position - 1]),)
@@ -107,6 +107,11 @@ class _Recording:
         if steps.end == "thrown" and self.thrown is not None:
             raise self.thrown
         raise self._past()
+
+    def _did(self) -> None:
+        """What the body did in this step happens again."""
+        if self._happen is not None and self.position in self.steps.did:
+            self._happen(self.position)
 
     def _is_past(self) -> bool:
         return self.steps.end in ("closed", "cut short") and self.position >= len(self.steps.items)
