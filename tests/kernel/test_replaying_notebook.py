@@ -4,7 +4,9 @@ import json
 import os
 
 import pytest
+from click.testing import CliRunner
 
+from tape_jupyter.cli import tape
 from tape_jupyter.core.call import Reply
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeError
@@ -86,3 +88,19 @@ def test_a_changed_prompt_is_a_call_that_differs_and_it_is_said_where(tmp_path):
     out.write_text(out.read_text().replace("Who?", "Where?"))
     error = imported.errors(imported.run_offline(out))[0]
     assert error.startswith("UnmatchedCall") and "Who?" in error and "Where?" in error
+
+
+def test_a_notebook_fresh_from_an_import_replays_and_says_that_it_has_no_outputs_to_compare(
+    tmp_path,
+):
+    (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))
+    out = tmp_path / "x.ipynb"
+    words = ["import", str(tmp_path / "trace.json"), "--out", str(out)]
+    assert CliRunner().invoke(tape, words).exit_code == 0
+    done = CliRunner().invoke(tape, ["replay", str(out)])
+    assert done.exit_code == 0, done.stderr
+    assert "1 ran, with no saved output to compare with" in done.stdout
+    assert "there is no output to compare with" in done.stderr and "differs" not in done.stderr
+    out.write_text(out.read_text().replace("Who?", "Where?"))
+    done = CliRunner().invoke(tape, ["replay", str(out)])
+    assert done.exit_code == 1 and "1 missed" in done.stdout
