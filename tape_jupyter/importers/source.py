@@ -14,6 +14,7 @@ import json
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,6 +97,7 @@ class Source:
     data: bytes | None = None
     """The content, where it is no file of its own: a member of an archive."""
     notes: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     look: int = HEAD
     """How many bytes of it `head` has."""
 
@@ -186,6 +188,15 @@ class Source:
         """Once, however often it is so."""
         if note not in self.notes:
             self.notes.append(note)
+
+    def counted(self, what: str) -> None:
+        """One more of what people are told the number of."""
+        self.counts[what] += 1
+
+    @property
+    def told(self) -> list[str]:
+        """All that people should know of how it was read."""
+        return [*self.notes, *(f"{count} {what}" for what, count in self.counts.items())]
 
     def values(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
         """The values of its JSON, one document or several one after another, however large.
