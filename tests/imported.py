@@ -59,11 +59,11 @@ def run_offline(notebook: Path) -> nbformat.NotebookNode:
     return nbformat.read(done, 4)
 
 
-def shown(notebook: nbformat.NotebookNode) -> str:
+def shown(notebook: nbformat.NotebookNode, stream: str = "stdout") -> str:
     """All that its cells printed."""
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
     return "".join(
-        out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == "stdout"
+        out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == stream
     )
 
 
