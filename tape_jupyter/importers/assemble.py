@@ -185,7 +185,7 @@ def _read(
     try:
         report.format, form = chosen or recognise.recognised(source)
         assembly.take(report, assembly.reading(form, source))
-        report.notes += source.told
+        report.notes += source.remarks
     except (TraceError, CassetteError) as error:
         assembly.forget(mark)
         report.error = str(error)
@@ -287,7 +287,7 @@ class _Assembly:
                     self.take(self.files[self._at], (item for _, item in items))
             for source, at in places:
                 report = self.files[at]
-                report.notes += [note for note in source.told if note not in report.notes]
+                report.notes += [note for note in source.remarks if note not in report.notes]
 
     def mark(self) -> set[str]:
         """What is there, for `forget`."""

@@ -194,7 +194,7 @@ class Source:
         self.counts[what] += 1
 
     @property
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """All that people should know of how it was read."""
         return [*self.notes, *(f"{count} {what}" for what, count in self.counts.items())]
 

@@ -68,12 +68,12 @@ def read(source: Source) -> Iterator[Item]:
     yield from (item for _, item in found.rest())
 
 
-def begin() -> Joined:
+def begin() -> JoinedFiles:
     """What reads several files of one import: a collector writes spans and log records apart."""
-    return Joined()
+    return JoinedFiles()
 
 
-class Joined:
+class JoinedFiles:
     """What of an import's files waits for its end: spans whose messages may stand in log records,
     and those records. Ids of traces are one's own in all the world: files that have the same one
     tell of one trace.

@@ -530,6 +530,14 @@ def test_what_was_embedded_is_a_request_of_that_kind(tmp_path, given):
     assert calls == [("https://api.openai.com/v1/embeddings", row["inputs"], VECTORS, 200)]
 
 
+def test_texts_in_a_list_are_embedded_whatever_the_model_is_called(tmp_path):
+    asked = {"model": "voyage-3", "input": ["a", "b"]}
+    row = {"id": "w", "project_id": "p", "op_name": "weave:///e/p/op/litellm.embedding:a", "trace_id": "t",
+           "inputs": asked, "output": VECTORS}  # fmt: skip
+    _, calls = imported(tmp_path, "x.json", [row])
+    assert calls[0][0].endswith("/embeddings") and calls[0][1] == asked
+
+
 def test_a_model_whose_provider_is_not_told_goes_to_the_provider_of_its_name(tmp_path):
     row = {"type": "llm", "id": "m", "name": "c", "input": [{"role": "user", "content": "Who?"}], "redacted_input": None,
            "output": {"role": "assistant", "content": "North"}, "model": "claude-sonnet-4-5", "metrics": {}}  # fmt: skip
