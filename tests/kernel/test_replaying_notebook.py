@@ -49,7 +49,7 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
     left = replaying_notebook.write(out, path)
     done = imported.run_offline(out)
     text = imported.shown(done)
-    assert not imported.errors(done) and "Warning" not in imported.shown(done, "stderr")
+    assert not imported.errors(done) and "Pydantic" not in imported.shown(done, "stderr")
     found, shown = imported.printed(text), imported.documents(text)
     for call in calls:
         reply = call.reply()
