@@ -23,7 +23,7 @@ _RUN = """
 import sys, nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], 4)
-NotebookClient(notebook, timeout=60, allow_errors=True, resources={"metadata": {"path": "."}}).execute()
+NotebookClient(notebook, timeout=300, allow_errors=True, resources={"metadata": {"path": "."}}).execute()
 nbformat.write(notebook, sys.argv[2])
 """
 
@@ -53,7 +53,7 @@ def run_offline(notebook: Path) -> nbformat.NotebookNode:
     done = notebook.with_name("done.ipynb")
     words = 'ip link set lo up && exec "$0" -c "$1" "$2" "$3"'
     subprocess.run(
-        ["unshare", "-rn", "sh", "-c", words, sys.executable, _RUN, notebook.name, done.name], check=True, timeout=150,
+        ["unshare", "-rn", "sh", "-c", words, sys.executable, _RUN, notebook.name, done.name], check=True, timeout=300,
         cwd=notebook.parent, env=clean_env(notebook.parent), capture_output=True,
     )  # fmt: skip
     return nbformat.read(done, 4)

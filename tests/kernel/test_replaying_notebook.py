@@ -32,6 +32,7 @@ def found_in(told):
 
 @pytest.mark.skipif(not FILES, reason="the samples are not here")
 @pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file):
     out = tmp_path / "x.ipynb"
