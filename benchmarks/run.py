@@ -28,6 +28,7 @@ NAMES = (
     "step",
     "bundle",
     "sweep",
+    "imports",
 )
 
 

@@ -23,7 +23,7 @@ _RUN = """
 import sys, nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], 4)
-NotebookClient(notebook, timeout=60, allow_errors=True, resources={"metadata": {"path": "."}}).execute()
+NotebookClient(notebook, timeout=300, allow_errors=True, resources={"metadata": {"path": "."}}).execute()
 nbformat.write(notebook, sys.argv[2])
 """
 
@@ -53,17 +53,17 @@ def run_offline(notebook: Path) -> nbformat.NotebookNode:
     done = notebook.with_name("done.ipynb")
     words = 'ip link set lo up && exec "$0" -c "$1" "$2" "$3"'
     subprocess.run(
-        ["unshare", "-rn", "sh", "-c", words, sys.executable, _RUN, notebook.name, done.name], check=True, timeout=150,
+        ["unshare", "-rn", "sh", "-c", words, sys.executable, _RUN, notebook.name, done.name], check=True, timeout=300,
         cwd=notebook.parent, env=clean_env(notebook.parent), capture_output=True,
     )  # fmt: skip
     return nbformat.read(done, 4)
 
 
-def shown(notebook: nbformat.NotebookNode) -> str:
+def shown(notebook: nbformat.NotebookNode, stream: str = "stdout") -> str:
     """All that its cells printed."""
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
     return "".join(
-        out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == "stdout"
+        out["text"] for out in outputs if out["output_type"] == "stream" and out["name"] == stream
     )
 
 
@@ -97,8 +97,8 @@ def said(reply: Reply) -> list:
 def told_by_sdk(value, host: str):
     """What is left of a reply's JSON (or event) once the provider's SDK has read it; None for an event that it keeps.
 
-    anthropic passes by `ping`; botocore has no place for the padding `p`, and gives the bytes of a chunk opened;
-    google-genai has none for `finishMessage`, and writes bytes in the other base64.
+    anthropic passes by `ping`; botocore has no place for the padding `p`, and of `chunk` our cells print the bytes;
+    google-genai has none for `finishMessage` and a usage's `serviceTier`, and writes bytes in the other base64.
     """
     if isinstance(value, list):
         return [told_by_sdk(each, host) for each in value]
@@ -107,17 +107,20 @@ def told_by_sdk(value, host: str):
     if value.get("type") == "ping":
         return None
     if "bedrock" in host:
-        opened = value.get("bytes")
-        if isinstance(opened, str):
-            return json.loads(base64.b64decode(opened))
+        opened = value.get("chunk")
+        if isinstance(opened, dict) and isinstance(opened.get("bytes"), str):
+            return json.loads(base64.b64decode(opened["bytes"]))
         value = {key: each for key, each in value.items() if key != "p"}
     if "googleapis" in host:
-        value = {key: each for key, each in value.items() if key != "finishMessage"}
+        value = {key: each for key, each in value.items() if key not in _NO_GENAI}
         if "thoughtSignature" in value:
             value["thoughtSignature"] = (
                 value["thoughtSignature"].replace("+", "-").replace("/", "_")
             )
     return {key: told_by_sdk(each, host) for key, each in value.items()}
+
+
+_NO_GENAI = ("finishMessage", "serviceTier")
 
 
 def documents(text: str) -> list:

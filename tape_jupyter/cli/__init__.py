@@ -478,9 +478,11 @@ def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
         for status, count in counts.items()
         if count and status not in ("ok", "same")
     )
-    good = counts["ok"] + counts["same"]
+    unsaved = sum(run.said == (headless_run.UNSAVED,) for run in runs)
+    good = counts["ok"] + counts["same"] - unsaved
+    apart = f"; {unsaved} ran, with no saved output to compare with" if unsaved else ""
     lines = [
-        f"{good} of {len(runs)} cells {well}" + (f"; {bad}" if bad else ""),
+        f"{good} of {len(runs)} cells {well}{apart}" + (f"; {bad}" if bad else ""),
         headless_run.behind(runs),
     ]
     return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])

@@ -47,15 +47,20 @@ def import_(
     could not be read.
     """
     from tape_jupyter.cassette import paths
-    from tape_jupyter.importers import assemble, replaying_notebook
+    from tape_jupyter.importers import assemble, recognise, replaying_notebook
 
     if out is not None and out.suffix != ".ipynb":
         raise TapeUsageError(f"--out {out}: name a notebook, like {out.stem}.ipynb")
     if out is not None:
         replaying_notebook.require_free(out)
     goal = paths.folder(out) / "main.tape.yaml" if out is not None else None
-    with StepProgress(quiet=as_json, lines=progress) as steps:
-        done = assemble.import_trace(*places, form=form, cassette=goal, tell=steps.tell)
+    try:
+        with StepProgress(quiet=as_json, lines=progress) as steps:
+            done = assemble.import_trace(*places, form=form, cassette=goal, tell=steps.tell)
+    except recognise.UnknownFormat as error:
+        if as_json:  # a view's, which has no options
+            raise
+        raise TapeUsageError(f"{error}. If it is in one of them: --from FORMAT") from error
     left = (
         replaying_notebook.write(out, done.path)
         if out is not None and done.path is not None

@@ -82,7 +82,9 @@ def verdict(path: Path, done: list[Try]) -> str:
     differing = [str(each.seed) for each in done if each.differs]
     if differing:
         return f"no order breaks a cell; outputs differ under {len(differing)} of {len(done)} (seed {differing[0]})"
-    return f"{len(done)} orders tried, all as saved"
+    unsaved = {cell.number for each in done for cell in each.cells if cell.said == (run.UNSAVED,)}
+    apart = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
+    return f"{len(done)} orders tried, all as saved{apart}"
 
 
 def _quietly(*_: object) -> None:

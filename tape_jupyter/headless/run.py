@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tape_jupyter.headless.kernel import Mode
 
 Status = Literal["ok", "same", "differs", "missed", "failed", "not run"]
+UNSAVED = "it was never run when the notebook was saved: there is no output to compare with"
 REFUSALS = ("UnmatchedCall", "BlockedConnection")
 
 
@@ -42,7 +43,8 @@ class CellRun:
     """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss
     or error, in lines.
 
-    ok: it ran (record). same, differs: against the saved outputs (replay). missed: replay refused a
+    ok: it ran (record), or was never run when it was saved, so that there is nothing to compare with
+    (replay). same, differs: against the saved outputs (replay). missed: replay refused a
     call. failed: it raised, and has not done so when it was saved. not run: a cell before it
     raised; `expected` where that one raised as it was saved to, and this one was not run then
     either.
@@ -252,6 +254,11 @@ def _run(
     before = [
         counted(cell.source, copy.deepcopy(saved.cells[index].outputs)) for index, cell in cells
     ]
+    unrun = frozenset(
+        number
+        for number, (index, _) in enumerate(cells, 1)
+        if saved.cells[index].get("execution_count") is None
+    )
     try:
         with kernel(
             notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix
@@ -259,7 +266,7 @@ def _run(
             ends = _executed(client, cells, starting)
             if mode == "replay":
                 ends = iter(list(ends))
-            for run in _runs(cells, before, ends, mode, place.where):
+            for run in _runs(cells, before, unrun, ends, mode, place.where):
                 told(run)
                 yield run
     finally:
@@ -269,12 +276,13 @@ def _run(
 def _runs(
     cells: Sequence[tuple[int, NotebookNode]],
     before: Sequence[Sequence[Any]],
+    unrun: frozenset[int],
     ends: Iterator[CellEnd],
     mode: Mode,
     where: Mapping[str, str],
 ) -> Iterator[CellRun]:
     """What became of each code cell; `ends` are of those that were run, `before` what each showed
-    when it was saved.
+    when it was saved; `unrun` were not run then.
     """
     stopped: CellRun | None = None
     for number, ((_, cell), shown) in enumerate(zip(cells, before, strict=True), 1):
@@ -285,6 +293,8 @@ def _runs(
         stopped = _judged(
             number, title, end, shown, counted(cell.source, cell.outputs), mode, where
         )
+        if stopped.status == "differs" and number in unrun and not (shown or end.unheld):
+            stopped = replace(stopped, status="ok", said=(UNSAVED,))
         yield stopped
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -129,6 +130,7 @@ def import_trace(
                 (form, chosen) if chosen is not None else None,
                 alone=len(sources) == 1,
             )
+        assembly.take_rest()
         made = assembly.write()
     failed = [each for each in assembly.files if each.error]
     if made is None and failed:
@@ -177,14 +179,13 @@ def _free(goal: Path) -> Path:
 def _read(
     assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool
 ) -> None:
-    report = FileReport(source.name)
-    assembly.files.append(report)
+    report = assembly.report_of(source)
     began = time.perf_counter()
     mark = assembly.mark()
     try:
         report.format, form = chosen or recognise.recognised(source)
-        assembly.take(report, form.read(source))
-        report.notes += source.notes
+        assembly.take(report, assembly.reading(form, source))
+        report.notes += source.remarks
     except (TraceError, CassetteError) as error:
         assembly.forget(mark)
         report.error = str(error)
@@ -237,6 +238,9 @@ class _Assembly:
         self.files: list[FileReport] = []
         self.line = 0
         self._traces: dict[str, _Trace] = {}
+        self._joined: dict[str, tuple[recognise.Joined, list[tuple[Source, int]]]] = {}
+        self._shared = ""  # the format whose files tell of the same traces
+        self._at = 0  # the report of what is read
         self._secrets = Secrets()
         self._secrets.learn_environment(os.environ)
         # closed on exit
@@ -254,18 +258,51 @@ class _Assembly:
 
     # -- reading
 
+    def report_of(self, source: Source) -> FileReport:
+        """A report of the file that is read now."""
+        self.files.append(FileReport(source.name))
+        self._at = len(self.files) - 1
+        return self.files[-1]
+
+    def reading(self, form: recognise.Format, source: Source) -> Iterator[Item]:
+        """The items of a file; of a format that joins files, those that need not wait."""
+        begin = getattr(form, "begin", None)
+        if begin is None:
+            self._shared = ""
+            return form.read(source)
+        self._shared = self.files[self._at].format
+        reader, places = self._joined.setdefault(self._shared, (begin(), []))
+        places.append((source, self._at))
+        found: Iterator[Item] = reader.read(source)
+        return found
+
+    def take_rest(self) -> None:
+        """What formats that join files kept for the last of them."""
+        for form, (reader, places) in self._joined.items():
+            self._shared = form
+            known = {id(source): at for source, at in places if not self.files[at].error}
+            for own, items in groupby(reader.rest(), key=lambda each: id(each[0])):
+                if own in known:
+                    self._at = known[own]
+                    self.take(self.files[self._at], (item for _, item in items))
+            for source, at in places:
+                report = self.files[at]
+                report.notes += [note for note in source.remarks if note not in report.notes]
+
     def mark(self) -> set[str]:
         """What is there, for `forget`."""
         return set(self._traces)
 
     def forget(self, mark: set[str]) -> None:
         """Nothing of a file that cannot be read to its end is kept."""
-        report = len(self.files) - 1
+        report = self._at
         self._traces = {
             key: trace
             for key, trace in self._traces.items()
             if key in mark and trace.report != report
         }
+        for trace in self._traces.values():  # those of several files
+            trace.held = {name: call for name, call in trace.held.items() if call.report != report}
 
     def take(self, report: FileReport, items: Iterable[Item]) -> None:
         kept: list[Skipped] = []
@@ -293,10 +330,9 @@ class _Assembly:
             (trace or self._trace("")).skipped += kept
 
     def _trace(self, name: str) -> _Trace:
-        number = len(self.files) - 1
-        key = f"{number} {name}"
+        key = f"{self._shared} {name}" if self._shared and name else f"{self._at} {name}"
         if key not in self._traces:
-            self._traces[key] = _Trace(number, name)
+            self._traces[key] = _Trace(self._at, name)
         return self._traces[key]
 
     def _take_span(self, trace: _Trace, span: Span) -> None:
@@ -319,9 +355,7 @@ class _Assembly:
         self._learn(call)
         data = marshal.dumps(_packed(call))
         trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
-        trace.held[name] = _Held(
-            trace.last, self._count, self._end, len(data), name, len(self.files) - 1
-        )
+        trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, self._at)
         self._file.write(data)
         self._end += len(data)
 
@@ -396,6 +430,7 @@ class _Assembly:
             key=lambda h: (h.start, h.number),
         )
         for held in order:
+            writer.report = self.files[held.report]
             self._file.seek(held.offset)
             # written above
             writer.write(held.id, _unpacked(marshal.loads(self._file.read(held.length))))  # noqa: S302

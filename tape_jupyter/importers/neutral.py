@@ -487,9 +487,13 @@ def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
     """
     found: list[Mapping[str, Any]] = []
     for tool in tools:
-        inner = (
-            tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else {}
-        )
+        if not isinstance(tool, Mapping):
+            continue
+        several = tool.get("functionDeclarations", tool.get("function_declarations"))
+        if isinstance(several, list):  # Gemini's
+            found += functions(several)
+            continue
+        inner = tool.get("function", tool.get("toolSpec", tool))
         if not isinstance(inner, Mapping) or not inner.get("name"):
             continue
         schema = inner.get("parameters", inner.get("input_schema", inner.get("inputSchema")))

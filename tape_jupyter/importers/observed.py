@@ -145,9 +145,18 @@ def is_request(body: Mapping[str, Any]) -> bool:
     if listed is None or isinstance(listed, str):
         return "model" in body and isinstance(listed or body.get("prompt"), str)
     items = listed if isinstance(listed, list) else [None]
+    if "model" in body and items and all(map(_is_embedded, items)):
+        return True
     return all(
         isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each)
         for each in items
+    )
+
+
+def _is_embedded(told: Any) -> bool:
+    """What an embedding is made of: a text, or tokens."""
+    return isinstance(told, (str, int)) or (
+        isinstance(told, list) and all(isinstance(each, int) for each in told)
     )
 
 
@@ -169,14 +178,15 @@ def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
 def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
     body = keywords(body)
-    provider = rebuild.provider_of(seen.provider)
+    model = str(body.get("model") or body.get("modelId") or seen.model)
+    missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
+    chosen = isinstance(said, dict) and "choices" in said
+    provider = _provider(seen, "" if chosen else model, assumed)
     api = rebuild.api_of(provider, body)
-    if isinstance(said, dict) and "choices" in said and api == rebuild.ANTHROPIC:
+    if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
     if isinstance(said, dict) and api == rebuild.ANTHROPIC and "content" not in said:
         said = decoded(said.get("message")) or said  # as LangSmith's wrapper keeps it
-    model = str(body.get("model") or body.get("modelId") or seen.model)
-    missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
     if api == rebuild.GEMINI and gemini.are_keywords(body):
         body, said = gemini.body_of(body), gemini.camel(said)
         seen = replace(seen, chunks=gemini.camel(list(seen.chunks)))
@@ -195,6 +205,20 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
         seen, rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
         assumed=assumed, usage=seen.usage,
     )  # fmt: skip
+
+
+def _provider(seen: ObservedStep, model: str, assumed: list[str]) -> str:
+    """The provider that the source names, or the one whose model this is called."""
+    named = rebuild.provider_of(seen.provider)
+    if named or seen.base or seen.url:
+        return named
+    owner = next((owner for start, owner in _OWNERS.items() if model.startswith(start)), "")
+    if owner:
+        assumed.append(f"provider {owner}, from the model's name")
+    return owner
+
+
+_OWNERS = {"claude-": "anthropic", "gemini-": "gemini"}
 
 
 def _answered(
@@ -242,18 +266,21 @@ def _told(seen: ObservedStep) -> Call | None:
         *(decoded(body.get("tools")) or ()),
         *messages.declarations(decoded(listed)),
     ]
-    provider = rebuild.provider_of(seen.provider)
+    model = seen.model or str(body.get("model") or "")
+    guessed: list[str] = []
+    provider = _provider(seen, model, guessed)
     responses = seen.provider.endswith(".responses") or _is_response(seen.said)
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.settings}
     told = Conversation(
-        seen.model or str(body.get("model") or ""), _system(body), list(asked), list(said), neutral.functions(tools),
+        model, _system(body), list(asked), list(said), neutral.functions(tools),
         {name: literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
         str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
     )  # fmt: skip
     if api != rebuild.OPENAI_CHAT:
         _lift_system(told)
     request, reply, missing, assumed = neutral.call_parts(told, provider, api, seen.base)
+    assumed += guessed
     if seen.stream and not settings.get("stream"):
         assumed.append("stream: true, from the time of the first token")
     if alone:

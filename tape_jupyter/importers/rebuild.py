@@ -104,9 +104,9 @@ def api_of(provider: str, body: Mapping[str, Any]) -> str:
         told = "anthropic_version" in body or "system" in body or _has_blocks(body["messages"])
         return ANTHROPIC if told and provider not in _BASES else OPENAI_CHAT
     if "input" in body:
-        embeds = (
-            str(body.get("model", "")).startswith("text-embedding") or "encoding_format" in body
-        )
+        given = body["input"]  # items of Responses are objects
+        plain = isinstance(given, list) and bool(given) and not isinstance(given[0], Mapping)
+        embeds = plain or "encoding_format" in body or "embed" in str(body.get("model", ""))
         return EMBEDDINGS if embeds else OPENAI_RESPONSES
     return COMPLETIONS if isinstance(body.get("prompt"), str) else OPENAI_CHAT
 

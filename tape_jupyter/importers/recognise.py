@@ -3,7 +3,7 @@
 
 A module has `TITLE` (what people call it), `recognises(source) -> int` (0 no, 100 certainly; it
 looks at the file's head) and `read(source) -> Iterator[Item]`. The surest wins; `--from
-NAME` asks nobody.
+NAME` asks nobody. It may have `begin() -> Joined`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from tape_jupyter.importers.trace import Item
 GROUP = "tape_jupyter.importers"
 
 
+class UnknownFormat(TraceError):
+    """A file in no format that is known; whoever knows better may name it."""
+
+
 class Format(Protocol):
     """What a format's module has."""
 
@@ -31,6 +35,16 @@ class Format(Protocol):
 
     def recognises(self, source: Source) -> int: ...
     def read(self, source: Source) -> Iterator[Item]: ...
+
+
+class Joined(Protocol):
+    """What a format's `begin()` gives, where it has one: it reads the files of one import together,
+    and a trace that stands in several of them is one run. `rest` gives what waited for the last,
+    each with its file.
+    """
+
+    def read(self, source: Source) -> Iterator[Item]: ...
+    def rest(self) -> Iterator[tuple[Source, Item]]: ...
 
 
 @cache
@@ -53,22 +67,23 @@ def named(name: str) -> Format:
     """Raises TapeUsageError for a name that is none."""
     if name not in known():
         raise TapeUsageError(
-            f"--from {name}: there is no such format; there are: {', '.join(sorted(known()))}"
+            f"{name}: there is no such format; there are: {', '.join(sorted(known()))}"
         )
     return known()[name]
 
 
 def recognised(source: Source) -> tuple[str, Format]:
-    """The format of a file. Raises TraceError for a file in none of them."""
+    """The format of a file. Raises UnknownFormat for a file in none of them, TraceError for an empty
+    one.
+    """
     if not source.head.strip():
         raise source.failed("is empty")
     best = _surest(source)
     if not best and source.look_further():  # what tells may come after a long first record
         best = _surest(source)
     if not best:
-        raise TraceError(
-            f"is in no format that is known; name one with --from: {', '.join(sorted(known()))}",
-            path=source.name,
+        raise UnknownFormat(
+            f"is in no format that is known: {', '.join(sorted(known()))}", path=source.name
         )
     return best, known()[best]
 

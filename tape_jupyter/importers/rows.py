@@ -1,13 +1,17 @@
-"""Exports that are a list of records: JSON Lines, a JSON list, a list inside an object, Parquet."""
+"""Exports that are a list of records: JSON Lines, a JSON list, a list inside an object, Parquet, a
+table (CSV, TSV).
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from tape_jupyter.importers.source import Broken, Source, Value, load, load_or_text
+from tape_jupyter.importers.source import RECORD_CAP, Broken, Source, Value, load, load_or_text
 from tape_jupyter.importers.trace import Item, Skipped, each
 
 _DEEPEST = 3
@@ -46,6 +50,8 @@ def rows(source: Source, *lists: str) -> Iterator[Value]:
     """
     if source.is_parquet:
         yield from _parquet(source)
+    elif source.columns:
+        yield from _table(source)
     elif source.head_text[:1] == "[":
         yield from source.values(lambda path: not path)
     elif any(_is_list(source, name, lists) for name in lists):
@@ -82,6 +88,49 @@ def _parquet(source: Source) -> Iterator[Value]:
 def _timed(value: Any) -> Any:
     """Times of Parquet as texts; all else is JSON already."""
     return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _table(source: Source) -> Iterator[Value]:
+    """Each line of a table; an empty cell is a field that is not there."""
+    with source.open() as file, io.TextIOWrapper(file, "utf-8-sig", "replace", newline="") as text:
+        reader = csv.DictReader(text, delimiter=source.delimiter)
+        while True:
+            usual = csv.field_size_limit(RECORD_CAP)
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                raise source.failed(f"is no sound table: {error}", reader.line_num) from None
+            finally:
+                csv.field_size_limit(usual)
+            if row is None:
+                return
+            told = {name: cell for name, cell in row.items() if name and cell}
+            yield Value((), _nested(source, told), reader.line_num)
+
+
+def _nested(source: Source, row: dict[str, str]) -> dict[str, Any]:
+    """Columns such as `inputs.model` as fields of `inputs`, whose texts were JSON before they were
+    cells.
+    """
+    made: dict[str, Any] = {name: cell for name, cell in row.items() if "." not in name}
+    for name, cell in row.items():
+        outer, dot, inner = name.partition(".")
+        if not dot:
+            continue
+        fields = made.setdefault(outer, {})
+        if isinstance(fields, dict):
+            source.noted("a table's cells are texts: those that read as JSON are taken for it")
+            fields[inner] = _cell(cell)
+        else:
+            made[name] = cell
+    return made
+
+
+def _cell(text: str) -> Any:
+    try:
+        return load(text)
+    except ValueError:
+        return text
 
 
 def decoded(value: Any) -> Any:

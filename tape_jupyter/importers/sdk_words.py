@@ -142,7 +142,9 @@ def _stainless(
     body: dict[str, Any],
     more: Mapping[str, Any] = _NO_MORE,
 ) -> Words:
-    """The SDKs of OpenAI and Anthropic are made by one generator."""
+    """The SDKs of OpenAI and Anthropic are made by one generator. `warnings`: pydantic's, of parts that
+    a reply has and the SDK installed here does not know.
+    """
     plain = {name: body[name] for name in known if body.get(name) is not None}
     rest = {name: value for name, value in body.items() if name not in plain}
     given = {**plain, **more, **({"extra_body": rest} if rest else {})}
@@ -150,12 +152,12 @@ def _stainless(
         return Words(
             client,
             lambda name: f"list({_called(f'{name}.{function}', given)})",
-            _each("to_json(indent=None)"),
+            _each("to_json(indent=None, warnings=False)"),
         )
     return Words(
         client,
         lambda name: _called(f"{name}.{function}", given),
-        lambda name: f"print({name}.to_json())",
+        lambda name: f"print({name}.to_json(warnings=False))",
     )
 
 
@@ -204,9 +206,8 @@ def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | N
         "from google import genai",
         f"genai.Client(http_options={{'api_version': {found[1]!r}}})",
     )
-    dumped = (
-        "model_dump_json(exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'})"
-    )
+    shown = "exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'}"
+    dumped = f"model_dump_json({shown}, warnings=False)"
     if streamed:
         function = "models.generate_content_stream"
         return Words(

@@ -8,11 +8,13 @@ way, and UTF-16 (what PowerShell's `>` writes) is read as the same text in UTF-8
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import json
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,6 +97,7 @@ class Source:
     data: bytes | None = None
     """The content, where it is no file of its own: a member of an archive."""
     notes: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     look: int = HEAD
     """How many bytes of it `head` has."""
 
@@ -185,6 +188,15 @@ class Source:
         """Once, however often it is so."""
         if note not in self.notes:
             self.notes.append(note)
+
+    def counted(self, what: str) -> None:
+        """One more of what people are told the number of."""
+        self.counts[what] += 1
+
+    @property
+    def remarks(self) -> list[str]:
+        """All that people should know of how it was read."""
+        return [*self.notes, *(f"{count} {what}" for what, count in self.counts.items())]
 
     def values(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
         """The values of its JSON, one document or several one after another, however large.
@@ -304,9 +316,25 @@ class Source:
             raise self.failed(f"is no sound Parquet file: {error}") from None
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table (CSV, or with tabs between them), from its first line; none of
+        another file.
+        """
+        line = self.head_text.partition("\n")[0].strip()
+        if not _HEADER.fullmatch(line):
+            return ()
+        names = tuple(next(csv.reader([line], delimiter=self.delimiter), ()))
+        return names if len(names) >= _COLUMNS and all(names) else ()
+
+    @property
+    def delimiter(self) -> str:
+        """What stands between a table's cells."""
+        return "\t" if "\t" in self.head_text.partition("\n")[0] else ","
+
+    @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key of a JSON object in its head, however deep; of Parquet its columns."""
-        if self.is_parquet:
+        """Every key of a JSON object in its head, however deep; of Parquet or a table its columns."""
+        if self.is_parquet or self.columns:
             return self.top
         return frozenset(_KEY.findall(self.head_text))
 
@@ -354,10 +382,12 @@ class Source:
         """The keys of its first JSON object (of a list: of its first item), as far as they stand in
         the head.
 
-        Of Parquet its columns.
+        Of Parquet or a table its columns.
         """
         if self.is_parquet:
             return frozenset(self.parquet().schema_arrow.names)
+        if self.columns:  # `inputs.model` is `model` in `inputs`
+            return frozenset({*self.columns, *(name.partition(".")[0] for name in self.columns)})
         if isinstance(self.first, dict):
             return frozenset(self.first)
         return frozenset(_top_keys(self.head_text))
@@ -385,7 +415,9 @@ _NO_UTF_8 = "it is no UTF-8 in places: what cannot be read stands as \ufffd"
 _OPEN = "{["
 _LINES = 50
 """Of so many lines the first that is an object tells what a file of lines is."""
-_SEEN = ("head", "head_text", "keys", "first", "top", "one_a_line")
+_SEEN = ("head", "head_text", "columns", "keys", "first", "top", "one_a_line")
+_COLUMNS = 3
+_HEADER = re.compile(r'[\w.$" ,\t-]{1,20000}')
 
 
 def _is_json(text: str) -> bool:

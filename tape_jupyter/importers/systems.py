@@ -50,7 +50,7 @@ SYSTEMS: Sequence[System] = (
         "Langfuse",
         ("langfuse",),
         "trace.json",
-        "In the UI open a trace and choose *Download*. Rows of the API and of blob exports (JSON, JSONL, Parquet) are "
+        "In the UI open a trace and choose *Download*. Rows of the API and of exports (JSON, JSONL, CSV, Parquet) are "
         "read as well.",
         "J, P or M, by the instrumentation",
         _PLATFORM,

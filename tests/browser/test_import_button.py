@@ -40,6 +40,7 @@ def pictured(page, name):
         page.wait_for_function(
             "theme => document.body.dataset.jpThemeName === theme", arg=f"JupyterLab {theme}"
         )
+        page.locator("#jupyterlab-splash").wait_for(state="detached")  # it covers all meanwhile
         page.set_viewport_size({"width": width, "height": 900})
         page.screenshot(path=f"{folder}/import-{name}-{theme.lower()}-{width}.png")
     page.set_viewport_size({"width": 1400, "height": 900})

@@ -12,6 +12,7 @@ from typing import Any
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decoded, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped, Span
@@ -34,7 +35,7 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked, said = decoded(row.get("request_body")), decoded(row.get("response_body"))
+    asked, said = _body(row.get("request_body")), _body(row.get("response_body"))
     own = str(row.get("request_id") or "")
     if not isinstance(asked, dict) or not asked:
         where = str(row.get("signed_body_url") or "")
@@ -57,9 +58,13 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
         own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
         model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
         url=_url(row), usage=_usage(row), sent=True, line=line,
-        status=int(row.get("response_status") or 200),
+        status=status_of(row.get("response_status")),
         about={"user": row["request_user_id"]} if row.get("request_user_id") else {},
     )  # fmt: skip
+    if int(row.get("response_status") or 0) < 0:
+        seen.missing.append(
+            f"status: {row['response_status']} is Helicone's own (cancelled, or timed out)"
+        )
     if isinstance(said, dict) and isinstance(said.get("streamed_data"), list):
         seen.chunks = said["streamed_data"]
         seen.missing.append("pace")
@@ -67,6 +72,12 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
         yield Skipped("a request without its reply", line=line)
         return
     yield observed.item(seen, "helicone", file)
+
+
+def _body(told: Any) -> Any:
+    """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
+    found = decoded(told)
+    return None if isinstance(found, dict) and found.keys() == {"helicone_message"} else found
 
 
 def _url(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Exports of Langfuse: a trace of its UI, rows of its API and of its blob export (JSON, JSONL,
+"""Exports of Langfuse: a trace of its UI, rows of its API and of its exports (JSON, JSONL, CSV,
 Parquet).
 """
 

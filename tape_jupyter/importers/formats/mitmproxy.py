@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -60,12 +61,7 @@ def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
         missing.append("reply body: it was streamed through")
     if asked.get("content") is None:
         missing.append("request body: it was streamed through")
-    host = asked.get("authority") or asked["host"]
-    host = host.decode() if isinstance(host, bytes) else str(host)
-    scheme, port = _text(asked.get("scheme") or "https"), asked.get("port")
-    usual = {"https": 443, "http": 80}.get(scheme) == port
-    place = host if usual or ":" in host else f"{host}:{port}"
-    url = f"{scheme}://{place}{_text(asked.get('path') or '/')}"
+    url = _url(asked)
     body = content or b""
     start, end = float(asked.get("timestamp_start") or 0), float(said.get("timestamp_end") or 0)
     waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
@@ -85,6 +81,22 @@ def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
     yield made
     if flow.get("websocket"):
         yield Skipped("a message of a WebSocket", len(flow["websocket"].get("messages") or ()))
+
+
+def _url(asked: Mapping[str, Any]) -> str:
+    """The address by the name that was asked for; a transparent proxy knows the host's number
+    alone.
+    """
+    named = next(
+        (value for name, value in headers_of(asked.get("headers")) if name.lower() == "host"), ""
+    )
+    host = _text(asked.get("authority") or named or asked["host"])
+    scheme, port = _text(asked.get("scheme") or "https"), asked.get("port")
+    usual = {"https": 443, "http": 80}.get(scheme)
+    place = host.removesuffix(f":{usual}")
+    if port not in (usual, None) and not re.search(r":\d+$", place):
+        place = f"{place}:{port}"
+    return f"{scheme}://{place}{_text(asked.get('path') or '/')}"
 
 
 def _text(value: Any) -> str:

@@ -6,9 +6,9 @@ snake_case.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tape_jupyter.importers import attributes, conventions
@@ -63,35 +63,43 @@ def _entering(source: Source) -> Callable[[tuple[str, ...]], bool]:
 
 
 def read(source: Source) -> Iterator[Item]:
-    found = _Found(source.name)
-    for path, value, line in source.values(_entering(source)):
-        if isinstance(value, Broken):
-            yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
-        elif not path or path[-1] == "[]":
-            logs = len(path) > 1 and path[-2] in _LOGS
-            yield from found.log(value, line) if logs else found.spans(value, line)
-        elif path[-1] in ("scope", "instrumentationLibrary"):
-            found.scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
-        elif len(path) == 1 and value and isinstance(value, (dict, list)):
-            yield Skipped(f"{path[0][:40]}: they are no spans", line=line)
-    yield from found.rest()
-    for reason, count in found.empty.items():
-        source.notes.append(f"{count} model calls {reason}: they are spans")
+    found = begin()
+    yield from found.read(source)
+    yield from (item for _, item in found.rest())
 
 
-class _Found:
-    """What of a file waits for its end: spans whose messages may stand in log records, and those
-    records.
+def begin() -> JoinedFiles:
+    """What reads several files of one import: a collector writes spans and log records apart."""
+    return JoinedFiles()
+
+
+class JoinedFiles:
+    """What of an import's files waits for its end: spans whose messages may stand in log records,
+    and those records. Ids of traces are one's own in all the world: files that have the same one
+    tell of one trace.
     """
 
-    def __init__(self, file: str) -> None:
-        self.file, self.scope = file, ""
-        self.empty = Counter[str]()
-        self._waiting: dict[tuple[str, str], Traced] = {}
-        self._logs: dict[tuple[str, str], list[SpanEvent]] = {}
+    def __init__(self) -> None:
+        self._source, self._scope = Source(Path()), ""
+        self._waiting: dict[tuple[str, str], tuple[Source, Traced]] = {}
+        self._logs: dict[tuple[str, str], tuple[Source, list[SpanEvent]]] = {}
         self._told: set[tuple[str, str]] = set()
 
-    def spans(self, value: Any, line: int) -> Iterator[Item]:
+    def read(self, source: Source) -> Iterator[Item]:
+        """The items of one file, but for those that wait."""
+        self._source, self._scope = source, ""
+        for path, value, line in source.values(_entering(source)):
+            if isinstance(value, Broken):
+                yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
+            elif not path or path[-1] == "[]":
+                logs = len(path) > 1 and path[-2] in _LOGS
+                yield from self._log(value, line) if logs else self._spans(value, line)
+            elif path[-1] in ("scope", "instrumentationLibrary"):
+                self._scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
+            elif len(path) == 1 and value and isinstance(value, (dict, list)):
+                yield Skipped(f"{path[0][:40]}: they are no spans", line=line)
+
+    def _spans(self, value: Any, line: int) -> Iterator[Item]:
         if not isinstance(value, Mapping):
             yield Skipped("an item that is no span", line=line)
             return
@@ -99,42 +107,48 @@ class _Found:
 
     def _items(self, value: Any, line: int) -> Iterator[Item]:
         count = 0
-        for span in _spans(value, self.scope, line):
+        for span in _spans(value, self._scope, line):
             count += 1
             if not span.id or not conventions.wants_content(span):
-                made = conventions.item(span, self.file)
+                made = conventions.item(span, self._source.name)
                 if isinstance(made, Call):
                     self._told.add((span.trace, span.id))
                 yield made
                 continue
             if (span.trace, span.id) in self._waiting:
                 yield Skipped(TWICE, line=line)
-            self._waiting[span.trace, span.id] = span
+            self._waiting[span.trace, span.id] = self._source, span
         if not count:
             yield Skipped("an item that holds no span", line=line)
 
-    def log(self, value: Any, line: int) -> Iterator[Item]:
+    def _log(self, value: Any, line: int) -> Iterator[Item]:
         trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
         if own and (
             event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes
         ):
-            self._logs.setdefault((trace, own), []).append(event)
+            self._logs.setdefault((trace, own), (self._source, []))[1].append(event)
         else:
             yield Skipped("a log record that tells of no model call", line=line)
 
-    def rest(self) -> Iterator[Item]:
-        for key, span in self._waiting.items():
-            yield from each(partial(self._late, span, self._logs.pop(key, None)), span.line)
-        for (trace, own), events in self._logs.items():
+    def rest(self) -> Iterator[tuple[Source, Item]]:
+        """What waited, each with its file."""
+        for key, (source, span) in self._waiting.items():
+            _, events = self._logs.pop(key, (source, []))
+            for made in each(partial(self._late, span, source, events), span.line):
+                yield source, made
+        for (trace, own), (source, events) in self._logs.items():
             if (trace, own) in self._told:
-                yield Skipped("a log record that repeats what its span says", len(events))
-            else:
-                yield from each(partial(self._late, _of_logs(trace, own, events), None))
+                yield source, Skipped("a log record that repeats what its span says", len(events))
+                continue
+            alone = _of_logs(trace, own, events)
+            for made in each(partial(self._late, alone, source, []), alone.line):
+                yield source, made
 
-    def _late(self, span: Traced, events: list[SpanEvent] | None) -> Iterator[Item]:
-        made = conventions.item(span, self.file, events)
+    @staticmethod
+    def _late(span: Traced, source: Source, events: list[SpanEvent]) -> Iterator[Item]:
+        made = conventions.item(span, source.name, events)
         if isinstance(made, Span):
-            self.empty[conventions.why_empty(span)] += 1
+            source.counted(f"model calls {conventions.why_empty(span)}: they are spans")
         yield made
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.attributes import seconds
 from tape_jupyter.importers.gemini import camel
+from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
@@ -75,8 +76,9 @@ def _call(
     url = f"https://{host}/v1/{path}:{_VERBS[method]}"
     own, end = str(row.get("request_id") or line), seconds(row.get("logging_time"))
     took = float(mapping(row.get("metadata")).get("request_latency") or 0.0) / 1000
-    if not method.startswith("Stream"):
-        reply = rebuild.reply(said, seconds=took)
+    failed = mapping(said.get("error")) if isinstance(said, dict) else {}
+    if failed or not method.startswith("Stream"):
+        reply = rebuild.reply(said, status_of(failed.get("code")), took)
     elif isinstance(said, list):
         missing.append("pace")
         reply = rebuild.streamed(rebuild.GEMINI if "contents" in body else rebuild.ANTHROPIC, said)

@@ -1,6 +1,7 @@
 """OpenTelemetry traces become calls that replay: by the names of their attributes, in every spelling of OTLP."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -345,3 +346,41 @@ def test_an_exception_of_one_of_our_own_calls_runs_nothing(tmp_path):
     with pytest.raises(TapeError):
         raise registry.thaw_error(cassette.calls[0].reply().error)
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("first", ["logs", "spans"])
+def test_spans_and_their_log_records_in_two_files_are_one_trace(tmp_path, first):
+    """A collector writes traces and logs apart: read together they are what one file with both would be."""
+    told = genai(**{"gen_ai.request.temperature": 0.5})
+    messages = {name: told.pop(name) for name in list(told) if name.endswith(".messages")}
+    inner = span("b1", told, parentSpanId="a1" * 8)
+    record = {"timeUnixNano": "1772366400000000000", "eventName": "gen_ai.client.inference.operation.details",
+              "attributes": attributes(messages), "traceId": inner["traceId"], "spanId": inner["spanId"]}  # fmt: skip
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    names = {"spans": "b.json", "logs": "a.json" if first == "logs" else "c.json"}
+    (tmp_path / "t").mkdir()
+    outer = {**span("a1", {}, name="agent"), "spanId": "a1" * 8}
+    (tmp_path / "t" / names["spans"]).write_text(json.dumps(request(inner, outer)))
+    (tmp_path / "t" / names["logs"]).write_text(json.dumps(logs))
+    done = tape.import_trace(tmp_path / "t", cassette=tmp_path / "x.tapes" / "main.tape.yaml")
+    (call,) = Cassette.open(done.path, check="whole").calls
+    assert call.head()["span"] == "agent" and len(Cassette.open(done.path).runs) == 1
+    asked = json.loads(call.request().body)
+    assert asked["temperature"] == told["gen_ai.request.temperature"] and "Who?" in str(asked)
+    assert {Path(each.file).name: each.calls for each in done.files} == {
+        names["spans"]: 1, names["logs"]: 0
+    }  # fmt: skip
+    assert not any("without their messages" in note for each in done.files for note in each.notes)
+
+
+def test_a_file_that_fails_takes_nothing_of_it_into_a_trace_that_it_shares(tmp_path, monkeypatch):
+    from tape_jupyter.importers import source
+
+    monkeypatch.setattr(source, "RECORD_CAP", 20_000)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.jsonl").write_text(json.dumps(request(span("b1", llm()))))
+    torn = json.dumps(request(span("b2", llm())))
+    (tmp_path / "t" / "b.jsonl").write_text(f'{torn}\n{{"x": "{"y" * 30_000}"}}\n')
+    done = tape.import_trace(tmp_path / "t", cassette=tmp_path / "x.tapes" / "main.tape.yaml")
+    assert [each.calls for each in done.files] == [1, 0] and "longer than" in done.files[1].error
+    assert len(Cassette.open(done.path, check="whole").calls) == 1

@@ -1,6 +1,7 @@
 """Files as other versions, exporters and shells write them: each record comes in, or it is said what became of it."""
 
 import base64
+import csv
 import gzip
 import io
 import json
@@ -15,6 +16,7 @@ from tape_jupyter.core.call import Request
 from tape_jupyter.errors import TapeError
 from tape_jupyter.providers import editing, http
 from tests.unit.importers.test_otlp import ASKED, SAID, attributes, genai, llm, request, span
+from tests.unit.importers.test_recorded import flow, tnet
 
 TEXT = json.dumps
 BODY, REPLY = TEXT(ASKED), TEXT(SAID)
@@ -464,3 +466,137 @@ def test_a_sample_of_an_archive_that_is_torn_spoils_no_other(tmp_path):
         archive.writestr("samples/b_epoch_1.json", sample[:40])
     report, calls = imported(tmp_path, "x.eval", made.getvalue())
     assert len(calls) == 1 and sum(report.reasons.values()) == 1
+
+
+# ---------------------------------------------------------------- tables
+
+COLUMNS = {
+    "weave": {"id": "w", "project_id": "p", "op_name": "weave:///e/p/op/openai.chat.completions.create:abc", "trace_id": "t",
+              "started_at": "2026-03-01T12:00:00Z", "inputs": BODY, "output": REPLY},
+    "helicone": {"request_id": "r", "request_created_at": "2026-03-01 12:00:00", "request_path": "/v1/chat/completions",
+                 "target_url": "https://api.openai.com/v1/chat/completions", "request_body": BODY, "response_id": "s",
+                 "response_status": "200", "response_body": REPLY, "provider": "OPENAI", "delay_ms": "1500"},
+    "langfuse": {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "2026-03-01T12:00:00Z",
+                 "parentObservationId": "", "level": "DEFAULT", "model": "gpt-4o-mini", "input": BODY, "output": REPLY},
+    "braintrust": {"id": "1", "span_id": "s", "root_span_id": "r", "span_parents": "[]", "span_attributes": TEXT({"name": "chat", "type": "llm"}),
+                   "input": TEXT(ASKED["messages"]), "output": TEXT(SAID["choices"]),
+                   "metadata": TEXT({**{k: v for k, v in ASKED.items() if k != "messages"}, "provider": "openai"}), "metrics": "{}"},
+}  # fmt: skip
+
+
+def table(row, delimiter=","):
+    made = io.StringIO()
+    writer = csv.DictWriter(made, list(row), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerow(row)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+@pytest.mark.parametrize("system", COLUMNS)
+def test_a_table_of_a_platform_is_read_as_its_json_is(tmp_path, system, delimiter):
+    report, calls = imported(tmp_path, "rows.csv", table(COLUMNS[system], delimiter))
+    assert report.format == system and report.grades == {"J": 1}
+    ((url, asked, said, _),) = calls
+    assert url.endswith("/chat/completions") and asked == ASKED
+    assert said["choices"][0]["message"]["content"] == "North"
+
+
+def test_columns_of_what_was_nested_are_put_together_and_that_is_said(tmp_path):
+    row = COLUMNS["weave"] | {f"inputs.{name}": TEXT(value) for name, value in ASKED.items()}
+    del row["inputs"]
+    report, calls = imported(tmp_path, "rows.csv", table(row | {"inputs.model": ASKED["model"]}))
+    assert calls[0][1] == ASKED and any("cells are texts" in note for note in report.notes)
+
+
+def test_a_cell_of_a_table_may_be_long_and_hold_lines(tmp_path):
+    asked = {**ASKED, "messages": [{"role": "user", "content": 'a "b"\n,c;' * 30_000}]}
+    _, calls = imported(tmp_path, "rows.csv", table(COLUMNS["helicone"] | {"request_body": TEXT(asked, indent=1)}))  # fmt: skip
+    assert calls[0][1] == asked and csv.field_size_limit() == 131_072
+
+
+# ---------------------------------------------------------------- embeddings, models without a provider
+
+EMBEDS = {"model": "text-embedding-3-small", "input": ["a", "b"]}
+VECTORS = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}], "model": EMBEDS["model"],
+           "usage": {"prompt_tokens": 2, "total_tokens": 2}}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [["a", "b"], "a", [1, 2], [[1, 2], [3]]])
+def test_what_was_embedded_is_a_request_of_that_kind(tmp_path, given):
+    row = {"id": "w", "project_id": "p", "op_name": "weave:///e/p/op/openai.embeddings.create:a", "trace_id": "t",
+           "inputs": {**EMBEDS, "input": given}, "output": VECTORS}  # fmt: skip
+    _, calls = imported(tmp_path, "x.json", [row])
+    assert calls == [("https://api.openai.com/v1/embeddings", row["inputs"], VECTORS, 200)]
+
+
+def test_texts_in_a_list_are_embedded_whatever_the_model_is_called(tmp_path):
+    asked = {"model": "voyage-3", "input": ["a", "b"]}
+    row = {"id": "w", "project_id": "p", "op_name": "weave:///e/p/op/litellm.embedding:a", "trace_id": "t",
+           "inputs": asked, "output": VECTORS}  # fmt: skip
+    _, calls = imported(tmp_path, "x.json", [row])
+    assert calls[0][0].endswith("/embeddings") and calls[0][1] == asked
+
+
+def test_a_model_whose_provider_is_not_told_goes_to_the_provider_of_its_name(tmp_path):
+    row = {"type": "llm", "id": "m", "name": "c", "input": [{"role": "user", "content": "Who?"}], "redacted_input": None,
+           "output": {"role": "assistant", "content": "North"}, "model": "claude-sonnet-4-5", "metrics": {}}  # fmt: skip
+    report, calls = imported(tmp_path, "x.jsonl", lines(row))
+    assert calls[0][0] == "https://api.anthropic.com/v1/messages"
+    assert report.assumed["provider anthropic, from the model's name"] == 1
+
+
+def test_tools_of_gemini_stay_in_a_request_that_is_rebuilt(tmp_path):
+    tools = [{"function_declarations": [{"name": "look", "parameters": {"type": "object"}}]}]
+    told = [{"role": "user", "content": [{"type": "text", "text": "Who?"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "North"}]}]  # fmt: skip
+    row = {"id": 1, "prompt_blueprint": {"prompt_template": {"type": "chat", "messages": told, "tools": tools},
+           "metadata": {"model": {"provider": "google", "name": "gemini-2.5-flash"}}}}  # fmt: skip
+    _, calls = imported(tmp_path, "x.json", row)
+    assert calls[0][1]["tools"][0]["functionDeclarations"][0]["name"] == "look"
+
+
+# ---------------------------------------------------------------- what proxies write in a body's or an address's place
+
+
+def test_helicones_word_for_a_body_elsewhere_is_no_body(tmp_path):
+    word = {"helicone_message": "fetching body from signed_url... contact us"}
+    row = {**COLUMNS["helicone"], "request_body": word, "response_body": word, "signed_body_url": "https://x.test/b?sig=1"}  # fmt: skip
+    report, calls = imported(tmp_path, "x.jsonl", lines(row))
+    assert not calls and list(report.reasons) == [
+        "a request whose bodies lie behind a URL, which is not fetched"
+    ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"authority": b"api.openai.com:443"},
+        {"host": "104.18.7.192", "headers": [[b"Host", b"api.openai.com"]]},
+        {"host": "api.openai.com"},
+    ],
+)
+def test_a_flow_has_the_address_that_was_asked_for(tmp_path, told):
+    made = flow()
+    made["request"].update(told)
+    _, calls = imported(tmp_path, "x.mitm", tnet(made))
+    assert calls[0][0] == "https://api.openai.com/v1/chat/completions"
+
+
+def test_an_error_that_vertex_logged_has_its_status(tmp_path):
+    row = {"api_method": "GenerateContent", "logging_time": "2026-03-01 12:00:00 UTC", "request_id": "1",
+           "full_request": {"model": "projects/p/locations/l1/publishers/google/models/g", "contents": []},
+           "full_response": {"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}}  # fmt: skip
+    _, calls = imported(tmp_path, "x.jsonl", lines(row))
+    assert calls[0][3] == 429
+
+
+# ---------------------------------------------------------------- what may not expand
+
+
+def test_a_bomb_of_zstd_is_one_error_that_names_the_file(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    (tmp_path / "x.jsonl.zst").write_bytes(zstandard.compress(lines(*ROWS).encode() + b" " * 2**30))
+    with pytest.raises(TapeError, match=r"x\.jsonl\.zst.*expands to more than"):
+        tape.import_trace(tmp_path / "x.jsonl.zst", cassette=tmp_path / "x.tapes" / "m.tape.yaml")
+    assert not (tmp_path / "x.tapes").exists()
