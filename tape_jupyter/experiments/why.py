@@ -18,6 +18,7 @@ from typing import Any, Unpack
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.notebook_text import CodeCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.causes import answer
 from tape_jupyter.experiments.causes.answer import Cause, Node
@@ -61,7 +62,7 @@ def why(
     started = time.perf_counter()
     on_divergence, max_calls, max_cost = require_limits(limits)
     path = Path(notebook).resolve()
-    saved = [cell for cell in headless_run.read(path).cells if cell.cell_type == "code"]
+    saved = _code_cells(path)
     asked = Check.of(check, len(saved), path.parent)
     roots = listing.cassettes_of(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
@@ -101,14 +102,24 @@ def why(
     )
 
 
-def _differences(path: Path, saved: Sequence[Any], good: Side, bad: Side) -> Differences:
+def _code_cells(path: Path) -> list[CodeCell]:
+    """What the notebook's code cells are called: by their ids, which must differ, else by their
+    place.
+    """
+    cells = headless_run.read_code_cells(path)
+    return [replace(cell, id=cell.id or f"cell-{n}") for n, cell in enumerate(cells, 1)]
+
+
+def _differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -> Differences:
     if good.calls == bad.calls and [run.id for run in good.runs] == [run.id for run in bad.runs]:
         raise TapeUsageError(
             f"--bad {bad.name} is no other recording of {path.name} than --good {good.name}"
         )
     require_in_common(good, bad)
     code = (SideSources(path, good), SideSources(path, bad))
-    found = differences(good, bad, [cell.source for cell in saved], _ids(saved), code)
+    found = differences(
+        good, bad, [cell.source for cell in saved], [cell.id for cell in saved], code
+    )
     if not found.parts:
         around = [said for each in found.unswapped.values() for said in each]
         raise TapeUsageError(
@@ -118,15 +129,9 @@ def _differences(path: Path, saved: Sequence[Any], good: Side, bad: Side) -> Dif
     return found
 
 
-def _ids(saved: Sequence[Any]) -> list[str]:
-    """What the cells are called: by their ids, which must differ, else by their place."""
-    ids = [str(cell.get("id") or "") for cell in saved]
-    return [each if each and ids.count(each) == 1 else f"cell-{n}" for n, each in enumerate(ids)]
-
-
-def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check: Check) -> Job:
+def _job(path: Path, saved: Sequence[CodeCell], bad: Side, found: Differences, check: Check) -> Job:
     sources = [cell.source for cell in found.cells]
-    shown = saved[check.number - 1].outputs if check.number else []
+    shown = _outputs(path, check.number) if check.kind == "output" else []
     return Job(
         path,
         bad.cassette.path,
@@ -137,14 +142,20 @@ def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check:
         [cell.id for cell in found.cells],
         check,
         sorted({part.cell for part in found.parts}),
-        [dict(each) for each in shown],
+        shown,
         last=needed(check, sources),
         bound=bound(check, sources),
         reads=sorted(read_by(check)),
     )
 
 
-def _asked_for(path: Path, saved: Sequence[Any], bad: Side) -> Path:
+def _outputs(path: Path, number: int) -> list[dict[str, Any]]:
+    """What a code cell has saved."""
+    cells = [cell for cell in headless_run.read(path).cells if cell.cell_type == "code"]
+    return [dict(each) for each in cells[number - 1].outputs]
+
+
+def _asked_for(path: Path, saved: Sequence[CodeCell], bad: Side) -> Path:
     """The file that the cells ask for: the bad side's own, where a line names it, else the main one."""
     named = {word for cell in saved for word in _NAMED.findall(cell.source)}
     own = takes_files.stem(bad.cassette.root)

@@ -132,17 +132,15 @@ class TrialRunner:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.recording = TrialResult(None)
-        """How the recording itself comes out."""
-        self.started = 0.0
-        """Seconds until the first trial could run, the recording's own run among them."""
+        """How the recording itself comes out: a trial whose seconds are those until the others can
+        run, the start of their process among them.
+        """
         self._stack = ExitStack()
         self._stops: dict[int, _Channel] = {}
 
     def __enter__(self) -> Self:
         try:
-            began = time.perf_counter()
             self._start()
-            self.started = time.perf_counter() - began
         except BaseException:
             self._stack.close()
             raise
@@ -169,7 +167,7 @@ class TrialRunner:
     def _start(self) -> None:
         from tape_jupyter.headless.folders import run_folder
 
-        job = self.job
+        began, job = time.perf_counter(), self.job
         there = {} if job.plays.exists() else {job.plays: job.cassette.read_bytes()}
         folder = self._stack.enter_context(run_folder(job.notebook, _NOTHING, there))
         stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
@@ -180,10 +178,9 @@ class TrialRunner:
             for stop, channel in zip(stops, channels, strict=False)
             if "ready" in channel.told(patience)
         }
-        if hasattr(os, "fork"):
-            self.recording = TrialResult.of(channels[-1].told(patience))
-        else:
-            self.recording = TrialResult.of(channels[0].asked(Trial().line(), patience))
+        forks, line = hasattr(os, "fork"), Trial().line()
+        recording = channels[-1].told(patience) if forks else channels[0].asked(line, patience)
+        self.recording = TrialResult.of({**recording, "seconds": time.perf_counter() - began})
 
 
 @dataclass(slots=True)
