@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core import notebook_schema
 
@@ -35,10 +36,13 @@ def parse_notebook(text: str) -> NotebookNode:
 
 @dataclass(frozen=True, slots=True)
 class CodeCell:
-    """A code cell's id ("": it has none, or another cell has it too) and its source."""
+    """A code cell's id ("": it has none, or another cell has it too), its source, and its outputs
+    as the file has them (a text may be a list of lines).
+    """
 
     id: str
     source: str
+    outputs: Sequence[Any] = ()
 
 
 def code_cells(text: str) -> list[CodeCell]:
@@ -51,7 +55,7 @@ def code_cells(text: str) -> list[CodeCell]:
     code = [each for each in cells if each["cell_type"] == "code"]
     ids = [str(each.get("id") or "") for each in cells]
     return [
-        CodeCell(name if ids.count(name) == 1 else "", "".join(each["source"]))
+        CodeCell(name if ids.count(name) == 1 else "", "".join(each["source"]), each["outputs"])
         for each in code
         for name in [str(each.get("id") or "")]
     ]

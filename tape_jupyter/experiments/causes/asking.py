@@ -92,9 +92,10 @@ class Asker:
 
     def run(self, trial: Trial) -> TrialResult:
         result = self.inner.run(self._with_answers(trial))
-        while result.missed and result.wanted is not None:
+        while result.wanted is not None:
             if not self._ask(result.wanted):
-                return replace(result, why=f"{result.why} ({self.refused})")
+                why = f"{result.run.why} ({self.refused})"
+                return replace(result, run=replace(result.run, why=why))
             result = self.inner.run(self._with_answers(trial))
         return result
 
