@@ -53,7 +53,7 @@ def why(
     two apart.
     """
     started = time.perf_counter()
-    on_divergence, max_calls, max_cost = require_limits(limits)
+    on_divergence, budget = require_limits(limits)
     path = Path(notebook).resolve()
     saved = saved_cells(path)
     asked = Check.of(check, path.parent)
@@ -66,7 +66,7 @@ def why(
     job = job_of(path, saved, ours, found.cells, asked, stops, stale=stale, seconds=seconds)
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""
-        asker = Asker(runner, ours.cassette, newest, max_calls, max_cost)
+        asker = Asker(runner, ours.cassette, newest, budget)
         search = Search(found, asker if on_divergence == "live" else runner, tried or _nobody)
         search.note((frozenset[int](),), runner.recording, "nothing")
         every = range(len(found.parts))
@@ -89,7 +89,7 @@ def why(
         sides=(good, bad),
         tree=tuple(_tree(ours, found, set(numbers))),
         notes=tuple(_notes(found)),
-        asked=asker.asked,
+        asked=budget.calls,
         cost=asker.said,
     )
 

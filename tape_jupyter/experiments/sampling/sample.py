@@ -200,7 +200,7 @@ class _Sender:
         """One call; False where the budget has no room for it."""
         most = self.planned.estimate.most
         if not self.budget.reserve(most):
-            self.stopped = self._why_stopped()
+            self.stopped = self.budget.full(most)
             return False
         paid: Decimal | None = None
         try:
@@ -229,14 +229,6 @@ class _Sender:
                 number += 1
             self._taken.add(f"{self.prefix}-{number}")
             return f"{self.prefix}-{number}"
-
-    def _why_stopped(self) -> str:
-        if self.budget.max_calls is not None and self.budget.calls >= self.budget.max_calls:
-            return f"--max-calls {self.budget.max_calls}: no more calls were made"
-        assert self.budget.max_cost is not None
-        left = price.dollars(self.budget.max_cost - self.budget.spent - self.budget.unknown)
-        most = price.dollars(self.planned.estimate.most or Decimal(0))
-        return f"--max-cost: {left} is left, and one call more can cost {most}"
 
 
 def _collect(sender: _Sender, count: int, calls: int, tell: Tell) -> None:

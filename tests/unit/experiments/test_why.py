@@ -169,7 +169,7 @@ def test_no_more_is_asked_than_was_said(path, asks_anew, provider):
     done = why(path, NEW, "--on-divergence", "live", good="other")
     assert done.exit_code == 2 and "--max-calls N or --max-cost USD" in done.output
     done = why(path, NEW, "--on-divergence", "live", "--max-calls", 0, good="other")
-    assert done.exit_code == 2 and "--max-calls 0 are used up" in done.output
+    assert done.exit_code == 2 and "--max-calls 0: no more calls" in done.output
     done = why(path, NEW, "--on-divergence", "live", "--max-cost", "0.000001", good="other")
     assert done.exit_code == 2 and "--max-cost" in done.output
     assert provider.requests == []
