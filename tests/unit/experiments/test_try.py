@@ -186,7 +186,7 @@ def test_copies_of_a_bundle_are_runs_of_their_own(tmp_path):
     assert told.summary.runs == 2 and len(list(RowStore(str(results)).rows())) == 2
 
 
-def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path):
+def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     wanted, rows = jobs(tmp_path, 5), []
     store = RowStore(str(tmp_path / "rows"))
@@ -199,6 +199,11 @@ def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path):
         with distributed.Client(cluster) as client:
             executor = client.get_executor(pure=False)
             engine.run(wanted, store, engine.Given(executor, 1), rows.append)
+    monkeypatch.setattr(engine, "PATIENCE", 1.0)
+    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
+        with pytest.raises(TapeUsageError, match="has had no workers"):
+            with engine.workers_of(cluster.scheduler_address) as workers:
+                engine.run(wanted, store, workers, rows.append)
     told = lambda row: {**row, "seconds": 0}  # noqa: E731
     here = [told(attempts.attempt(job)) for job in wanted]
     by_key = sorted(map(told, rows), key=lambda row: row["key"])
