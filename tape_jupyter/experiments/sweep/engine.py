@@ -87,6 +87,19 @@ class Given:
         return False
 
 
+def given(workers: Any) -> Given:
+    """An executor, or a client of Dask with as many workers as it has now. Raises TapeUsageError for
+    what is neither.
+    """
+    if isinstance(workers, Executor):
+        return Given(workers, int(getattr(workers, "_max_workers", 0)) or 2)
+    if not hasattr(workers, "get_executor"):
+        kind = type(workers).__name__
+        raise TapeUsageError(f"workers: a {kind} is no executor and no client of Dask")
+    count = len(workers.scheduler_info(n_workers=-1)["workers"]) or 1
+    return Given(workers.get_executor(pure=False), count)
+
+
 class Dask:
     """Workers of a Dask scheduler that was started separately."""
 

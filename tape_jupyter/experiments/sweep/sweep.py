@@ -7,7 +7,6 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -24,7 +23,7 @@ from tape_jupyter.experiments.sweep import asking, engine, limits, places
 from tape_jupyter.experiments.sweep import candidate as candidates
 from tape_jupyter.experiments.sweep.attempt import Attempt
 from tape_jupyter.experiments.sweep.candidate import AS_RECORDED, Candidate
-from tape_jupyter.experiments.sweep.engine import Given, Workers
+from tape_jupyter.experiments.sweep.engine import Workers
 from tape_jupyter.experiments.sweep.places import TriedPlace
 from tape_jupyter.experiments.sweep.store import Row, RowStore
 from tape_jupyter.experiments.sweep.summary import SweepSummary
@@ -97,20 +96,20 @@ def try_candidates(
     candidates_: Sequence[str | Path | Candidate],
     check: str = "",
     *,
-    workers: str | Executor = "",
+    workers: Any = "",
     results: str | Path = RESULTS,
     **options: Any,
 ) -> Sweep:
-    """`tape try` from Python. `workers`: as on the command line, or any executor. `options` are
+    """`tape try` from Python. `workers`: as on the command line, any executor, or
+    a `dask.distributed.Client`. `options` are
     those of SweepOptions. Bundles run without being asked. Raises TapeUsageError.
     """
     where = [wheres] if isinstance(wheres, str | Path) else list(wheres)
     tried = [each if isinstance(each, Candidate) else candidates.read(Path(each)) for each in candidates_]  # fmt: skip
     found = places.found([str(each) for each in where], [results])
     wanted = SweepOptions(check=check, results=str(results), **options)
-    if isinstance(workers, Executor):
-        count = int(getattr(workers, "_max_workers", 0)) or 2
-        return sweep(found, tried, wanted, Given(workers, count))
+    if not isinstance(workers, str):
+        return sweep(found, tried, wanted, engine.given(workers))
     with engine.workers_of(str(workers)) as own:
         return sweep(found, tried, wanted, own)
 

@@ -197,8 +197,9 @@ def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
             assert workers.count == 1
             engine.run(wanted, store, workers, rows.append)
         with distributed.Client(cluster) as client:
-            executor = client.get_executor(pure=False)
-            engine.run(wanted, store, engine.Given(executor, 1), rows.append)
+            engine.run(wanted, store, engine.given(client), rows.append)
+    with pytest.raises(TapeUsageError, match="a int is no executor"):
+        tape.try_candidates([], [], workers=2)
     monkeypatch.setattr(engine, "PATIENCE", 1.0)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
         with pytest.raises(TapeUsageError, match="has had no workers"):
