@@ -1,6 +1,6 @@
 """Records the planted causes: `python -m benchmarks.causes.make [NAME...]`.
 
-Each case (cases.py, others.py) is a notebook that is recorded twice, in a good world and in a bad one: the model and the tools
+Each case (cases.py, others.py, aside.py) is a notebook that is recorded twice, in a good world and in a bad one: the model and the tools
 say what the world makes them say. Each recording is made in a fork of a process that has imported everything, by the
 extension itself. What lies in the folders is what a person would have: a notebook, two cassettes, and the known answer.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 
+from benchmarks.causes.aside import ASIDE
 from benchmarks.causes.cases import CASES, Case
 from benchmarks.causes.others import OTHERS
 
@@ -42,30 +43,55 @@ class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][-1][
-            "content"
-        ]
-        text, seconds = self.case.answer(asked, self.world)
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        asked = request["messages"][-1]["content"]
+        told, seconds = self.case.answer(asked, self.world)
         time.sleep(seconds)
+        told = told if isinstance(told, dict) else {"text": told}
+        text = told["text"]
         body = {
             "id": f"msg_{os.urandom(4).hex()}",
             "type": "message",
             "role": "assistant",
             "model": "claude-sonnet-4-5-20250929",
             "content": [{"type": "text", "text": text}],
-            "stop_reason": "end_turn",
+            "stop_reason": told.get("stop_reason", "end_turn"),
             "stop_sequence": None,
-            "usage": {"input_tokens": len(asked), "output_tokens": len(text)},
+            "usage": {"input_tokens": len(asked), "output_tokens": told.get("tokens", len(text))},
         }
-        data = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
+        streams = request.get("stream")
+        data = b"".join(events(body)) if streams else json.dumps(body).encode()
+        self.send_response(told.get("status", 200))
+        self.send_header("content-type", "text/event-stream" if streams else "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, *_):
         pass
+
+
+def events(body):
+    """The same as a stream, a word a part."""
+    text = body["content"][0]["text"]
+    empty = {"type": "text", "text": ""}
+    told = [
+        {"type": "message_start", "message": {**body, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f"{word} "}}
+            for word in text.split()
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": body["stop_reason"], "stop_sequence": None},
+            "usage": {"output_tokens": body["usage"]["output_tokens"]},
+        },
+        {"type": "message_stop"},
+    ]  # fmt: skip
+    for each in told:
+        yield f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode()
 
 
 def write(path: Path, sources) -> None:
@@ -174,7 +200,7 @@ def moved(text: str, cell: int, wall: int) -> str:
 
 
 def resolved(tape, word: str) -> str:
-    """The id of `model WORDS` (the call whose last message holds them), `tool NAME n`; else the word itself."""
+    """The id of `model WORDS` (the call whose last message holds them), `tool NAME n`, `call n`; else the word itself."""
     kind, _, rest = word.partition(" ")
     if kind == "model":
         found = [e for e in tape.calls if e.head()["kind"] == "model" and rest in asked(e)]
@@ -184,6 +210,8 @@ def resolved(tape, word: str) -> str:
         name, _, number = rest.partition(" ")
         found = [e for e in tape.calls if e.head().get("name") == name]
         return found[int(number or 1) - 1].id
+    if kind == "call":
+        return tape.calls[int(rest) - 1].id
     return word
 
 
@@ -198,7 +226,7 @@ def main() -> None:
     import tape_jupyter.jupyter.magics  # noqa: F401
 
     wanted = sys.argv[1:]
-    for case in [*CASES, *OTHERS]:
+    for case in [*CASES, *OTHERS, *ASIDE]:
         if wanted and case.name not in wanted:
             continue
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

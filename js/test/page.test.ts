@@ -8,7 +8,7 @@ import { detailOf, pageOf, sessionOf, STORY } from "./rows.ts";
 
 function write(id: string, value: unknown): void {
   const script = document.createElement("script");
-  const packed = id.includes("details") || id.startsWith("tape-rows-");
+  const packed = id.includes("details") || id.startsWith("tape-rows-") || id === "tape-base";
   script.type = packed ? "text/plain" : "application/json";
   script.id = id;
   script.textContent = packed ? deflateSync(JSON.stringify(value)).toString("base64") : JSON.stringify(value);
@@ -41,6 +41,14 @@ test("two calls of a page are compared; the others of its kind are offered, near
   const { spans } = await client.ask<{ spans: { id: string }[] }>("candidates", { span: "r2/a" });
   expect(spans.map(({ id }) => id)).toEqual(["r3/a", "r3/d"]);
   expect(await client.ask("diff", { span: "r2/a", other: "r3/a" })).toMatchObject({ left_name: "r3/a", right_name: "r2/a" });
+});
+
+test("a call of a take is compared with how it was recorded", async () => {
+  const client = page();
+  const told = { left: "0", right: "3", left_name: "r2/a as recorded", right_name: "r2/a" };
+  write("tape-base", { "r2/a": told });
+  expect(await client.ask("diff", { span: "r2/a", other: "base" })).toEqual(told);
+  await expect(client.ask("diff", { span: "r3/a", other: "base" })).rejects.toThrow("Open the notebook");
 });
 
 test("what was left out for its size is said, and so is what a page cannot do", async () => {

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.bundle import trust
-from tape_jupyter.bundle.archive import Bundle, names, notebooks, opened
+from tape_jupyter.bundle.archive import Bundle, names, opened
 from tape_jupyter.bundle.archive.manifest import Expected, Manifest
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import expected, process
@@ -31,6 +31,7 @@ from tape_jupyter.cassette.takes.files import SUFFIX
 from tape_jupyter.comparison import diff, outputs
 from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places
+from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.core.temp_dirs import scratch
@@ -270,7 +271,7 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
         raise BundleError(
             f"its notebook is in {safe(language)}; only Python is replayed", place=bundle.place
         )
-    if wrong := notebooks.wrong(bundle.read(bundle.manifest.notebook)):
+    if wrong := notebook_schema.wrong(bundle.read(bundle.manifest.notebook)):
         raise BundleError(
             f"its notebook cannot be read: {safe(wrong)}. Nothing was run", place=bundle.place
         )

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.bundle import signing
-from tape_jupyter.bundle.archive import Bundle, locations, notebooks, opened
+from tape_jupyter.bundle.archive import Bundle, locations, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.takes.files import SUFFIX
+from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, CassetteError
 
@@ -133,7 +134,7 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
         problems += [
             f"{name} is no notebook that can be read: {said}"
             for name in it.names("notebook")
-            if (said := notebooks.wrong((unpacked / name).read_bytes()))
+            if (said := notebook_schema.wrong((unpacked / name).read_bytes()))
         ]
         if not problems:
             problems += _cells(it, notes)

@@ -53,11 +53,11 @@ def bisect(  # noqa: PLR0913 - an option each
     """
     from tape_jupyter.experiments.bisecting import packages as of_packages
     from tape_jupyter.experiments.bisecting import revisions as of_revisions
-    from tape_jupyter.experiments.checked_run import RunCheck
+    from tape_jupyter.experiments.check import Check
 
     if sum(map(bool, (packages, revisions, step))) != 1:
         raise TapeUsageError("say one of --packages GOOD BAD, --git GOOD BAD and --step")
-    wanted = RunCheck.of(check)
+    wanted = Check.of(check)
     if step:
         run = of_revisions.try_here(notebook, wanted, Path(lock) if lock else None, recording)
         click.echo(json_text(run.record()) if as_json else f"{run.verdict} {run.why}".rstrip())

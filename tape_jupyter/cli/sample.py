@@ -5,7 +5,6 @@ It parses, calls one function of another door, prints, and chooses the exit code
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,9 +77,6 @@ max_calls = click.option(
 @click.option(
     "--calls", type=click.IntRange(1), default=4, metavar="N", help="Calls that go out at once."
 )
-@click.option(
-    "--workers", type=click.IntRange(1), default=2, metavar="N", help="Notebooks run at once."
-)
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and what it costs.")
 @of_name
 @as_json
@@ -88,7 +84,7 @@ max_calls = click.option(
 def sample(  # noqa: PLR0913, PLR0917 - an option each
     notebook: Path, call: str, count: int, check: str, settings: Words, message: str | None,
     of: str, key: str, name: str | None, max_cost: Decimal | None, max_calls: int | None, *,
-    calls: int, workers: int, dry_run: bool, as_json: bool,
+    calls: int, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Ask a recorded CALL live, and go on with each answer.
 
@@ -97,7 +93,7 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     table says how often each outcome came, with its 95 % interval. What it costs is said first.
     Exit code 1 where there are fewer answers than wanted.
     """
-    from tape_jupyter.experiments.checked_run import RunCheck
+    from tape_jupyter.experiments.check import Check
     from tape_jupyter.experiments.sampling import sample as door
     from tape_jupyter.experiments.sampling.budget import Budget
 
@@ -116,12 +112,9 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
         click.echo(f"  {missing} of {count} answers are to be had, each for that", err=True)
 
     budget = Budget(max_cost, max_calls)
-    with (
-        StepProgress(quiet=as_json) as steps,
-        ThreadPoolExecutor(workers, thread_name_prefix="tape-run") as pool,
-    ):
+    with StepProgress(quiet=as_json) as steps:
         done = door.sample(
-            ask, count, RunCheck.of(check), budget, pool, calls=calls, before=before, tell=steps.tell
+            ask, count, Check.of(check, notebook.parent), budget, calls=calls, before=before, tell=steps.tell
         )  # fmt: skip
     click.echo(json_text(done.record()) if as_json else done.text())
     return int(not done.whole)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.core import notebook_schema
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -27,3 +32,30 @@ def parse_notebook(text: str) -> NotebookNode:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"not a notebook that can be read: {lines[0]}") from error
     return notebook
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCell:
+    """A code cell's id ("": it has none, or another cell has it too), its source, and its outputs
+    as the file has them (a text may be a list of lines).
+    """
+
+    id: str
+    source: str
+    outputs: Sequence[Any] = ()
+
+
+def code_cells(text: str) -> list[CodeCell]:
+    """The code cells of a notebook, in order. Raises ValueError as `parse_notebook`.
+
+    A notebook of version 4 is read without nbformat, whose import takes a second or two.
+    """
+    told = None if notebook_schema.wrong(text.encode()) else json.loads(text)
+    cells = told["cells"] if told and told["nbformat"] == 4 else parse_notebook(text).cells
+    code = [each for each in cells if each["cell_type"] == "code"]
+    ids = [str(each.get("id") or "") for each in cells]
+    return [
+        CodeCell(name if ids.count(name) == 1 else "", "".join(each["source"]), each["outputs"])
+        for each in code
+        for name in [str(each.get("id") or "")]
+    ]

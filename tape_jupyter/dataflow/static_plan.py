@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-from tape_jupyter.core.notebook_text import parse_notebook
+from tape_jupyter.core.notebook_text import code_cells
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, History, Step
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.dataflow.plan import plan as planned
@@ -51,12 +50,11 @@ def _read(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[s
     if not isinstance(cells, str | PathLike):
         return list(cells), [str(index) for index in range(len(cells))]
     try:
-        notebook: Any = parse_notebook(Path(cells).read_text(encoding="utf-8"))
+        code = code_cells(Path(cells).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TapeUsageError(f"{cells}: {error}") from error
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell.source for cell in code], [
-        cell.get("id", str(index)) for index, cell in enumerate(code)
+        cell.id or str(index) for index, cell in enumerate(code)
     ]
 
 

@@ -102,7 +102,7 @@ class Quiet:
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
         try:
-            return bool(self._calls) and _read(thread.native_id, "syscall").startswith("running")
+            return bool(self._calls) and _read(_native_id(thread), "syscall").startswith("running")
         except OSError:
             return False
 
@@ -139,9 +139,9 @@ class Quiet:
         assert self._calls is not None
         for_threads, for_files = self._calls
         try:
-            told = _read(thread.native_id, "syscall")
+            told = _read(_native_id(thread), "syscall")
             call = told.split(maxsplit=1)[0]
-            burnt = _read(thread.native_id, "schedstat")
+            burnt = _read(_native_id(thread), "schedstat")
         except (OSError, IndexError):
             return None
         if _waits_to_run(told.encode("ascii")):
@@ -227,10 +227,10 @@ class _Files:
 
     def read(self, thread: threading.Thread, name: str) -> bytes:
         """Raises OSError where the thread has ended."""
-        what = thread.native_id, name
+        what = _native_id(thread), name
         with self._lock:
             if (file := self._open.get(what)) is None:
-                path = f"/proc/self/task/{thread.native_id}/{name}"
+                path = f"/proc/self/task/{what[0]}/{name}"
                 self._open[what] = file = os.open(path, os.O_RDONLY)
             try:
                 return os.pread(file, 256, 0)
@@ -252,6 +252,13 @@ def _frame(thread: threading.Thread, frames: dict[int, FrameType]) -> FrameType 
         # the one way to see what other threads do
         frames.update(sys._current_frames())  # noqa: SLF001
     return frames.get(thread.ident or 0)
+
+
+def _native_id(thread: threading.Thread) -> int | None:
+    """The number by which Linux knows a thread; a process's first thread has the process's own. In
+    a fork `native_id` is still the parent's (CPython 3.11).
+    """
+    return os.getpid() if thread is threading.main_thread() else thread.native_id
 
 
 def _read(native: int | None, name: str) -> str:

@@ -1,9 +1,4 @@
-"""A notebook replayed whole, offline, in a fresh kernel, and what a check says of it.
-
-The check is a Python expression over the notebook's variables and `outputs` (the text that each
-code cell showed), `cell:N` (that cell runs and does not raise), `output:N` (it shows what is saved),
-or none: no cell raises, but those after which others ran when the notebook was saved.
-"""
+"""A notebook replayed whole, offline, in a fresh kernel, and what a check says of it."""
 
 from __future__ import annotations
 
@@ -14,12 +9,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import Context
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tape_jupyter.comparison import outputs
-from tape_jupyter.experiments.check_text import CheckKind, read_check, require_cell
+from tape_jupyter.experiments.check import Check, CheckedRun, ShownCell, ends, judged, may_raise
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.headless.questions import KernelAnswer, ask
 
@@ -29,63 +24,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Result = TypeVar("Result")
 _STARTING = threading.Lock()
-Verdict = Literal["passes", "fails", "unresolved"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunCheck:
-    """`number`: the code cell, counted from 1."""
-
-    text: str = ""
-    kind: Literal[""] | CheckKind = ""
-    number: int = 0
-
-    @classmethod
-    def of(cls, text: str) -> RunCheck:
-        """Raises TapeUsageError for what is no check."""
-        if not text.strip():
-            return cls()
-        return cls(text.strip(), *read_check(text))
-
-    @property
-    def expression(self) -> str:
-        return self.text if self.kind == "expression" else ""
-
-    def require(self, cells: int) -> None:
-        """Raises TapeUsageError where the notebook has no such cell."""
-        require_cell(self.text, self.kind, self.number, cells)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedRun:
-    """How a run came out. `value` is what the check gave (its repr), `why` a line for people.
-
-    `cell` is the code cell that ended the run (0: none did), with `error`, the name of what it
-    raised, and `asked`, what was asked that is not on the tape. `calls` were answered, `missed`
-    refused.
-    """
-
-    verdict: Verdict
-    value: str = ""
-    why: str = ""
-    cell: int = 0
-    error: str = ""
-    asked: str = ""
-    calls: int | None = None
-    missed: int | None = None
-    seconds: float = 0.0
-
-    def record(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCell:
-    """A code cell of a run: what it showed, and what it had saved. `ran`: it was executed."""
-
-    shown: Sequence[Any]
-    saved: Sequence[Any]
-    ran: bool = True
 
 
 def in_thread(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -119,7 +57,7 @@ class ReplayOptions:
     started: Callable[[int], None] = lambda _pid: None
 
 
-def replayed(notebook: Path, check: RunCheck, options: ReplayOptions) -> CheckedRun:
+def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun:
     """Replay the notebook apart from its folder, and check it. Writes nothing. Raises TapeError
     where it cannot be run.
     """
@@ -164,56 +102,8 @@ def _executed(client: Any, cells: Sequence[tuple[int, Any]], saved: Sequence[Any
     """
     for _, cell in cells:
         cell.outputs = []
-    for number, (index, cell) in enumerate(cells, 1):
-        before, after = saved[number - 1], saved[number:]
+    for number, ((index, cell), may) in enumerate(zip(cells, may_raise(saved), strict=True), 1):
         raised = headless_run.execute(client, cell, index).raised
-        expected = bool(outputs.failure_of(before)[0]) and any(after)
-        if raised and not expected:
+        if raised and ends(cell.outputs, may_raise=may):
             return number
     return len(cells)
-
-
-def judged(
-    cells: Sequence[ShownCell],
-    check: RunCheck,
-    answer: KernelAnswer,
-    where: Mapping[str, str],
-    seconds: float,
-) -> CheckedRun:
-    """What the check says of a run: `cells` are its code cells."""
-    verdict: Verdict = "passes"
-    value, why = "", ""
-    number, name, said = _failed(cells)
-    if name in headless_run.REFUSALS and not (check.kind == "cell" and number > check.number):
-        verdict, why = "unresolved", f"cell {number}: {said}"
-    elif check.kind == "cell":
-        if number and number <= check.number:
-            verdict, why = "fails", f"cell {number}: {name}: {said}"
-    elif check.kind == "output":
-        one = cells[check.number - 1]
-        if not (one.ran and outputs.same(one.saved, one.shown, where)):
-            verdict, why = "fails", f"output {check.number} is another"
-    elif check.kind == "expression":
-        behind = f" (cell {number} had raised {name})" if number else ""
-        value = answer.value
-        if answer.error:
-            verdict, why = "unresolved", f"the check raised {answer.error}{behind}"
-        elif not answer.true:
-            verdict, why = "fails", f"{check.text} is {answer.value}{behind}"
-    elif number:
-        verdict, why = "fails", f"cell {number}: {name}: {said}"
-    asked = said if name in headless_run.REFUSALS else ""
-    return CheckedRun(
-        verdict, value, why, number, name, asked, answer.calls, answer.missed, round(seconds, 3)
-    )
-
-
-def _failed(cells: Sequence[ShownCell]) -> tuple[int, str, str]:
-    """The cell that ended the run, what it raised, and the first line of that; (0, "", "") for
-    none. One that raised and had cells run after it did not end it.
-    """
-    for number, cell in enumerate(cells, 1):
-        name, value = outputs.failure_of(cell.shown)
-        if name and (number == len(cells) or not cells[number].ran):
-            return number, name, value.splitlines()[0] if value else ""
-    return 0, "", ""

@@ -8,16 +8,13 @@ that neither made leaves the trial unresolved.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cell_sources import title_of
-from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.notebook_text import CodeCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.causes import answer
 from tape_jupyter.experiments.causes.answer import Cause, Node
@@ -25,14 +22,11 @@ from tape_jupyter.experiments.causes.asking import Asker, TrialLimits, require_l
 from tape_jupyter.experiments.causes.parts import Differences, differences, require_in_common
 from tape_jupyter.experiments.causes.search import Search, Tried, require_difference
 from tape_jupyter.experiments.causes.sides import Side, SideSources, side
+from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.ddmin import Outcome
-from tape_jupyter.experiments.trials.check import Check
-from tape_jupyter.experiments.trials.needed import bound, needed, read_by
-from tape_jupyter.experiments.trials.runner import SECONDS, Job, TrialRunner
-from tape_jupyter.headless import run as headless_run
+from tape_jupyter.experiments.recorded_job import job_of, saved_cells
+from tape_jupyter.experiments.trials.runner import SECONDS, TrialRunner
 from tape_jupyter.reports import listing
-
-_NAMED = re.compile(r"^%%tape\s+\w+\s+([^\s-]\S*)", re.MULTILINE)
 
 
 def why(
@@ -59,21 +53,20 @@ def why(
     two apart.
     """
     started = time.perf_counter()
-    on_divergence, max_calls, max_cost = require_limits(limits)
+    on_divergence, budget = require_limits(limits)
     path = Path(notebook).resolve()
-    saved = [cell for cell in headless_run.read(path).cells if cell.cell_type == "code"]
-    asked = Check.of(check, len(saved), path.parent)
+    saved = saved_cells(path)
+    asked = Check.of(check, path.parent)
+    asked.require(len(saved))
     roots = listing.cassettes_of(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
     found = _differences(path, saved, theirs, ours)
-    job = replace(
-        _job(path, saved, ours, found, asked),
-        stale=on_divergence == "stale",
-        seconds=limits.get("timeout") or SECONDS,
-    )
+    stops = sorted({part.cell for part in found.parts})
+    stale, seconds = on_divergence == "stale", limits.get("timeout") or SECONDS
+    job = job_of(path, saved, ours, found.cells, asked, stops, stale=stale, seconds=seconds)
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""
-        asker = Asker(runner, ours.cassette, newest, max_calls, max_cost)
+        asker = Asker(runner, ours.cassette, newest, budget)
         search = Search(found, asker if on_divergence == "live" else runner, tried or _nobody)
         search.note((frozenset[int](),), runner.recording, "nothing")
         every = range(len(found.parts))
@@ -96,19 +89,21 @@ def why(
         sides=(good, bad),
         tree=tuple(_tree(ours, found, set(numbers))),
         notes=tuple(_notes(found)),
-        asked=asker.asked,
+        asked=budget.calls,
         cost=asker.said,
     )
 
 
-def _differences(path: Path, saved: Sequence[Any], good: Side, bad: Side) -> Differences:
+def _differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -> Differences:
     if good.calls == bad.calls and [run.id for run in good.runs] == [run.id for run in bad.runs]:
         raise TapeUsageError(
             f"--bad {bad.name} is no other recording of {path.name} than --good {good.name}"
         )
     require_in_common(good, bad)
     code = (SideSources(path, good), SideSources(path, bad))
-    found = differences(good, bad, [cell.source for cell in saved], _ids(saved), code)
+    found = differences(
+        good, bad, [cell.source for cell in saved], [cell.id for cell in saved], code
+    )
     if not found.parts:
         around = [said for each in found.unswapped.values() for said in each]
         raise TapeUsageError(
@@ -116,39 +111,6 @@ def _differences(path: Path, saved: Sequence[Any], good: Side, bad: Side) -> Dif
             + (f"; what differs cannot be swapped offline: {'; '.join(around)}" if around else "")
         )
     return found
-
-
-def _ids(saved: Sequence[Any]) -> list[str]:
-    """What the cells are called: by their ids, which must differ, else by their place."""
-    ids = [str(cell.get("id") or "") for cell in saved]
-    return [each if each and ids.count(each) == 1 else f"cell-{n}" for n, each in enumerate(ids)]
-
-
-def _job(path: Path, saved: Sequence[Any], bad: Side, found: Differences, check: Check) -> Job:
-    sources = [cell.source for cell in found.cells]
-    shown = saved[check.number - 1].outputs if check.number else []
-    return Job(
-        path,
-        bad.cassette.path,
-        _asked_for(path, saved, bad),
-        [run.id for run in bad.runs],
-        {cell.run.id: cell.id for cell in found.cells if cell.run is not None},
-        sources,
-        [cell.id for cell in found.cells],
-        check,
-        sorted({part.cell for part in found.parts}),
-        [dict(each) for each in shown],
-        last=needed(check, sources),
-        bound=bound(check, sources),
-        reads=sorted(read_by(check)),
-    )
-
-
-def _asked_for(path: Path, saved: Sequence[Any], bad: Side) -> Path:
-    """The file that the cells ask for: the bad side's own, where a line names it, else the main one."""
-    named = {word for cell in saved for word in _NAMED.findall(cell.source)}
-    own = takes_files.stem(bad.cassette.root)
-    return paths.folder(path) / f"{own if own in named else paths.MAIN}{takes_files.SUFFIX}"
 
 
 def _tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.headless.kernel import asked
-
 if TYPE_CHECKING:
     from nbclient import NotebookClient
 
@@ -48,6 +46,8 @@ def ask(client: NotebookClient, expression: str, shown: Sequence[str]) -> Kernel
             f"(lambda value: __import__('json').dumps([bool(value), repr(value)[:{_SHOWN}]]))"
             f"((lambda outputs: ({expression.strip()}\n))({list(shown)!r}))"
         )
+    from tape_jupyter.headless.kernel import asked
+
     told = asked(client, "", None, **wanted).get("user_expressions") or {}
     calls, missed = _json(told.get("counts")) or (None, None)
     if not expression:

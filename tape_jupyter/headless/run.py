@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.notebook_text import parse_notebook
+from tape_jupyter.core.notebook_text import CodeCell, code_cells, parse_notebook
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.session.options import asks_only
 
@@ -92,6 +92,7 @@ def _ignore(*_: Any) -> None:
     """Hears nothing."""
 
 
+Parsed = TypeVar("Parsed")
 Told = Callable[[CellRun], None]
 Note = Callable[[str], None]
 Starting = Callable[[int, int, str], None]
@@ -100,10 +101,19 @@ Starting = Callable[[int, int, str], None]
 
 def read(path: Path) -> NotebookNode:
     """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
+    return _read(path, parse_notebook)
+
+
+def read_code_cells(path: Path) -> list[CodeCell]:
+    """Its code cells alone, which is quicker. Raises TapeUsageError for what is no notebook."""
+    return _read(path, code_cells)
+
+
+def _read(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     if path.suffix != ".ipynb":
         raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
     try:
-        return parse_notebook(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise TapeUsageError(f"{path}: there is no such notebook") from None
     except (OSError, ValueError) as error:

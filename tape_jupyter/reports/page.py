@@ -23,13 +23,14 @@ import hashlib
 import json
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from tape_jupyter.cassette import external_texts
-from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette, Overridden
 from tape_jupyter.cassette.cell_sources import notebook_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.atomic_write import replacing
@@ -152,6 +153,9 @@ MOST_BYTES = 128 * 1024 * 1024
 RAW = 64 * 1024
 """Bytes of each body that the raw tab shows."""
 
+CHANGED = 100
+"""Calls of a take that stand in its page as they were recorded, too."""
+
 _PIECE = 1024 * 1024
 _MADE = '<meta name="generator" content="tape-jupyter">'
 _ABLE = {"modes": False, "override": False, "rerun": False, "step": False, "cells": False}
@@ -221,14 +225,15 @@ def streamed(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iter
 def _page(cassette: Cassette, spans: Spans, notes: list[str], rest: Iterator[str]) -> Iterator[str]:
     code, side = (_inline(script(name), name) for name in ("page", "page-side"))
     yield from _head(cassette, code, side)
-    root, title = files.cassette_of(cassette.path), _title(cassette)
+    root, title, changed = files.cassette_of(cassette.path), _title(cassette), _changed(spans)
     yield plain(
         "tape-state",
-        {"state": _state(title), "session": _session(spans, root, notes), "notes": notes},
+        {"state": _state(title, changed), "session": _session(spans, root, notes), "notes": notes},
     )
     yield plain("tape-rows", spans.page(0, FIRST, _FOR_EVER))
     yield f'<script type="text/plain" id="tape-side">{side}</script>\n<script>{code}</script>\n'
     yield from _rows(spans)
+    yield packed("tape-base", {node.id: _from_base(node) for node in changed})
     yield from rest
     yield "</body>\n</html>\n"
 
@@ -264,8 +269,22 @@ def _inline(text: str, name: str) -> str:
     return text
 
 
-def _state(title: str) -> dict[str, Any]:
-    return {"door": "page", "able": _ABLE, "title": title, "span": None, "height": 0}
+def _state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
+    """A take's page is opened where it is another than the recording."""
+    span = changed[0].id if changed else None
+    return {"door": "page", "able": _ABLE, "title": title, "span": span, "height": 0}
+
+
+def _changed(spans: Spans) -> list[Node]:
+    """The first calls of a take that stand otherwise in its recording."""
+    found = (node for node in spans.nodes if node.told and isinstance(node.told.entry, Overridden))
+    return list(islice(found, CHANGED))
+
+
+def _from_base(node: Node) -> dict[str, str]:
+    assert node.told is not None
+    assert isinstance(node.told.entry, Overridden)
+    return details.diff(node.told.entry.recorded, node.told.entry)
 
 
 def _session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:

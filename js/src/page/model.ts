@@ -125,7 +125,11 @@ export class PageDoor implements Model {
   }
 
   async #diff(span: string, other: string): Promise<Diff> {
-    if (other === "base") throw new Error("A saved page does not hold the recording beside the take. Open the notebook.");
+    if (other === "base") {
+      const told = (await this.#blocks.packed<Record<string, Diff>>("tape-base"))?.[span];
+      if (!told) throw new Error("This page does not hold how it was recorded. Open the notebook.");
+      return told;
+    }
     const [left, right] = [(await this.#span(other)).detail, (await this.#span(span)).detail];
     return { left: whole(left), right: whole(right), left_name: left.title, right_name: right.title };
   }

@@ -22,7 +22,8 @@ from packaging.utils import canonicalize_name
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
-from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.experiments.check import Check, CheckedRun
+from tape_jupyter.experiments.checked_run import ReplayOptions
 from tape_jupyter.experiments.ddmin import Outcome, minimal
 
 Pins = Mapping[str, str]
@@ -64,7 +65,7 @@ class GuiltyPackages:
 
 
 def bisect(
-    notebook: Path, good: str, bad: str, check: RunCheck, requirements: Path | None = None,
+    notebook: Path, good: str, bad: str, check: Check, requirements: Path | None = None,
     *, run: Run | None = None, tell: Tell = nobody,
 ) -> GuiltyPackages:  # fmt: skip
     """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
@@ -74,7 +75,7 @@ def bisect(
     return search.found(good, bad, requirements)
 
 
-def _runner(notebook: Path, check: RunCheck) -> Run:
+def _runner(notebook: Path, check: Check) -> Run:
     def run(pins: Pins) -> CheckedRun:
         try:
             python = environments.made([f"{name}=={version}" for name, version in pins.items()])
@@ -114,7 +115,7 @@ def read_lock(file: Path) -> dict[str, str]:
 @dataclass(slots=True)
 class _Search:
     run: Run
-    check: RunCheck
+    check: Check
     tell: Tell
     known: dict[tuple[tuple[str, str], ...], CheckedRun] = field(default_factory=dict)
 

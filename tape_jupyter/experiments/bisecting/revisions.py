@@ -23,7 +23,8 @@ from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, TapeError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
 from tape_jupyter.experiments.bisecting.packages import read_lock
-from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.experiments.check import Check, CheckedRun
+from tape_jupyter.experiments.checked_run import ReplayOptions
 from tape_jupyter.isolation.namespaces import program
 
 GOOD, BAD, SKIP = 0, 1, 125
@@ -58,7 +59,7 @@ class GuiltyCommit:
 
 
 def try_here(
-    notebook: Path, check: RunCheck, lock: Path | None = None, recording: Path | None = None,
+    notebook: Path, check: Check, lock: Path | None = None, recording: Path | None = None,
     code: Path | None = None,
 ) -> CheckedRun:  # fmt: skip
     """One step: the notebook as it lies here. `lock`: with its packages; `recording`: a .tapes
@@ -84,7 +85,7 @@ def exit_code(run: CheckedRun) -> int:
 
 
 def bisect(
-    notebook: Path, good: str, bad: str, check: RunCheck, lock: str = "", tell: Tell = nobody
+    notebook: Path, good: str, bad: str, check: Check, lock: str = "", tell: Tell = nobody
 ) -> GuiltyCommit:
     """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError
     where GOOD and BAD are not told apart, or this is no git repository.

@@ -39,7 +39,8 @@ class Cause:
     none can be left out; `within` the places in their replies. `layers`: what came of taking all of
     a layer from the good side.
 
-    `own` are the seconds that the trials took themselves, `seconds` all of it. `notes` are
+    `own` are the seconds that the trials took themselves, the first with the start of their
+    process; `seconds` all of it. `notes` are
     sentences: what differs and was not swapped, what else would do.
     """
 

@@ -22,25 +22,15 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import Reply, Request, Where
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.search import Runs
-from tape_jupyter.experiments.resending import keys, live
+from tape_jupyter.experiments.resending import keys, live, price
 from tape_jupyter.experiments.resending.resend import _with_head
+from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.trials.runner import Trial, TrialResult
 from tape_jupyter.providers import registry
-from tape_jupyter.providers.pricing import FREE
-from tape_jupyter.providers.registry import Facts, Usage
 from tape_jupyter.replay.player import POLICIES
 from tape_jupyter.secrets.registry import Secrets
 
 TAKE = "why"
-_LIMITS = (
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "maxOutputTokens",
-    "num_predict",
-)
-_AROUND = 1000
-"""Tokens that a provider may add to a request."""
 
 
 class TrialLimits(TypedDict, total=False):
@@ -52,7 +42,7 @@ class TrialLimits(TypedDict, total=False):
     timeout: float | None
 
 
-def require_limits(limits: TrialLimits) -> tuple[str, int | None, Decimal | None]:
+def require_limits(limits: TrialLimits) -> tuple[str, Budget]:
     """Raises TapeUsageError where requests may go out without a limit, or limits have no use."""
     policy, calls, cost = (
         limits.get("on_divergence") or "stop", limits.get("max_calls"), limits.get("max_cost")
@@ -68,7 +58,7 @@ def require_limits(limits: TrialLimits) -> tuple[str, int | None, Decimal | None
         )
     if policy != "live" and limited:
         raise TapeUsageError("--max-calls and --max-cost go with --on-divergence live")
-    return policy, calls, None if cost is None else Decimal(str(cost))
+    return policy, Budget(None if cost is None else Decimal(str(cost)), calls)
 
 
 @dataclass(slots=True)
@@ -80,11 +70,8 @@ class Asker:
     inner: Runs
     cassette: Cassette
     runs: str
-    max_calls: int | None
-    max_cost: Decimal | None
+    budget: Budget
     send: Callable[[Request], Reply] = live.exchange
-    asked: int = 0
-    spent: Decimal = Decimal(0)
     refused: str = ""
     """Why a request was not sent."""
     _added: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -92,9 +79,10 @@ class Asker:
 
     def run(self, trial: Trial) -> TrialResult:
         result = self.inner.run(self._with_answers(trial))
-        while result.missed and result.wanted is not None:
+        while result.wanted is not None:
             if not self._ask(result.wanted):
-                return replace(result, why=f"{result.why} ({self.refused})")
+                why = f"{result.run.why} ({self.refused})"
+                return replace(result, run=replace(result.run, why=why))
             result = self.inner.run(self._with_answers(trial))
         return result
 
@@ -107,56 +95,31 @@ class Asker:
         """Send one request and keep its answer; False, and `refused`, where it may not go out."""
         request = records.request_of(wanted["request"])
         assert isinstance(request, Request)
-        most, why = self._most(request)
-        if not why and self.max_calls is not None and self.asked >= self.max_calls:
-            why = f"--max-calls {self.max_calls} are used up"
-        if not why and self.max_cost is not None and self.spent + (most or 0) > self.max_cost:
-            why = f"--max-cost ${self.max_cost}: it can cost ${most}, and ${self.spent} are spent"
-        if why:
-            self.refused = f"not asked: {why}"
+        cost = price.estimate_unrecorded(request)
+        try:
+            self.budget.require(cost)
+            sent = _with_head(keys.with_key(request, os.environ))
+        except TapeError as error:
+            self.refused = f"not asked: {error}"
+            return False
+        if not self.budget.reserve(cost.most):
+            self.refused = f"not asked: {self.budget.full(cost.most)}"
             return False
         secrets = Secrets()
         secrets.learn_environment(os.environ)
+        secrets.learn_request(sent)
         began, start = datetime.now(UTC), time.monotonic()
+        paid: Decimal | None = None
         try:
-            sent = _with_head(keys.with_key(request, os.environ))
-            secrets.learn_request(sent)
-            self.asked += 1
             reply = self.send(sent)
+            paid = price.paid(request, reply)
         except TapeError as error:
             self.refused = f"not answered: {error}"
             return False
-        self.spent += self._paid(request, reply, most)
+        finally:
+            self.budget.settle(cost.most, paid)
         self._keep(wanted, request, reply, moment(began), time.monotonic() - start, secrets)
         return True
-
-    def _most(self, request: Request) -> tuple[Decimal | None, str]:
-        """What it can cost at most, in US dollars at list price; why it may not go out where that
-        is to be known and is not.
-        """
-        asked = registry.facts(request)
-        if asked.provider in FREE:
-            return Decimal(0), ""
-        limit = next((asked.sampling[name] for name in _LIMITS if name in asked.sampling), None)
-        known = isinstance(limit, int)
-        usage = Usage(len(request.body) + _AROUND, limit if isinstance(limit, int) else 0)
-        price = registry.cost(replace(asked, usage=usage))
-        if price is None:
-            return None, "" if self.max_calls is not None and self.max_cost is None else (
-                "its price is not known, so --max-cost cannot be kept; --max-calls alone can"
-            )
-        if self.max_cost is not None and not known:
-            return (
-                None,
-                "it sets no limit to the tokens of its answer, so --max-cost cannot be kept",
-            )
-        return price, ""
-
-    def _paid(self, request: Request, reply: Reply, most: Decimal | None) -> Decimal:
-        """What it cost; where nobody knows, the most that it could."""
-        facts: Facts = registry.facts(request, reply)
-        cost = registry.cost(facts)
-        return cost if cost is not None else most or Decimal(0)
 
     def _keep(
         self, wanted: Mapping[str, Any], request: Request, reply: Reply, at: str, seconds: float,
@@ -189,8 +152,9 @@ class Asker:
     @property
     def said(self) -> str:
         """What became of it, for people; "" where nothing was asked."""
-        if not self.asked:
+        if not self.budget.calls:
             return ""
-        cost = f", ${self.spent}" if self.spent else ""
+        spent = self.budget.spent + self.budget.unknown
+        cost = f", {price.dollars(spent)}" if spent else ""
         kept = f", kept in take {files.name_of(self._take.path)}" if self._take is not None else ""
         return f"{cost}{kept}"

@@ -92,7 +92,7 @@ def differences(
     good: Side, bad: Side, sources: Sequence[str], ids: Sequence[str], code: tuple[SideSources, SideSources]
 ) -> Differences:  # fmt: skip
     """`sources` and `ids` are the notebook's code cells, `code` where the sides' code is found."""
-    cells = _cells(bad, sources, ids, code[1])
+    cells = cells_of(bad, sources, ids, code[1])
     at = {cell.run.id: cell.number for cell in cells if cell.run is not None}
     cell_of = {run.id: at.get(bad.parent(run.id), 0) for run in bad.runs}
     replies: list[Part] = []
@@ -142,7 +142,9 @@ def _told(entry: Entry) -> Any:
 # ---------------------------------------------------------------- cells and their runs
 
 
-def _cells(side: Side, sources: Sequence[str], ids: Sequence[str], code: SideSources) -> list[Cell]:
+def cells_of(
+    side: Side, sources: Sequence[str], ids: Sequence[str], code: SideSources
+) -> list[Cell]:
     """The notebook's code cells, each with the recording that is of it and the code it was made of."""
     left = list(side.recorded)
     found: dict[int, RecordedRun] = {}

@@ -16,6 +16,7 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.fragments import Fragment, Fragments, fragments
 from tape_jupyter.experiments.causes.parts import Differences, Part
+from tape_jupyter.experiments.check import Verdict
 from tape_jupyter.experiments.ddmin import Minimal, Outcome, minimal
 from tape_jupyter.experiments.trials.runner import Trial, TrialResult
 from tape_jupyter.providers import editing, http
@@ -74,7 +75,7 @@ class Search:
 
     def note(self, key: tuple[Any, ...], found: TrialResult, words: str) -> None:
         self.results[key] = found
-        self.seconds += found.seconds
+        self.seconds += found.run.seconds
         self.tried(len(self.results), words, outcome(found))
 
     def _words(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
@@ -148,7 +149,12 @@ class Search:
 
 
 def outcome(result: TrialResult) -> Outcome:
-    return "unresolved" if result.holds is None else "flips" if result.holds else "stays"
+    return _OUTCOMES[result.run.verdict]
+
+
+_OUTCOMES: Mapping[Verdict, Outcome] = {
+    "passes": "flips", "fails": "stays", "unresolved": "unresolved",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +214,15 @@ def require_difference(
     """Both ends answer, and differently. Raises TapeUsageError, with which is always so."""
     bad_name, good_name = names
     for name, result in ((bad_name, bad), (good_name, good)):
-        if result.holds is None:
-            raise TapeUsageError(f"--check {check}: with the replies of {name}: {result.why}")
-    if bad.holds and good.holds:
+        if result.run.verdict == "unresolved":
+            raise TapeUsageError(f"--check {check}: with the replies of {name}: {result.run.why}")
+    if (bad.run.verdict, good.run.verdict) == ("passes", "passes"):
         raise TapeUsageError(
             f"--check {check} holds with the replies of {bad_name} too: always true"
         )
-    if bad.holds:
+    if bad.run.verdict == "passes":
         raise TapeUsageError(f"--check {check} holds in {bad_name}, not in {good_name}: swap them")
-    if not good.holds:
+    if good.run.verdict == "fails":
         raise TapeUsageError(
             f"--check {check} is false with the replies of {good_name} too: it is always false, "
             "or the cause is none that is swapped (code that is not at hand, packages, files, the environment)"

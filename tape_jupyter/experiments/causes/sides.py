@@ -109,7 +109,7 @@ class SideSources:
             return [
                 (str(cell.get("id") or ""), "".join(cell["source"]))
                 for cell in json.loads(path.read_bytes())["cells"]
-                if cell["cell_type"] == "code"
+                if cell["cell_type"] == "code" and "".join(cell["source"]).strip()
             ]
         return []
 

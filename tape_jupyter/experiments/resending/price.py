@@ -58,6 +58,20 @@ def estimate(before: Request, after: Request, reply: Reply) -> CostEstimate:
     )
 
 
+def estimate_unrecorded(request: Request) -> CostEstimate:
+    """Of a request like which none was recorded: each of its bytes may be a token."""
+    facts = registry.facts(request)
+    if facts.provider in FREE:
+        return CostEstimate("free", Decimal(0), Decimal(0))
+    usage = Usage(len(request.body), 0)
+    least = registry.cost(replace(facts, usage=usage))
+    if least is None:
+        return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
+    most = _most(facts, usage, request, request, other=True)
+    text = f"at most {dollars(most)}" if most is not None else "it sets no limit to its answer"
+    return CostEstimate(text, least, most)
+
+
 def _most(
     facts: Facts, usage: Usage, before: Request, after: Request, *, other: bool
 ) -> Decimal | None:

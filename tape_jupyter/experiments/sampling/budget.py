@@ -66,6 +66,16 @@ class Budget:
             self.calls += 1
             return True
 
+    def full(self, most: Decimal | None) -> str:
+        """Why a call that can cost `most` has no room."""
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            return f"--max-calls {self.max_calls}: no more calls were made"
+        assert self.max_cost is not None
+        left = dollars(self.max_cost - self.spent - self.unknown)
+        return (
+            f"--max-cost: {left} is left, and one call more can cost {dollars(most or Decimal(0))}"
+        )
+
     def settle(self, most: Decimal | None, paid: Decimal | None) -> None:
         """The call is done, and cost so much; where nobody knows how much, what was set aside."""
         with self._changed:

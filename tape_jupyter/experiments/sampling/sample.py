@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,20 +18,25 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
-from tape_jupyter.cassette.runs import RESENT
+from tape_jupyter.cassette.records import response_section
+from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import TapeError, TapeUsageError
-from tape_jupyter.experiments import checked_run
-from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck
+from tape_jupyter.experiments.causes.parts import cells_of
+from tape_jupyter.experiments.causes.sides import Side, SideSources
+from tape_jupyter.experiments.check import Check, CheckedRun
+from tape_jupyter.experiments.recorded_job import job_of, saved_cells
 from tape_jupyter.experiments.resending import price, resend
 from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.sampling.shares import OutcomeShare, shares
-from tape_jupyter.headless import run as headless_run
+from tape_jupyter.experiments.trials.needed import depends_on
+from tape_jupyter.experiments.trials.runner import Trial, TrialRunner
 from tape_jupyter.providers import conversation
 from tape_jupyter.reports import listing
+from tape_jupyter.secrets.registry import Secrets
 
 SHOWN = 60
 """Characters of an answer by which it is told from others in the table, where no check is given."""
@@ -88,7 +93,7 @@ class Sampled:
 
     ask: Ask
     wanted: int
-    check: RunCheck
+    check: Check
     samples: tuple[Sample, ...]
     spent: Decimal
     unknown: Decimal = Decimal(0)
@@ -142,27 +147,32 @@ def _endings(samples: Sequence[Sample]) -> list[str]:
 
 
 def sample(
-    ask: Ask, count: int, check: RunCheck, budget: Budget, executor: Executor, *, calls: int = 4,
+    ask: Ask, count: int, check: Check, budget: Budget, *, calls: int = 4,
     before: Callable[[resend.Plan, int], None] = lambda _plan, _missing: None, tell: Tell = nobody,
 ) -> Sampled:  # fmt: skip
     """Have `count` answers, and the notebook continued with each.
 
-    `calls` go out at once; `executor` replays notebooks, which is free; `before` hears, before
+    `calls` go out at once; `before` hears, before
     anything is sent, what will be, and how many times. On Ctrl-C what is under way is waited for
     and kept. Raises TapeUsageError, CassetteError.
     """
-    check.require(sum(map(headless_run.runs, headless_run.read(ask.notebook).cells)))
     planned = ask.plan()
+    continued = _Continued(ask, planned, check)
     prefix = f"sample-{_digest(planned)}"
     have = _there(planned.book, prefix)
     missing = max(0, count - len(have))
     if missing:
         budget.require(planned.estimate)
-    before(planned, missing)
     sender = _Sender(ask, planned, prefix, budget)
-    _collect(sender, missing, calls, tell)
-    found = sorted([*have[:count], *sender.made], key=lambda each: _number(each.take))
-    done = _continued(ask, check, found, executor, tell)
+    done: list[Sample] = []
+    with TrialRunner(continued.job) as runner:
+        continued.require_outcomes(runner.recording.run)
+        before(planned, missing)
+        _collect(sender, missing, calls, tell)
+        found = sorted([*have[:count], *sender.made], key=lambda each: _number(each.take))
+        for number, each in enumerate(found):
+            tell("continuing from the tape", number, count)
+            done.append(replace(each, run=continued.run(runner, each.take)))
     return Sampled(
         ask,
         count,
@@ -190,7 +200,7 @@ class _Sender:
         """One call; False where the budget has no room for it."""
         most = self.planned.estimate.most
         if not self.budget.reserve(most):
-            self.stopped = self._why_stopped()
+            self.stopped = self.budget.full(most)
             return False
         paid: Decimal | None = None
         try:
@@ -220,14 +230,6 @@ class _Sender:
             self._taken.add(f"{self.prefix}-{number}")
             return f"{self.prefix}-{number}"
 
-    def _why_stopped(self) -> str:
-        if self.budget.max_calls is not None and self.budget.calls >= self.budget.max_calls:
-            return f"--max-calls {self.budget.max_calls}: no more calls were made"
-        assert self.budget.max_cost is not None
-        left = price.dollars(self.budget.max_cost - self.budget.spent - self.budget.unknown)
-        most = price.dollars(self.planned.estimate.most or Decimal(0))
-        return f"--max-cost: {left} is left, and one call more can cost {most}"
-
 
 def _collect(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
     """So many calls, several at once; those under way are waited for, whatever happens."""
@@ -241,23 +243,42 @@ def _collect(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _continued(
-    ask: Ask, check: RunCheck, samples: Sequence[Sample], executor: Executor, tell: Tell
-) -> list[Sample]:
-    """The notebook replayed on each take."""
-    waiting = [executor.submit(_replayed, ask.notebook, check, each.take) for each in samples]
-    done = []
-    for number, (each, future) in enumerate(zip(samples, waiting, strict=True), 1):
-        tell("continuing from the tape", number - 1, len(samples))
-        done.append(replace(each, run=future.result()))
-    return done
+class _Continued:
+    """The notebook replayed with an answer in the call's place, offline: a trial each."""
 
+    def __init__(self, ask: Ask, planned: resend.Plan, check: Check) -> None:
+        path, self.book, self.entry = ask.notebook.resolve(), planned.book, planned.entry
+        saved = saved_cells(path)
+        check.require(len(saved))
+        side = Side(
+            files.stem(self.book.path), self.book, current_runs(map(run_of, self.book.runs))
+        )
+        self.sources, ids = [cell.source for cell in saved], [cell.id for cell in saved]
+        cells = cells_of(side, self.sources, ids, SideSources(path, side))
+        asked = side.parent(self.entry.run)
+        own = (cell.number for cell in cells if cell.run and cell.run.id == asked)
+        self.first = next(own, 0)
+        self.check, self.job = check, job_of(path, saved, side, cells, check, [self.first])
 
-def _replayed(notebook: Path, check: RunCheck, take: str) -> CheckedRun:
-    try:
-        return checked_run.in_thread(checked_run.replayed, notebook, check, ReplayOptions(take))
-    except TapeError as error:
-        return CheckedRun("unresolved", why=str(error).splitlines()[0])
+    def require_outcomes(self, recorded: CheckedRun) -> None:
+        """Raises TapeUsageError where the check cannot be answered, or the call has no say in it."""
+        if not self.check.kind:
+            return
+        if recorded.verdict == "unresolved" and (recorded.asked or not recorded.cell):
+            raise TapeUsageError(
+                f"--check {self.check.text}: as recorded, {recorded.why}. Nothing was sent"
+            )
+        if not depends_on(self.check, self.sources, self.first):
+            always = recorded.value or recorded.verdict
+            raise TapeUsageError(
+                f"--check {self.check.text}: it is always {always}: call {self.entry.id} has no say in it. "
+                "Nothing was sent"
+            )
+
+    def run(self, runner: TrialRunner, take: str) -> CheckedRun:
+        answer = self.book.take(take).by_name[self.entry.run, self.entry.id].reply()
+        told = (self.entry.run, self.entry.id, response_section(answer, Secrets()))
+        return runner.run(Trial(answers=[told], first=self.first)).run
 
 
 def _digest(planned: resend.Plan) -> str:

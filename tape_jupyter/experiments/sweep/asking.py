@@ -76,6 +76,16 @@ def key_of(place: TriedPlace, wanted: Candidate) -> str:
     return hashlib.sha256(f"{place.digest}\n{rules}".encode()).hexdigest()[:32]
 
 
+def require_limit(tried: Sequence[Candidate], budget: Budget) -> None:
+    """Raises TapeUsageError where candidates ask models again and no limit is set to that."""
+    names = ", ".join(each.name for each in tried if each.requests)
+    if names and budget.max_cost is None and budget.max_calls is None:
+        raise TapeUsageError(
+            f"{names} asks models again, live: say what that may cost (--max-cost USD) or how many calls may go out "
+            "(--max-calls N). Nothing was sent"
+        )
+
+
 def ask(
     found: Sequence[TriedPlace], tried: Sequence[Candidate], store: RowStore, budget: Budget,
     tell: Tell = nobody,
@@ -84,14 +94,7 @@ def ask(
     Raises TapeUsageError where no limit is given, or it cannot be kept.
     """
     pairs = [(place, each) for each in tried if each.requests for place in found]
-    if not pairs:
-        return
-    if budget.max_cost is None and budget.max_calls is None:
-        names = ", ".join(dict.fromkeys(each.name for _, each in pairs))
-        raise TapeUsageError(
-            f"{names} asks models again, live: say what that may cost (--max-cost USD) or how many calls may go out "
-            "(--max-calls N). Nothing was sent"
-        )
+    require_limit(tried, budget)
     for number, (place, wanted) in enumerate(pairs):
         tell(f"asking again, paid {price.dollars(budget.spent)}", number, len(pairs))
         key = key_of(place, wanted)

@@ -23,7 +23,8 @@ from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
-from tape_jupyter.experiments.checked_run import CheckedRun, ReplayOptions, RunCheck, ShownCell
+from tape_jupyter.experiments.check import Check, CheckedRun, ShownCell, judged
+from tape_jupyter.experiments.checked_run import ReplayOptions
 from tape_jupyter.experiments.sweep import asking
 from tape_jupyter.experiments.sweep import candidate as candidates
 from tape_jupyter.experiments.sweep.candidate import Candidate
@@ -141,7 +142,7 @@ def _last(calls: Sequence[_Named], *kinds: str) -> str:
 
 
 def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
-    wanted, check = candidates.of_record(job.candidate), RunCheck.of(job.check)
+    wanted, check = candidates.of_record(job.candidate), Check.of(job.check)
     if job.kind == "bundle":
         return _bundle(job, wanted, check, recorded, limits)
     notebook = Path(job.at)
@@ -164,7 +165,7 @@ def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
 
 
 def _bundle(
-    job: Attempt, wanted: Candidate, check: RunCheck, recorded: _Recorded, limits: RunLimits
+    job: Attempt, wanted: Candidate, check: Check, recorded: _Recorded, limits: RunLimits
 ) -> CheckedRun:
     """In an empty home, without the network, with the packages of its lock or those that are here."""
     import nbformat
@@ -205,7 +206,7 @@ def _bundle(
         check.require(len(cells))
         assert done.answer is not None
         where = places(session.parent, folder / "home")
-        return checked_run.judged(cells, check, done.answer, where, time.perf_counter() - began)
+        return judged(cells, check, done.answer, where, time.perf_counter() - began)
 
 
 def _changed(

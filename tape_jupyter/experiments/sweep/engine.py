@@ -87,6 +87,19 @@ class Given:
         return False
 
 
+def given(workers: Any) -> Given:
+    """An executor, or a client of Dask with as many workers as it has now. Raises TapeUsageError for
+    what is neither.
+    """
+    if isinstance(workers, Executor):
+        return Given(workers, int(getattr(workers, "_max_workers", 0)) or 2)
+    if not hasattr(workers, "get_executor"):
+        kind = type(workers).__name__
+        raise TapeUsageError(f"workers: a {kind} is no executor and no client of Dask")
+    count = len(workers.scheduler_info(n_workers=-1)["workers"]) or 1
+    return Given(workers.get_executor(pure=False), count)
+
+
 class Dask:
     """Workers of a Dask scheduler that was started separately."""
 
@@ -94,6 +107,8 @@ class Dask:
         self._address = address
         self._client: Any = None
         self.count = 1
+        self._seen = time.monotonic()
+        """When the scheduler was seen to have workers."""
 
     def executor(self) -> Executor:
         began = time.monotonic()
@@ -105,6 +120,7 @@ class Dask:
                     raise
                 time.sleep(1)
         self.count = len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1
+        self._seen = time.monotonic()
         executor: Executor = self._client.get_executor(pure=False)
         return executor
 
@@ -124,7 +140,24 @@ class Dask:
             ) from None
 
     def broken(self) -> bool:
-        return self._client is not None and self._client.status not in ("running", "connecting")
+        """Raises TapeUsageError for a scheduler that has had no workers for so long that none are
+        likely to come.
+        """
+        if self._client is None or self._client.status not in ("running", "connecting"):
+            return self._client is not None
+        if time.monotonic() - self._seen > _LOOK:
+            self._look()
+        return False
+
+    def _look(self) -> None:
+        with suppress(OSError, TimeoutError):  # it is gone: the next look says so
+            if self._client.scheduler_info(n_workers=1)["workers"]:
+                self._seen = time.monotonic()
+        if time.monotonic() - self._seen > PATIENCE:
+            raise TapeUsageError(
+                f"--workers {self._address}: the scheduler has had no workers for {PATIENCE:.0f} s. The rows that are "
+                "there stay; start workers, and say the same again"
+            )
 
     def close(self) -> None:
         if self._client is not None:

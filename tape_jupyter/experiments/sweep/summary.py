@@ -55,6 +55,8 @@ class SweepSummary:
     cost: float = 0.0
     seconds: float = 0.0
     rows: int = 0
+    unanswered: dict[str, str] = field(default_factory=dict)
+    """Runs that came to their end as recorded, and in which the check could not be answered: why."""
     _passes: dict[str, set[str]] = field(default_factory=dict)
     _failed: dict[str, Signature] = field(default_factory=dict)
 
@@ -75,6 +77,8 @@ class SweepSummary:
             self._passes.setdefault(name, set()).add(place)
         elif name == AS_RECORDED:
             self._failed[place] = signature(row)
+            if row["verdict"] == "unresolved" and not (row["end"] or row["asked"] or row["cell"]):
+                self.unanswered[place] = row["why"]
 
     @property
     def runs(self) -> int:

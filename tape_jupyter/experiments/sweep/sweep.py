@@ -7,7 +7,6 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,13 +17,13 @@ from tape_jupyter.bundle import trust
 from tape_jupyter.bundle.archive import locations, opened
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tape_jupyter.experiments.checked_run import RunCheck
+from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.sweep import asking, engine, limits, places
 from tape_jupyter.experiments.sweep import candidate as candidates
 from tape_jupyter.experiments.sweep.attempt import Attempt
-from tape_jupyter.experiments.sweep.candidate import Candidate
-from tape_jupyter.experiments.sweep.engine import Given, Workers
+from tape_jupyter.experiments.sweep.candidate import AS_RECORDED, Candidate
+from tape_jupyter.experiments.sweep.engine import Workers
 from tape_jupyter.experiments.sweep.places import TriedPlace
 from tape_jupyter.experiments.sweep.store import Row, RowStore
 from tape_jupyter.experiments.sweep.summary import SweepSummary
@@ -97,20 +96,20 @@ def try_candidates(
     candidates_: Sequence[str | Path | Candidate],
     check: str = "",
     *,
-    workers: str | Executor = "",
+    workers: Any = "",
     results: str | Path = RESULTS,
     **options: Any,
 ) -> Sweep:
-    """`tape try` from Python. `workers`: as on the command line, or any executor. `options` are
+    """`tape try` from Python. `workers`: as on the command line, any executor, or
+    a `dask.distributed.Client`. `options` are
     those of SweepOptions. Bundles run without being asked. Raises TapeUsageError.
     """
     where = [wheres] if isinstance(wheres, str | Path) else list(wheres)
     tried = [each if isinstance(each, Candidate) else candidates.read(Path(each)) for each in candidates_]  # fmt: skip
     found = places.found([str(each) for each in where], [results])
     wanted = SweepOptions(check=check, results=str(results), **options)
-    if isinstance(workers, Executor):
-        count = int(getattr(workers, "_max_workers", 0)) or 2
-        return sweep(found, tried, wanted, Given(workers, count))
+    if not isinstance(workers, str):
+        return sweep(found, tried, wanted, engine.given(workers))
     with engine.workers_of(str(workers)) as own:
         return sweep(found, tried, wanted, own)
 
@@ -124,16 +123,17 @@ def sweep(
     Rows that say that a run came to no end (a worker died, a limit) are made anew. Raises
     TapeUsageError where rows cannot be kept, for names that are not clear, and for no check.
     """
-    RunCheck.of(options.check)
+    Check.of(options.check)
     every = [Candidate(), *tried]
     names = [each.name for each in every]
     if len(set(names)) != len(names):
         raise TapeUsageError(
             f"two candidates have one name: {', '.join(names[1:])}; give them others"
         )
+    budget = Budget(options.max_cost, options.max_calls)
+    asking.require_limit(tried, budget)
     store = RowStore(options.results)
     store.prepare()
-    asking.ask(found, tried, store, Budget(options.max_cost, options.max_calls), tell)
     jobs = {job.key: job for job in _jobs(found, every, options, workers.count)}
     summary = SweepSummary(names)
     done: set[str] = set()
@@ -149,9 +149,32 @@ def sweep(
             summary.add(row)
             tell("runs tried", len(done), len(jobs))
 
+    def run(*, recorded: bool) -> None:
+        wanted = ((job.candidate["name"] == AS_RECORDED) == recorded for job in jobs.values())
+        left = (
+            job
+            for job, own in zip(jobs.values(), wanted, strict=True)
+            if own and job.key not in done
+        )
+        engine.run(left, store, workers, keep)
+
     tell("runs tried", len(done), len(jobs))
-    engine.run((job for key, job in jobs.items() if key not in done), store, workers, keep)
+    run(recorded=True)
+    if tried:
+        _require_answer(options.check, summary)
+        asking.ask(found, tried, store, budget, tell)
+        run(recorded=False)
     return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
+
+
+def _require_answer(check: str, summary: SweepSummary) -> None:
+    """Raises TapeUsageError where the check could be answered in none of the runs as recorded."""
+    if summary.runs and len(summary.unanswered) == summary.runs:
+        first = next(iter(summary.unanswered.values()))
+        raise TapeUsageError(
+            f"--check {check}: in each of the {summary.runs} runs as recorded {first}; no candidate was tried, and "
+            "nothing was asked"
+        )
 
 
 def _jobs(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tape_jupyter.dataflow.history import EVERYTHING
 from tape_jupyter.dataflow.static.names import cell_names, transform
-from tape_jupyter.dataflow.static_plan import history_of
-from tape_jupyter.experiments.trials.check import Check
+from tape_jupyter.dataflow.static_plan import history_of, plan
+from tape_jupyter.experiments.check import Check
 
 _LOOKS_ANYWHERE = frozenset(
     {"outputs", "globals", "locals", "vars", "dir", "get_ipython", "eval", "exec"}
@@ -19,19 +19,32 @@ def needed(check: Check, sources: Sequence[str]) -> int:
     """The cells up to the last one that may set or change a name that the check reads."""
     if check.number:
         return check.number
-    if check.kind != "expression":
-        return len(sources)
+    touching = _touching(check, sources)
+    return len(sources) if touching is None else max(touching, default=len(sources) - 1) + 1
+
+
+def depends_on(check: Check, sources: Sequence[str], cell: int) -> bool:
+    """Whether what a cell (from 0) does may reach what the check reads."""
+    if check.number:
+        return cell < check.number
+    touching = _touching(check, sources)
+    return touching is None or not touching.isdisjoint({cell, *plan(sources, cell).entries})
+
+
+def _touching(check: Check, sources: Sequence[str]) -> set[int] | None:
+    """The cells (from 0) that may set or change a name that the check reads; None: it may read
+    anything.
+    """
     names = read_by(check)
-    if names & _LOOKS_ANYWHERE:
-        return len(sources)
+    if not check.expression or names & _LOOKS_ANYWHERE:
+        return None
     history = history_of(sources, [str(number) for number in range(len(sources))])
-    touching = [
+    return {
         number
-        for number, entry in enumerate(history, 1)
+        for number, entry in enumerate(history)
         for step in entry.steps
         if (names | {EVERYTHING}) & (step.strong | step.weak | (step.reads & {EVERYTHING}))
-    ]
-    return max(touching, default=len(sources))
+    }
 
 
 def bound(check: Check, sources: Sequence[str]) -> int:

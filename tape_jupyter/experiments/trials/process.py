@@ -31,12 +31,11 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.core.call import Request
 from tape_jupyter.dataflow.isolated.worker import FreshShell, execute, shell
 from tape_jupyter.errors import TapeError
-from tape_jupyter.experiments.trials.check import Check, judge
+from tape_jupyter.experiments.check import Check, ShownCell, answered, ends, judged
 from tape_jupyter.experiments.trials.composed import ComposedCassette
 from tape_jupyter.experiments.trials.folder_state import WatchedFolder
 from tape_jupyter.session.cell import TapedCell
 
-REFUSALS = ("UnmatchedCall", "BlockedConnection")
 _LINE = json.JSONEncoder().encode  # bound now: cells patch what they like later
 _clock, _select, _fork, _exit = time.monotonic, select.select, getattr(os, "fork", None), os._exit
 
@@ -52,9 +51,8 @@ class TrialProcess:
     folder: WatchedFolder
     shown: list[list[Any]] = field(default_factory=list)
     ran: int = 0
-    raised: int = 0
-    error: str = ""
-    refused: str = ""
+    ended: bool = False
+    """A cell ended the run: it raised, or was refused what it asked."""
     cell: TapedCell | None = None
     """The taped cell that ran last."""
 
@@ -63,13 +61,13 @@ class TrialProcess:
         started = _clock()
         sources = list(self.job["sources"])
         for number, stop in enumerate(self.job["stops"]):
-            self._cells(sources, min(stop, self.job["last"]), frozenset())
-            if self._is_over() or not _can_fork():
+            self._cells(sources, min(stop, self.job["last"]))
+            if self.ended or not _can_fork():
                 self._say(self.channels[number], {"absent": True})
                 continue
             if _fork is None or _fork() == 0:
                 self._serve(number, sources)
-        self._cells(sources, self.job["last"], frozenset())
+        self._cells(sources, self.job["last"])
         self._say(self.channels[-1], {**self._result(), "seconds": _clock() - started})
         _exit(0)
 
@@ -105,7 +103,11 @@ class TrialProcess:
         _, status = os.waitpid(child, 0)
         if status:
             why = f"took longer than {self.job['seconds']:g} s" if late else "ended the process"
-            failed = {"holds": None, "why": f"the trial {why}", "seconds": _clock() - started}
+            failed = {
+                "verdict": "unresolved",
+                "why": f"the trial {why}",
+                "seconds": _clock() - started,
+            }
             self._say(self.channels[number], failed)
 
     def _trial(
@@ -115,13 +117,13 @@ class TrialProcess:
             self._continue(trial.get("options") or {})
             sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
             self._compose(trial)
-            self._cells(sources, self.job["last"], frozenset(trial["skip"]))
+            self._cells(sources, self.job["last"])
             told = self._result()
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             if not isinstance(error, TapeError):
                 why = f"{why} ({traceback.extract_tb(error.__traceback__)[-1]})"
-            told = {"holds": None, "why": why}
+            told = {"verdict": "unresolved", "why": why}
         self._say(self.channels[number], {**told, "seconds": _clock() - started})
         _exit(0)
 
@@ -143,41 +145,30 @@ class TrialProcess:
 
     # ------------------------------------------------------------ cells
 
-    def _cells(self, sources: Sequence[str], until: int, skip: frozenset[int]) -> None:
-        """Run the cells up to that one (from 0, it not among them), as far as none raises."""
-        while self.ran < until and not self._is_over():
+    def _cells(self, sources: Sequence[str], until: int) -> None:
+        """Run the cells up to that one (from 0, it not among them), as far as none ends the run."""
+        while self.ran < until and not self.ended:
             number = self.ran
             self.ran += 1
-            self.shown.append([])
-            if number in skip or not sources[number].strip():
-                continue
             ran = execute(self.shell, sources[number], self.job["cells"][number])
-            self.shown[number] = outputs.merged(list(ran["outputs"]))
-            name, value = outputs.failure_of(self.shown[number])
-            if name in REFUSALS:
-                self.refused = (
-                    f"cell {number + 1}: {name}: {value.splitlines()[0] if value else ''}"
-                )
-            elif ran["error"]:
-                self.raised, self.error = number + 1, f"{name or ran['error']}: {value}"
-
-    def _is_over(self) -> bool:
-        return bool(self.raised or self.refused)
+            shown = outputs.merged(list(ran["outputs"]))
+            if ran["error"] and not outputs.failure_of(shown)[0]:  # it cleared what it showed
+                shown.append({"output_type": "error", "ename": ran["error"], "evalue": ""})
+            self.shown.append(shown)
+            self.ended = ends(shown, may_raise=self.job["may_raise"][number])
 
     def _result(self) -> dict[str, Any]:
-        """What the check says of it, and how the cells ended."""
-        shown = self.shown + [[]] * (len(self.job["sources"]) - len(self.shown))
-        told: dict[str, Any] = {"raised": self.raised, "error": self.error, "cells": self.ran}
-        if self.job["outputs"]:
-            told["outputs"] = shown
-        if self.refused and not self._is_settled():
-            wanted = _wanted(self.cell)
-            return {**told, "holds": None, "why": self.refused, "missed": True, "wanted": wanted}
+        """What the check says of it, and what was asked that is not on the tape."""
         check = Check(**self.job["check"])
-        found = judge(
-            check, self.shell.user_ns, shown, self.raised, self.job["saved"], self.job["where"]
-        )
-        return {**told, "holds": found.holds, "why": found.why}
+        shown = self.shown + [[]] * (len(self.job["sources"]) - self.ran)
+        cells = [
+            ShownCell(own, self.job["saved"] if number == check.number else (), number <= self.ran)
+            for number, own in enumerate(shown, 1)
+        ]
+        answer = answered(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
+        run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
+        wanted = _wanted(self.cell) if run.verdict == "unresolved" and run.asked else None
+        return {**run.record(), "wanted": wanted}
 
     def _is_settled(self) -> bool:
         """Whether what the check reads can no longer change, though a later cell was refused: it

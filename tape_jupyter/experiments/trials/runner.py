@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from tape_jupyter.errors import TapeError
-from tape_jupyter.experiments.trials.check import Check
+from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.isolation.namespaces import can_cut, guards, without_network
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Job:
     check: Check
     stops: Sequence[int] = (0,)
     saved: Sequence[Any] = ()
-    outputs: bool = False
-    """Whether results carry what each cell showed."""
+    may_raise: Sequence[bool] = ()
+    """Of each cell, whether an error in it ends no run; empty: of none."""
     stale: bool = False
     """Whether a request that is not on the tape gets the reply of the nearest call."""
     seconds: float = SECONDS
@@ -77,15 +77,13 @@ class Trial:
 
     `answers`: run, call and `response:` section; `added`: by run, calls (`head`, `request`,
     `response`) that it answers besides; `held`: by run, keys of its record and of its end mark;
-    `sources`: other code, by cell (from 0); `skip`: cells that are not run. `first`: the first cell
-    in which it differs.
+    `sources`: other code, by cell (from 0). `first`: the first cell in which it differs.
     """
 
     answers: Sequence[tuple[str, str, Mapping[str, Any]]] = ()
     added: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     held: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     sources: Mapping[int, str] = field(default_factory=dict)
-    skip: Sequence[int] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     first: int = 0
 
@@ -93,34 +91,24 @@ class Trial:
         told = {
             "answers": list(self.answers), "added": dict(self.added), "held": dict(self.held),
             "sources": {str(cell): source for cell, source in self.sources.items()},
-            "skip": list(self.skip), "options": dict(self.options),
+            "options": dict(self.options),
         }  # fmt: skip
         return (json.dumps(told) + "\n").encode()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """`holds`: whether the check does; None where that cannot be said, and `why`. `missed`: a call
-    that is not on the tape is the reason.
-
-    `raised`: the code cell (from 1) that ended the run with `error`. `wanted`: the request that was
-    missed (`run`, `head`, `request` as records have them).
+    """`wanted`: the request that is not on the tape (`run`, `head`, `request` as records have them),
+    where that leaves the trial unresolved.
     """
 
-    holds: bool | None
-    why: str = ""
-    missed: bool = False
-    raised: int = 0
-    error: str = ""
-    seconds: float = 0.0
-    cells: int = 0
-    outputs: Sequence[Sequence[Any]] = ()
+    run: CheckedRun
     wanted: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> TrialResult:
-        known = {key: value for key, value in told.items() if key in cls.__dataclass_fields__}
-        return cls(**known)
+    def of(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:
+        known = {key: value for key, value in told.items() if key != "wanted"}
+        return cls(CheckedRun(**{**known, **changed}), told.get("wanted"))
 
 
 class TrialRunner:
@@ -131,18 +119,16 @@ class TrialRunner:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.recording = TrialResult(None)
-        """How the recording itself comes out."""
-        self.started = 0.0
-        """Seconds until the first trial could run, the recording's own run among them."""
+        self.recording = TrialResult(CheckedRun("unresolved"))
+        """How the recording itself comes out: a trial whose seconds are those until the others can
+        run, the start of their process among them.
+        """
         self._stack = ExitStack()
         self._stops: dict[int, _Channel] = {}
 
     def __enter__(self) -> Self:
         try:
-            began = time.perf_counter()
             self._start()
-            self.started = time.perf_counter() - began
         except BaseException:
             self._stack.close()
             raise
@@ -169,7 +155,7 @@ class TrialRunner:
     def _start(self) -> None:
         from tape_jupyter.headless.folders import run_folder
 
-        job = self.job
+        began, job = time.perf_counter(), self.job
         there = {} if job.plays.exists() else {job.plays: job.cassette.read_bytes()}
         folder = self._stack.enter_context(run_folder(job.notebook, _NOTHING, there))
         stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
@@ -180,10 +166,9 @@ class TrialRunner:
             for stop, channel in zip(stops, channels, strict=False)
             if "ready" in channel.told(patience)
         }
-        if hasattr(os, "fork"):
-            self.recording = TrialResult.of(channels[-1].told(patience))
-        else:
-            self.recording = TrialResult.of(channels[0].asked(Trial().line(), patience))
+        forks, line = hasattr(os, "fork"), Trial().line()
+        recording = channels[-1].told(patience) if forks else channels[0].asked(line, patience)
+        self.recording = TrialResult.of(recording, seconds=time.perf_counter() - began)
 
 
 @dataclass(slots=True)
@@ -278,7 +263,8 @@ def _give(
         "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
         "check": job.check.record(), "stops": list(stops), "last": job.last or len(job.sources),
         "bound": job.bound or len(job.sources), "reads": list(job.reads),
-        "saved": list(job.saved), "where": dict(folder.where), "outputs": job.outputs,
+        "saved": list(job.saved), "where": dict(folder.where),
+        "may_raise": list(job.may_raise) or [False] * len(job.sources),
         "seconds": job.seconds, "cut": cut, "cwd": str(folder.notebook.parent),
         "folder": [str(each) if each else "" for each in folder.layers or ()],
     }  # fmt: skip

@@ -220,6 +220,23 @@ def test_threads_that_compute_or_read_or_sleep_are_not(how):
     os.write(theirs, b"x")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_fork_that_waits_is_quiet_too(how):
+    """`threading` still knows its first thread by the parent's number there (CPython 3.11)."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        main, seen = threading.main_thread(), threading.Event()
+        looking = started(lambda: soon(looks_at(main)) and seen.set())
+        looking.join(20)
+        os.write(writing, b"quiet" if seen.is_set() else b"never")
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        assert told.read() == b"quiet"
+    os.waitpid(child, 0)
+
+
 def test_nothing_is_quiet_while_a_thread_is_started():
     assert not Quiet(lambda: None, lambda _: 1)()
     assert soon(Quiet(lambda: [], lambda _: 1))

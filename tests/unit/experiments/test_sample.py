@@ -38,7 +38,7 @@ def path(tmp_path, provider, monkeypatch):
         monkeypatch.delenv(name)
     for name, value in wanted.items():
         monkeypatch.setenv(name, value)
-    setup = "%load_ext tape_jupyter\n" + ASK.replace("URL", provider.url)
+    setup = "%load_ext tape_jupyter\nsetup = 'x'\n" + ASK.replace("URL", provider.url)
     path = notebook(
         tmp_path / "shop.ipynb", setup, '%%tape record\nmood = ask("The mood?").strip()\nmood',
         '%%tape record\nif mood == "odd": ask("What is odd?")\nassert mood != "bad"',
@@ -74,9 +74,11 @@ def test_outcomes_have_shares_and_a_later_run_pays_only_for_what_is_missing(path
     )
     assert "the answer is 429" in told["failed"][0]  # it is kept, and is no sample
     bad, odd = sorted(told["outcomes"], key=lambda each: each["outcome"])
-    assert bad["outcome"] == "'bad'" and odd["outcome"].startswith("unresolved: cell 3")
+    assert bad["outcome"] == "'bad'" and odd["outcome"] == "'odd'"  # whatever a later cell asks
     assert (bad["count"], bad["of"]) == (1, 2) and bad["low"] < 0.5 < bad["high"]
     assert {file: digest(file) for file in before} == before
+    runs = sample(path, "-k", "2", "--check", "cell:3", "--max-calls", "0")["outcomes"]
+    assert sorted(each["outcome"][:18] for each in runs) == ["fails", "unresolved: cell 3"]
     provider.script("/v1/messages", reply("good"))
     done = run("sample", path, call_of(path), "-k", "3", "--calls", "1")
     assert done.exit_code == 0 and len(provider.requests) == 4, done.output
@@ -102,9 +104,13 @@ def test_what_cannot_be_kept_within_a_limit_is_refused_before_anything_is_sent(p
         (["--max-cost", "much"], "no amount of US dollars"),
         (["--check", "cell:9"], "code cells are 1 to 3"),
         (["--check", "mood ="], "no Python expression"),
+        (["--check", "1 == 1"], "reads nothing of the notebook"),
+        (["--check", "mod"], "the check raised NameError"),
+        (["--check", "len(setup)"], "call {call} has no say in it"),
+        (["--check", "cell:1"], "call {call} has no say in it"),
     ):
         done = run("sample", path, call, *words)
-        assert done.exit_code == 2 and told in done.stderr, (words, done.output)
+        assert done.exit_code == 2 and told.format(call=call) in done.stderr, (words, done.output)
     assert "nothing was sent" in run("sample", path, call, "--dry-run").stdout
     assert run("sample", path, "00000000").exit_code == 2
     assert run("sample", path.with_suffix(".tapes"), call).exit_code == 2

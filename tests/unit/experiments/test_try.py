@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import tape_jupyter as tape
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.experiments.checked_run import CheckedRun, RunCheck
+from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.experiments.sweep import attempt as attempts
 from tape_jupyter.core.call import Request
 from tape_jupyter.experiments.sampling.budget import Budget
@@ -111,6 +111,22 @@ def test_a_candidate_is_tried_offline_and_the_rows_count_again(path, tmp_path):
     assert list(frame["verdict"]) == ["fails", "passes", "unresolved"]
 
 
+def test_a_check_that_tells_nothing_is_said_before_any_candidate_is_tried(path, tmp_path):
+    ask = write(tmp_path / "ask.toml", '[[request]]\nmodel = ".*"\nset = { temperature = 0 }\n')
+    words = ("try", path, "-c", ask, "--max-calls", "3", "--workers", "1")
+    done = run(*words, "--check", "1 == 1")
+    assert done.exit_code == 2 and "reads nothing of the notebook" in done.stderr
+    assert not (tmp_path / "tape-try").exists()
+    ran = nbformat.read(path, 4)
+    del ran.cells[-1]  # the one that fails
+    nbformat.write(ran, path)
+    done = run(*words, "--check", "nobody > 1")
+    assert done.exit_code == 2 and "NameError" in done.stderr and "nothing was asked" in done.stderr
+    assert len(list((tmp_path / "tape-try" / "rows").iterdir())) == 1
+    done = run("try", path, "--check", "test_it.py")
+    assert done.exit_code == 2 and "`tape why` and `tape sample` alone" in done.stderr
+
+
 def jobs(tmp_path, count):
     """Attempts that are quick: of bundles that are none."""
     tried = [candidate.Candidate().record(), candidate.Candidate("two", packages=["x==1"]).record()]
@@ -170,19 +186,25 @@ def test_copies_of_a_bundle_are_runs_of_their_own(tmp_path):
     assert told.summary.runs == 2 and len(list(RowStore(str(results)).rows())) == 2
 
 
-def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path):
+def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     wanted, rows = jobs(tmp_path, 5), []
     store = RowStore(str(tmp_path / "rows"))
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None
+        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
     ) as cluster:
         with engine.workers_of(cluster.scheduler_address) as workers:
             assert workers.count == 1
             engine.run(wanted, store, workers, rows.append)
         with distributed.Client(cluster) as client:
-            executor = client.get_executor(pure=False)
-            engine.run(wanted, store, engine.Given(executor, 1), rows.append)
+            engine.run(wanted, store, engine.given(client), rows.append)
+    with pytest.raises(TapeUsageError, match="a int is no executor"):
+        tape.try_candidates([], [], workers=2)
+    monkeypatch.setattr(engine, "PATIENCE", 1.0)
+    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
+        with pytest.raises(TapeUsageError, match="has had no workers"):
+            with engine.workers_of(cluster.scheduler_address) as workers:
+                engine.run(wanted, store, workers, rows.append)
     told = lambda row: {**row, "seconds": 0}  # noqa: E731
     here = [told(attempts.attempt(job)) for job in wanted]
     by_key = sorted(map(told, rows), key=lambda row: row["key"])

@@ -46,7 +46,8 @@ def blocks(text):
         r'<script type="application/json" id="([\w-]+)">(.*?)</script>', text, re.DOTALL
     )
     packed = re.findall(
-        r'<script type="text/plain" id="(tape-(?:rows|details)-\d+)">([\w+/=]*)</script>', text
+        r'<script type="text/plain" id="(tape-base|tape-(?:rows|details)-\d+)">([\w+/=]*)</script>',
+        text,
     )
     found = {name: json.loads(told) for name, told in plain}
     found |= {name: json.loads(zlib.decompress(base64.b64decode(told))) for name, told in packed}
@@ -124,6 +125,17 @@ def test_a_take_has_a_page_of_its_own(tmp_path):
         out.name == "n.glad.tape.html"
         and '"positive"' in blocks(out.read_text())["tape-rows"]["name"]
     )
+
+
+def test_a_takes_page_opens_at_what_is_another_than_in_the_recording(tmp_path):
+    cassette = Cassette.open(recorded(tmp_path))
+    take = cassette.override(cassette.calls[0], reply=answered("positive"), take="glad")
+    told = blocks(page.write(take)[0].read_text())
+    opened = told["tape-state"]["state"]["span"]
+    assert list(told["tape-base"]) == [opened]
+    assert "negative" in told["tape-base"][opened]["left"] and "positive" in told["tape-base"][opened]["right"]  # fmt: skip
+    told = blocks(page.write(cassette)[0].read_text())
+    assert told["tape-state"]["state"]["span"] is None and told["tape-base"] == {}
 
 
 def test_more_rows_than_are_drawn_at_once_stand_in_blocks_one_after_the_other(

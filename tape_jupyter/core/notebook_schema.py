@@ -1,8 +1,8 @@
-"""Whether a bundle's notebook is one, by nbformat's schema of its version.
+"""Whether a notebook is one, by nbformat's schema of its version.
 
 The schema is nbformat's own, read as a file: to import nbformat takes two seconds where
 jsonschema's formats are installed (JupyterLab brings them), many times what a whole bundle takes to
-check.
+check, or a run of a few replies to be explained.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import sys
 import nbformat
 import pytest
 
-from tape_jupyter.bundle.archive.notebooks import wrong
+from tape_jupyter.core.notebook_schema import wrong
 from tests.bundles import notebook
 
 
@@ -41,7 +41,7 @@ def test_what_is_no_notebook_at_all_is_told_in_one_line(data):
 
 
 def test_a_notebook_of_today_needs_no_nbformat():
-    told = "import sys; from tape_jupyter.bundle.archive.notebooks import wrong; print([wrong(sys.argv[1].encode())], 'nbformat' in sys.modules)"
+    told = "import sys; from tape_jupyter.core.notebook_schema import wrong; print([wrong(sys.argv[1].encode())], 'nbformat' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", told, notebook()], capture_output=True, text=True, check=True
     )
