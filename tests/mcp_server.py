@@ -1,6 +1,6 @@
 """An MCP server for tests, run as a process (`python mcp_server.py stdio|http|sse [PORT]`) or imported.
 
-What its tools do is counted in `done`, and written to the file that MCP_SERVER_LOG names: one line a doing.
+What its tools do is counted in `done`, which is out of every tape's reach, and in `seen`, which is not; and written to the file that MCP_SERVER_LOG names: one line a doing.
 """
 
 import asyncio
@@ -12,16 +12,25 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import mcp
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
-done = []
+seen = []
+mcp.done = []  # a library's module keeps no state of a program's
+
+
+def __getattr__(name):
+    if name != "done":
+        raise AttributeError(name)
+    return mcp.done
 
 
 def do(what):
-    done.append(what)
+    mcp.done.append(what)
+    seen.append(what)
     if log := os.environ.get("MCP_SERVER_LOG"):
         with open(log, "a") as file:
             file.write(f"{what}\n")
@@ -42,7 +51,7 @@ def make():
     @server.tool()
     def weather(city: str) -> Weather:
         do(f"weather {city}")
-        return Weather(city=city, nth=len(done))
+        return Weather(city=city, nth=len(mcp.done))
 
     @server.tool()
     async def slow(steps: int, ctx: Context) -> str:
@@ -69,7 +78,7 @@ def make():
         )
         answer = await ctx.session.create_message([message], max_tokens=9)
         do(f"judge {text}")
-        return f"{answer.content.text} #{len(done)}"
+        return f"{answer.content.text} #{len(mcp.done)}"
 
     @server.tool()
     async def erase(path: str, ctx: Context) -> str:
@@ -84,12 +93,12 @@ def make():
     @server.resource("station://status")
     def status() -> str:
         do("status")
-        return f"fine {len(done)}"
+        return f"fine {len(mcp.done)}"
 
     @server.prompt()
     def ask(city: str) -> str:
         do("ask")
-        return f"How is {city}, {len(done)}?"
+        return f"How is {city}, {len(mcp.done)}?"
 
     return server
 

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, cast
 
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import FunctionCall, Play, Value
 from tape_jupyter.core.context import SENDING
+from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.tool_results import Exchange
 from tape_jupyter.instrumentation.concurrency.threads import settle
@@ -31,10 +34,11 @@ from tape_jupyter.instrumentation.mcp.notifications import (
     patch_session,
     placed,
 )
-from tape_jupyter.instrumentation.mcp.transports import hold, is_direct, is_near
+from tape_jupyter.instrumentation.mcp.transports import body_of_tool, hold, is_direct, is_near
 from tape_jupyter.instrumentation.patching import live, sending
 from tape_jupyter.instrumentation.stepping_hook import asked
 from tape_jupyter.instrumentation.tools.generators import strand_of
+from tape_jupyter.instrumentation.tools.output import listening
 
 _DISPATCHER = "_dispatcher"
 
@@ -134,7 +138,7 @@ class _Taped(Heard):
         if tape is None or SENDING.get() or self.session._task_group is None:  # noqa: SLF001
             return await self._send(method, params, opts)
         settle()
-        call, options = call_of(method, params), dict(opts or {})
+        call, options = self._call(method, params), dict(opts or {})
         decision = await asked(tape, call)
         self.recording = not (decision is None or isinstance(decision, Play))
         if isinstance(decision, Play):
@@ -148,6 +152,12 @@ class _Taped(Heard):
         return await self._record(
             McpRequest(decision, call.name, options, self._pop_early()), method, params
         )
+
+    def _call(self, method: str, params: Any) -> FunctionCall:
+        """The request; of a server in this process with what its tool can reach."""
+        call = call_of(method, params)
+        body = body_of_tool(self.session, self.real, call.name) if method == "tools/call" else None
+        return call if body is None else replace(call, scope=Scope(body, call.arguments))
 
     async def _send(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
@@ -200,7 +210,7 @@ class _Taped(Heard):
             with live():
                 await self._wake()
             options = request.options(direct=is_direct(self.real))
-            with placed(request.strand, request.parent) if is_near(self.real) else live():
+            with self._on_its_way(request):
                 result = await self._send(method, params, options)
         except GeneratorExit:
             request.capture.close()
@@ -216,6 +226,15 @@ class _Taped(Heard):
         request.value(result)
         return result
 
+    @contextmanager
+    def _on_its_way(self, request: McpRequest) -> Iterator[None]:
+        if is_near(self.real):
+            with placed(request.strand, request.parent), listening(request.capture):
+                yield
+        else:
+            with live():
+                yield
+
     async def _play(self, play: Play, name: str, options: dict[str, Any]) -> Any:
         import anyio.lowlevel
 
@@ -230,6 +249,8 @@ class _Taped(Heard):
         await anyio.lowlevel.checkpoint()
         await await_cancel(reply.error)
         await await_head(play)
+        if play.effects is not None:
+            play.effects.happen()
         if error is not None:
             await self._raise(error)
         return exchange.result

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial, wraps
 from pathlib import PurePath
-from types import ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any, cast
 
 from tape_jupyter import instrumentation
@@ -86,7 +86,11 @@ def _around(function: Any, kind: str) -> Undo:
 
 def _in_memory(original: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], Any]:
     def _connect(transport: Any) -> AbstractAsyncContextManager[Any]:
-        opens = partial(_watched, partial(original, transport), near=True)
+        opens = partial(
+            _watched,
+            partial(original, transport),
+            server=transport._server,  # noqa: SLF001
+        )
         server = _server_record("memory", (transport._server,), {})  # noqa: SLF001
         return _connection(server, opens, sleeping_streams)
 
@@ -110,7 +114,9 @@ def _build_session(
 
         client._connect = wrapped  # noqa: SLF001
         try:
-            return await original(client, exit_stack)
+            session = await original(client, exit_stack)
+            vars(session)[_SERVER] = client.server
+            return session
         finally:
             client._connect = connect  # noqa: SLF001
 
@@ -203,12 +209,12 @@ class _Silent:
 
 
 class _Transport:
-    """A live transport. `held` are requests that were cancelled while it broke: its own error is
-    theirs.
+    """A live transport. `server`: the one in this process that it leads to. `held` are requests
+    that were cancelled while it broke: its own error is theirs.
     """
 
-    def __init__(self, near: bool) -> None:
-        self.near = near
+    def __init__(self, server: Any) -> None:
+        self.server = server
         self.manager: Any = None
         self.held: list[tuple[Callable[[BaseException], None], BaseException]] = []
 
@@ -232,8 +238,8 @@ _open: dict[int, _Transport] = {}
 
 
 @asynccontextmanager
-async def _watched(opens: Opens, *, near: bool = False) -> AsyncIterator[Any]:
-    known = _Transport(near)
+async def _watched(opens: Opens, *, server: Any = None) -> AsyncIterator[Any]:
+    known = _Transport(server)
     known.manager, streams = opens(), None
     try:
         async with known.manager as streams:
@@ -247,6 +253,23 @@ async def _watched(opens: Opens, *, near: bool = False) -> AsyncIterator[Any]:
         _open.pop(id(streams[1]) if streams else 0, None)
 
 
+_SERVER = "__tape_server__"
+
+
+def body_of_tool(session: Any, dispatcher: Any, name: str) -> FunctionType | None:
+    """The function that a server in this process runs for a tool; None of any other server."""
+    known = _open.get(_key(dispatcher))
+    server = getattr(known, "server", None) or vars(session).get(_SERVER)
+    manager = getattr(server, "_tool_manager", None)
+    found = getattr(manager, "get_tool", _no_tool)(name)
+    body = getattr(found, "fn", None)
+    return body if isinstance(body, FunctionType) else None
+
+
+def _no_tool(_name: str) -> None:
+    """Of a server that keeps its tools in another way."""
+
+
 def is_direct(dispatcher: Any) -> bool:
     """Whether the server is called, without a message between."""
     return type(_real(dispatcher)).__name__ == "DirectDispatcher"
@@ -255,7 +278,7 @@ def is_direct(dispatcher: Any) -> bool:
 def is_near(dispatcher: Any) -> bool:
     """Whether the server runs in this process: what its tools do is the program's own doing."""
     known = _open.get(_key(dispatcher))
-    return known.near if known else is_direct(dispatcher)
+    return known.server is not None if known else is_direct(dispatcher)
 
 
 def hold(dispatcher: Any, fail: Callable[[BaseException], None], error: BaseException) -> bool:

@@ -94,6 +94,20 @@ def test_a_client_wakes_too(path):
     assert replay(path, lambda: program("Oslo", "Bergen"))[0] == both
 
 
+def test_what_the_tools_of_a_server_in_this_process_did_happens_again(path):
+    program_ran = []
+
+    async def program():
+        mcp_server.seen.clear()
+        async with Client(mcp_server.make()) as client:
+            await client.call_tool("weather", {"city": "Oslo"})
+            program_ran.append(list(mcp_server.seen))
+
+    record(path, program)
+    _, report = replay(path, program)
+    assert program_ran == [["weather Oslo"], ["weather Oslo"]] and not report.warnings
+
+
 def test_a_session_made_before_anything_was_taped_is_taped_too(path):
     async def program():
         async with session_over(InMemoryTransport(mcp_server.make())) as session:
