@@ -266,13 +266,19 @@ class Snapshot:
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
-    def _of_libraries(self) -> dict[str, Any]:
+    def _of_libraries(self) -> list[Any]:
         """What stands in modules of libraries under names that code within reach sets."""
-        return {
-            f"{module}.{name}": vars(held).get(name, ABSENT)
-            for module, held in self._libraries.items()
+        return [
+            held.get(name, ABSENT)
+            for held in map(vars, self._libraries.values())
             for name in self._set
-        }
+        ]
+
+    def _set_in_libraries(self) -> Iterator[str]:
+        names = (f"{module}.{name}" for module in self._libraries for name in self._set)
+        for name, before, now in zip(names, self._library_look, self._of_libraries(), strict=True):
+            if now is not before:
+                yield f"it set {name}, which is a library's"
 
     def _first_look(self, node: ReachedObject) -> None:
         try:
@@ -344,11 +350,7 @@ class Snapshot:
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
-        found.lost += [
-            f"it set {name}, which is a library's"
-            for name, now in self._of_libraries().items()
-            if now is not self._library_look.get(name, now)
-        ]
+        found.lost += self._set_in_libraries()
         for other in others:
             other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
         found.place_of = writer.place_of
