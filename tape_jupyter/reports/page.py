@@ -272,7 +272,8 @@ def _inline(text: str, name: str) -> str:
 def _state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
     """A take's page is opened where it is another than the recording."""
     span = changed[0].id if changed else None
-    return {"door": "page", "able": _ABLE, "title": title, "span": span, "height": 0}
+    able = {**_ABLE, "recorded": bool(changed)}
+    return {"door": "page", "able": able, "title": title, "span": span, "height": 0}
 
 
 def _changed(spans: Spans) -> list[Node]:

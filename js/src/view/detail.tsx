@@ -81,7 +81,7 @@ interface TabbedProps { desk: Desk; look: Look; work: Work; detail: Details; few
 function Tabbed({ desk, look, work, detail, few }: TabbedProps) {
   const list = useRef<HTMLDivElement>(null);
   const tabs = TABS.filter(({ there }) => there(detail));
-  const usual = desk.door === "page" && detail.overridden !== null ? "diff" : ""; // of a take's page: what it is about
+  const usual = desk.able.recorded && detail.overridden !== null ? "diff" : ""; // of a take's page: what it is about
   const now = tabs.find(({ name }) => name === (look.tab || usual)) ?? tabs[0];
   const shown = few ? tabs.slice(0, 3) : tabs;
   const more = few ? tabs.slice(3) : [];
@@ -124,7 +124,8 @@ function Wrong({ detail }: { detail: Details }) {
 
 function Panel({ desk, detail, name }: { desk: Desk; detail: Details; name: string }): ComponentChildren {
   const look = desk.look.session;
-  const based = detail.overridden !== null || (desk.door !== "page" && Boolean(look?.take));
+  const held = desk.door !== "page" || Boolean(desk.able.recorded);
+  const based = held && (detail.overridden !== null || (desk.door !== "page" && Boolean(look?.take)));
   return useMemo(() => {
     switch (name) {
       case "conversation": return <Conversation turns={detail.turns} changed={detail.overridden !== null} />;

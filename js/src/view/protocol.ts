@@ -23,6 +23,8 @@ export interface Able {
   step: boolean;
   /** Whether cells of a notebook can be shown (clicking a span scrolls to its cell). */
   cells: boolean;
+  /** Of a page: whether it holds how the changed calls of its take were recorded. */
+  recorded?: boolean;
 }
 
 /** Keys of `Model.get`, all optional; each has `change:KEY`. */
