@@ -260,14 +260,12 @@ def body_of_tool(session: Any, dispatcher: Any, name: str) -> FunctionType | Non
     """The function that a server in this process runs for a tool; None of any other server."""
     known = _open.get(_key(dispatcher))
     server = getattr(known, "server", None) or vars(session).get(_SERVER)
-    manager = getattr(server, "_tool_manager", None)
-    found = getattr(manager, "get_tool", _no_tool)(name)
-    body = getattr(found, "fn", None)
+    if (manager := getattr(server, "_tool_manager", None)) is not None:
+        body = getattr(manager.get_tool(name), "fn", None)
+    else:  # a server of the SDK's lower level, with one handler for all tools
+        handlers = getattr(server, "_request_handlers", {})
+        body = getattr(handlers.get("tools/call"), "handler", None)
     return body if isinstance(body, FunctionType) else None
-
-
-def _no_tool(_name: str) -> None:
-    """Of a server that keeps its tools in another way."""
 
 
 def is_direct(dispatcher: Any) -> bool:

@@ -7,6 +7,8 @@ from mcp import Client, ClientSession, MCPError, StdioServerParameters
 from mcp.client._memory import InMemoryTransport
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
+from mcp_types import CallToolResult, ListToolsResult, TextContent
 
 import tape_jupyter as tape
 from tests import mcp_server
@@ -106,6 +108,27 @@ def test_what_the_tools_of_a_server_in_this_process_did_happens_again(path):
     record(path, program)
     _, report = replay(path, program)
     assert program_ran == [["weather Oslo"], ["weather Oslo"]] and not report.warnings
+
+
+def test_what_the_handler_of_a_plain_server_did_happens_again(path, capsys):
+    async def handle(_context, asked):
+        print("asked for", asked.arguments["city"])
+        mcp_server.seen.append(asked.name)
+        return CallToolResult(content=[TextContent(type="text", text="fine")])
+
+    async def listed(_context, _asked):
+        return ListToolsResult(tools=[])
+
+    server = Server("plain", on_call_tool=handle, on_list_tools=listed)
+
+    async def program():
+        mcp_server.seen.clear()
+        async with Client(server) as client:
+            await client.call_tool("weather", {"city": "Oslo"})
+        return list(mcp_server.seen), capsys.readouterr().out
+
+    live, _ = record(path, program)
+    assert replay(path, program)[0] == live == (["weather"], "asked for Oslo\n")
 
 
 def test_a_session_made_before_anything_was_taped_is_taped_too(path):
