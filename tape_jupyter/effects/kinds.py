@@ -193,30 +193,16 @@ class NamesKind(Attributes):
 
 
 class CodeHolder(NamesKind):
-    """What is looked at in functions and classes that it holds is not theirs here: only which they
-    are.
+    """A class or a module of the user's: its attributes. Of the functions in it only the user's
+    count, and which they are: libraries set others when they please.
     """
+
+    def look(self, value: Any) -> dict[str, Any]:
+        held = vars(value).items()
+        return {n: v for n, v in held if not n.startswith(("__", "_abc_")) and _counts(v)}
 
     def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
         yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
-
-
-class ClassKind(CodeHolder):
-    """A class of the user's: the attributes that all its objects share."""
-
-    def look(self, value: type) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if not n.startswith("__") and n[:5] != "_abc_"}
-
-
-class ModuleKind(CodeHolder):
-    """A module: its attributes."""
-
-    def look(self, value: ModuleType) -> dict[str, Any]:
-        return {
-            n: v
-            for n, v in vars(value).items()
-            if not n.startswith("__") and not isinstance(v, ModuleType)  # who imports one sets it
-        }
 
 
 class FunctionKind(Attributes):
@@ -660,7 +646,7 @@ SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     Attributes(),
     NamesKind(),
 )
-CLASS, MODULE, FUNCTION, CONTEXT = ClassKind(), ModuleKind(), FunctionKind(), ContextVariable()
+CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), ContextVariable()
 TRAITS, HANDLER, WRAPPER = TraitsKind(), HandlerKind(), FunctionKind()
 
 _BY_TYPE: dict[type, Kind] = {
@@ -829,6 +815,10 @@ def is_users_class(value: Any) -> bool:
 
 def is_users_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and not is_library_file(value.__code__)
+
+
+def _counts(value: Any) -> bool:
+    return not _is_code(value) or any(True for _ in functions_of(value))
 
 
 def functions_of(member: Any) -> Iterator[FunctionType]:
