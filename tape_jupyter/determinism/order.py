@@ -58,7 +58,7 @@ PATIENCE = 1.0
 processor.
 """
 
-_GAPS = (0.0001, 0.0005)
+_GAPS = (0.0002, 0.001)
 
 SPINS = 100
 """Rounds of an event loop after which it counts as one that is never idle."""
