@@ -235,6 +235,8 @@ def test_a_cell_of_many_calls_is_one_line_and_all_of_them_a_click_away(lab, page
 def restarted_and_run(notebook):
     """Restart the kernel and run all cells, as the menu does; what stands below the last taped cell."""
     page = notebook.page
+    # what ran before must not pass for what runs now
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     page.evaluate("() => void window.jupyterapp.commands.execute('notebook:restart-run-all')")
     page.locator(".jp-Dialog .jp-mod-accept").click()
     notebook.javascript(
