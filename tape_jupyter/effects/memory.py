@@ -20,7 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_file, is_library_path
@@ -472,9 +472,7 @@ def _said(node: ReachedObject) -> str:
 class _Writer:
     """Writes changes as structure: one walk for all, so that what is shared stays shared."""
 
-    def __init__(
-        self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any]) -> None:
         self._nodes, self._variables = nodes, variables
         self._walk = Writing(self._standing)
         self._count = 0

@@ -227,6 +227,11 @@ class Scope:
     function: FunctionType | None
     arguments: Mapping[str, Any]
 
+    far: bool = False
+    """Whether a replay does not have the function at hand (a server's tool): then its variables are
+    named by its module, as those of other functions are.
+    """
+
     def roots(self) -> Iterator[tuple[str, Any]]:
         yield "argument", dict(self.arguments)
         yield "environment", ENVIRONMENT
@@ -243,7 +248,8 @@ class Scope:
 
     def root_of(self, namespace: Mapping[str, Any]) -> str:
         """The name of the root that code's variables are in."""
-        own = self.function is not None and namespace is self.function.__globals__
+        at_hand = None if self.far else self.function
+        own = at_hand is not None and namespace is at_hand.__globals__
         return "variable" if own else f"module {namespace.get('__name__', '')}"
 
 

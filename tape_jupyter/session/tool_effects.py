@@ -4,7 +4,6 @@ The record of it is the call's `did` (calls.Value), with those of these keys tha
 
     shown      what it showed, in order (instrumentation/tools/output.py)
     memory     what it changed in the program's memory (effects/memory.py)
-    module     whose variables those are, where that is not the notebook
     same       parts of its result that are objects of the program's, by their places
     raised     the same of the error that it raised, its cause and its context
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
@@ -23,12 +22,10 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from types import FunctionType
 from typing import Any
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
-from tape_jupyter.core.user_code import is_users
 from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
 from tape_jupyter.effects.redoing import Redo, given
 from tape_jupyter.effects.scope import Scope
@@ -137,8 +134,6 @@ class ObservedBody:
             )
             lost += self._changes.lost
             did["memory"] = self._changes.written
-            if self._changes.written and (module := _module_of(self._call)) != "__main__":
-                did["module"] = module
         if self._settings is not None:
             did["settings"], unset = self._settings.end(self._changes.place_of)
             self._settings = None
@@ -207,8 +202,8 @@ class RecordedEffects:
     def __init__(self, cell: TapedCell, call: FunctionCall, name: str, value: Value) -> None:
         self._cell, self._call, self._name, self._value = cell, call, name, value
         self._did = value.did
-        if call.scope is None and value.did:
-            self._call = replace(call, scope=_scope_of(value.did))
+        if call.scope is None:  # the function is not at hand
+            self._call = replace(call, scope=Scope(None, {}))
         self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
         self._redo: Redo | None = None
 
@@ -293,22 +288,6 @@ class RecordedEffects:
         """The workflow's context, among the arguments."""
         given = self._call.scope.arguments.values() if self._call.scope is not None else ()
         return next(each for each in given if hasattr(each, "write_event_to_stream"))
-
-
-def _module_of(call: FunctionCall) -> str:
-    function = call.scope.function if call.scope is not None else None
-    return str(getattr(function, "__module__", None) or "__main__")
-
-
-def _scope_of(did: Mapping[str, Any]) -> Scope:
-    """Of a body whose function is not at hand: the variables of its module."""
-    module = str(did.get("module", "__main__"))
-    namespace = vars(sys.modules[module if is_users(module) else "__main__"])
-    return Scope(FunctionType(_nothing.__code__, namespace), {})
-
-
-def _nothing() -> None:
-    """Its code stands for that of the tool."""
 
 
 def _show(event: Mapping[str, Any]) -> None:

@@ -157,7 +157,7 @@ class _Taped(Heard):
         """The request; of a server in this process with what its tool can reach."""
         call = call_of(method, params)
         body = body_of_tool(self.session, self.real, call.name) if method == "tools/call" else None
-        return call if body is None else replace(call, scope=Scope(body, call.arguments))
+        return call if body is None else replace(call, scope=Scope(body, call.arguments, far=True))
 
     async def _send(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
