@@ -19,10 +19,12 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import sleep  # not the stand-in that programs get
@@ -35,14 +37,94 @@ _WAITS = (
     "/concurrent/futures/thread.py",
     "/concurrent/futures/_base.py",
 )
-# numbers of Linux's tables: waiting for another thread (futex), waiting for files (poll, epoll,
-# select)
-_CALLS = {
-    "x86_64": (
-        frozenset({"202", "449", "455"}),
-        frozenset({"232", "281", "441", "23", "270", "7", "271"}),
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCalls:
+    """Numbers of Linux's tables, as /proc writes them. Who sleeps in another one (or in none: a page
+    fault) goes on by itself.
+
+    `threads`: waits for another thread (futex); `files`: for one of several files (poll, epoll,
+    select); `others`: for the other side of a socket, a process, a signal, a lock of a file, a
+    time; `one_file`: reads or writes one file, which is a wait only where that is no regular one.
+    """
+
+    threads: frozenset[str]
+    files: frozenset[str]
+    others: frozenset[str]
+    one_file: frozenset[str]
+
+
+def _numbers(**calls: int) -> frozenset[str]:
+    return frozenset(map(str, calls.values()))
+
+
+SYSTEM_CALLS = {
+    "x86_64": SystemCalls(
+        threads=_numbers(futex=202, futex_waitv=449, futex_wait=455),
+        files=_numbers(
+            epoll_wait=232,
+            epoll_pwait=281,
+            epoll_pwait2=441,
+            select=23,
+            pselect6=270,
+            poll=7,
+            ppoll=271,
+        ),
+        others=_numbers(
+            recvfrom=45,
+            recvmsg=47,
+            recvmmsg=299,
+            accept=43,
+            accept4=288,
+            connect=42,
+            sendto=44,
+            sendmsg=46,
+            nanosleep=35,
+            clock_nanosleep=230,
+            wait4=61,
+            waitid=247,
+            pause=34,
+            rt_sigsuspend=130,
+            rt_sigtimedwait=128,
+            flock=73,
+            fcntl=72,
+            msgrcv=70,
+            semop=65,
+            semtimedop=220,
+            io_getevents=208,
+            io_uring_enter=426,
+        ),
+        one_file=_numbers(read=0, readv=19, write=1, writev=20),
     ),
-    "aarch64": (frozenset({"98", "449", "455"}), frozenset({"22", "441", "72", "73"})),
+    "aarch64": SystemCalls(
+        threads=_numbers(futex=98, futex_waitv=449, futex_wait=455),
+        files=_numbers(epoll_pwait=22, epoll_pwait2=441, pselect6=72, ppoll=73),
+        others=_numbers(
+            recvfrom=207,
+            recvmsg=212,
+            recvmmsg=243,
+            accept=202,
+            accept4=242,
+            connect=203,
+            sendto=206,
+            sendmsg=211,
+            nanosleep=101,
+            clock_nanosleep=115,
+            wait4=260,
+            waitid=95,
+            rt_sigsuspend=133,
+            rt_sigtimedwait=137,
+            flock=32,
+            fcntl=25,
+            msgrcv=188,
+            semop=193,
+            semtimedop=192,
+            io_getevents=4,
+            io_uring_enter=426,
+        ),
+        one_file=_numbers(read=63, readv=65, write=64, writev=66),
+    ),
 }
 _BURNT = 150_000
 """Nanoseconds that threads outside the cell (the kernel's heartbeat) may burn between two looks."""
@@ -58,7 +140,7 @@ class Quiet:
     ) -> None:
         self._threads, self._files = threads, files
         self._calls = (
-            _CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
+            SYSTEM_CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
         )
         self._gap = 0.0003 if self._calls else 0.004
         self._files_of = _Files()
@@ -108,9 +190,9 @@ class Quiet:
 
     def _burnt(self, thread: threading.Thread) -> bytes | None:
         """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
+        assert self._calls is not None
         try:
-            call = self._files_of.read(thread, "syscall")
-            if call.startswith(b"running") or _waits_to_run(call):
+            if not waits_for_others(self._files_of.read(thread, "syscall"), self._calls):
                 return b""
             return self._files_of.read(thread, "schedstat").split(maxsplit=1)[0]
         except (OSError, IndexError):
@@ -137,7 +219,6 @@ class Quiet:
         self, thread: threading.Thread, frames: dict[int, FrameType]
     ) -> tuple[Any, ...] | None:
         assert self._calls is not None
-        for_threads, for_files = self._calls
         try:
             told = _read(_native_id(thread), "syscall")
             call = told.split(maxsplit=1)[0]
@@ -147,9 +228,10 @@ class Quiet:
         if _waits_to_run(told.encode("ascii")):
             call = "running"
         self.runs_on = self.runs_on or call == "running"
-        if call in for_threads:
+        if call in self._calls.threads:
             return (thread.ident, burnt)
-        return (thread.ident, burnt) if call in for_files and self._idles(thread, frames) else None
+        idles = call in self._calls.files and self._idles(thread, frames)
+        return (thread.ident, burnt) if idles else None
 
     def _by_frames(
         self, thread: threading.Thread, frames: dict[int, FrameType]
@@ -191,6 +273,25 @@ class Quiet:
         """
         files = selector.get_map()
         return files is not None and len(files) <= self._files(ident or 0)
+
+
+def waits_for_others(line: bytes, calls: SystemCalls) -> bool:
+    """Whether a thread waits for anything that another one, a person or a machine must do, by its
+    line of /proc.
+    """
+    call, _, arguments = line.decode("ascii").partition(" ")
+    if call in calls.threads:
+        return not _waits_to_run(line)
+    if call in calls.one_file:
+        return not _is_regular(int(arguments.split(maxsplit=1)[0], 16))
+    return call in calls.files or call in calls.others
+
+
+def _is_regular(file: int) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(file).st_mode)
+    except OSError:  # it was closed meanwhile
+        return True
 
 
 _FUTEX = frozenset({b"202", b"98"})

@@ -362,6 +362,9 @@ class RecordedOrder:
         self._timers: Mapping[str, int] = timers or {}
         self._set: Counter[str] = Counter()
         self._last = self._top = -1
+        self._latest = ""
+        """What went on last: the name of a call, a timer or a beginning; of the cell's own start "".
+        """
         self._lock = threading.Lock()
         self.swapped: dict[tuple[str, str], None] = {}
         """(handed over first, though recorded later; the other): by the names of their calls or
@@ -369,7 +372,7 @@ class RecordedOrder:
         """
         self.untold: dict[tuple[str, str], None] = {}
         """Pairs that were handed over together, when they were recorded or now: none of the two
-        surely first.
+        surely first. "" is what the cell did before anything else.
         """
         for number, word in enumerate(told.split()):
             self._read(number, word)
@@ -421,8 +424,8 @@ class RecordedOrder:
         known = self._numbers.get(name)
         if known:
             self.passed(known[0], quiet=quiet)
-        elif not quiet and self._last >= 0:
-            self.untold[self._names[self._last], name] = None
+        else:
+            self._went_on(name, quiet=quiet)
 
     def follows(self, number: int) -> bool:
         """Whether it comes with what was handed over last: nobody else stands between them."""
@@ -436,13 +439,19 @@ class RecordedOrder:
         if number >= BEYOND:
             return
         with self._lock:
-            before, self._last = self._last, number
-            if number < self._top:
-                self._say(self.swapped, self._top, number)
-            elif before >= 0 and (not quiet or number in self._together):
-                self._say(self.untold, before, number)
-            self._top = max(self._top, number)
+            name, self._last = self._names[number], number
+            swapped, self._top = number < self._top, max(self._top, number)
+        if swapped:
+            _say(self.swapped, self._names[self._top], name)
+        self._went_on(name, quiet=swapped or (quiet and number not in self._together))
 
-    def _say(self, pairs: dict[tuple[str, str], None], first: int, second: int) -> None:
-        if self._names[first] != self._names[second]:
-            pairs[self._names[first], self._names[second]] = None
+    def _went_on(self, name: str, *, quiet: bool) -> None:
+        with self._lock:
+            before, self._latest = self._latest, name
+        if not quiet:
+            _say(self.untold, before, name)
+
+
+def _say(pairs: dict[tuple[str, str], None], first: str, second: str) -> None:
+    if first != second:
+        pairs[first, second] = None

@@ -142,6 +142,8 @@ UNTOLD = (
 
 def _place(name: str, strands: Mapping[str, str]) -> str:
     """A call or a timer, for people."""
+    if not name:
+        return "what the cell did first"
     strand = _strand(name, strands) or "the cell"
     if name.startswith(">"):
         return f"the beginning of {strand}"

@@ -1,6 +1,7 @@
 """The order of hand-overs: what a recording writes of it, what replay makes of that, and what it says where it cannot."""
 
 import asyncio
+import os
 import re
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.determinism.order import LIMIT, Handovers, RecordedOrder, Turns
-from tape_jupyter.determinism.idle_detection import Quiet
+from tape_jupyter.determinism.idle_detection import SYSTEM_CALLS, Quiet, waits_for_others
 from tape_jupyter.determinism.scheduler import BEYOND, NEVER
 
 
@@ -106,6 +107,18 @@ def test_what_goes_in_another_order_is_known_by_its_names():
     assert list(unsure.untold) == [("a", "b"), ("b", "c")]
 
 
+def test_the_first_that_goes_on_amid_what_the_cell_does_is_untold_too():
+    """Nothing was handed on before it, but something may run, a thread that began for one."""
+    unsure = RecordedOrder("a b >b-1")
+    unsure.began("a-1", quiet=False)
+    unsure.began("b-1", quiet=False)
+    assert list(unsure.untold) == [("", ">a-1"), (">a-1", ">b-1")]
+    recorded = RecordedOrder("+a b")
+    recorded.passed(0)
+    recorded.passed(1)
+    assert list(recorded.untold) == [("", "a")]
+
+
 @pytest.mark.parametrize("bad", [7, None, "a*x", "+", "*3"])
 def test_an_order_that_is_none_is_refused(bad):
     with pytest.raises(CassetteError, match="order of hand-overs"):
@@ -132,6 +145,30 @@ def test_a_thread_is_held_until_the_others_wait_and_not_for_one_that_computes_on
     finally:
         burning.set()
         burner.join()
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        ("202 0x7f0000000000 0x189 0x0", True),
+        ("232 0x4 0x7ffc0 0x1", True),
+        ("45 0x5 0x7ffc0 0x1000", True),
+        ("0 {pipe:#x} 0x7ffc0 0x1000", True),
+        ("0 {file:#x} 0x7ffc0 0x1000", False),
+        ("1 {file:#x} 0x7ffc0 0x1000", False),
+        ("74 {file:#x}", False),  # fsync
+        ("9 0x0 0x1000 0x3", False),  # mmap
+        ("-1 0x7ffd5 0x7f00", False),  # a page fault
+        ("running", False),
+    ],
+)
+def test_a_thread_that_waits_for_a_disk_or_for_memory_goes_on_by_itself(tmp_path, line, waits):
+    """Only who waits for somebody else has come to rest."""
+    ends = os.pipe()
+    with (tmp_path / "a").open("w") as file:
+        told = line.format(pipe=ends[0], file=file.fileno()).encode()
+        assert waits_for_others(told, SYSTEM_CALLS["x86_64"]) is waits
+    os.close(ends[0]), os.close(ends[1])
 
 
 def test_who_is_alone_in_a_cell_gives_up_no_time_to_others_of_the_process():
@@ -258,6 +295,35 @@ def test_two_replies_that_a_program_had_at_once_are_said_to_be_untold(tmp_path):
     assert recorded == replayed == ["quick", "slow"]
     (said,) = report.warnings
     assert re.search(r"call \w+ of slow-0 and call \w+ of quick-0 could not be told apart", said)
+
+
+def test_threads_that_begin_while_the_first_computes_are_said_to_be_untold(tmp_path):
+    """Before any reply: which of them is done first is chance."""
+
+    def program():
+        told, computing, over = [], threading.Event(), threading.Event()
+
+        def slow():
+            computing.set()
+            while not over.is_set():
+                sum(range(1000))
+            told.append("slow")
+            look("slow")
+
+        def quick():
+            told.append("quick")
+            over.set()
+
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(slow)
+            computing.wait()
+            wait([first, pool.submit(quick)])
+        return told
+
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed == ["quick", "slow"]
+    (said,) = report.warnings
+    assert "the beginning of quick-0 could not be told apart" in said
 
 
 def test_a_task_that_was_cancelled_while_its_reply_was_under_way_is_cancelled_again(tmp_path):
