@@ -394,6 +394,37 @@ def thread_queue(url: str, client: httpx.Client) -> Any:
     return told
 
 
+def woken(url: str, client: httpx.Client) -> Any:
+    """Who wakes another thread goes on, and so does the other: through a queue, an event, a future."""
+    told: list[Any] = []
+    answers: queue.Queue[Any] = queue.Queue()
+    last = threading.Event()
+
+    def one(number: int) -> str:
+        answer = post(client, url)
+        answers.put(number)
+        told.append(f"put {number}")
+        if number == 2:
+            last.set()
+            told.append("it was the last")
+        return answer
+
+    def wait_for_last() -> None:
+        last.wait()
+        told.append("heard of the last")
+
+    with ThreadPoolExecutor(5) as pool:
+        heard = [pool.submit(wait_for_last) for _ in range(2)]
+        futures = [pool.submit(one, number) for number in range(3)]
+        for future in futures:
+            future.add_done_callback(lambda _: told.append("called back"))
+        for _ in futures:
+            told.append(f"got {answers.get()}")
+        for future in (*futures, *heard):
+            told.append(future.result())
+    return told
+
+
 def timer(url: str, client: httpx.Client) -> Any:
     """A `threading.Timer` goes off amid the replies; another is cancelled by the third."""
     told: list[Any] = []
@@ -710,7 +741,7 @@ TASKS = (
     langgraph_tasks,
 )
 THREADS = (
-    first_done, futures_completed, listed, thread_queue, timer, slept, one_after_the_other, semaphore, begun, pooled,
+    first_done, futures_completed, listed, thread_queue, woken, timer, slept, one_after_the_other, semaphore, begun, pooled,
     streams_in_threads, streams_of_requests, against_a_timer, handed_on, langgraph, langgraph_prints, langgraph_writes,
 )  # fmt: skip
 PROGRAMS: dict[str, Program] = {

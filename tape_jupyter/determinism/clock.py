@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
-from tape_jupyter.determinism.order import Handovers, RecordedOrder, Turns, is_body
+from tape_jupyter.determinism.order import Handovers, RecordedOrder, Signal, Turns, is_body
 from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
 
 Kind = Literal["wall", "monotonic", "perf"]
@@ -232,7 +232,7 @@ class TapeClock:
             if self.jumps and self._alone():
                 self._schedule.advance(when)
                 return True
-            arrived = threading.Event()
+            arrived = Signal()
             due = self._due(when, limit, order, number)
             due.wake = arrived.set
             self._add(due)
@@ -340,6 +340,11 @@ class TapeClock:
         elif self.order is not None and not quiet:
             self.order.began(strand)
 
+    def wake(self, ticket: int, strand: str) -> None:
+        """The wait of a thread for another one is over (`turns`)."""
+        if not (self.closed or self.pid != os.getpid() or is_body(strand)):
+            self.turns.wake(ticket)
+
     def let_act(self) -> None:
         """Hold this thread until the others act on nothing any more."""
         if not self.closed and self.pid == os.getpid():
@@ -365,7 +370,9 @@ class TapeClock:
         running, ignored = self._running(), {threading.get_ident(), *ignored}
         if running is None:
             return _STARTING
-        others = [each for each in running if each.ident not in ignored]
+        ended = [each for each in running if not each.is_alive()]
+        self.threads.difference_update(ended)
+        others = [each for each in running if each.ident not in ignored and each not in ended]
         again = self._quiet.active([each for each in others if each.ident == first], 1)
         return self._quiet.active(others, looks) if again is None else again
 

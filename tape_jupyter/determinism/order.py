@@ -10,7 +10,7 @@ too short, the record says so (`together`), and a replay says which two cannot b
 
 A thread that begins what was handed to it (`Turns.begin`) waits in the same way, before any reply,
 and in a replay too: so threads begin in the order in which they were started, each once the others
-wait, and that needs no place in the record.
+wait, and that needs no place in the record. Likewise one that another woke (`Turns.wake`).
 
 On the end mark of a run: `order: 3fa1b2c4*3 9d0e1f22*2 @ask-1#0 +3fa1b2c4` tells, in order, calls
 with the number of their parts that were handed on, timers by their strand and their number in it,
@@ -47,7 +47,8 @@ LOOKS = 2
 
 BEGIN, BEGIN_IN_ALL = 0.1, 2.0
 """Seconds of others' computing that a thread waits for which is about to begin its work (they may
-import something first), and that all threads of a cell wait for: a pool that computes loses no more.
+import something first), and that all threads of a cell wait for that begin or wake: a pool that
+computes loses no more.
 """
 
 BEGUN = 100
@@ -110,9 +111,30 @@ class _Loop:
             pass
 
 
+class Signal:
+    """Wakes one thread, once for each time that it is set. Not an Event: what waits at those is held
+    when it wakes (`Turns.wake`).
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        with suppress(RuntimeError):  # it is set
+            self._lock.release()
+
+    def clear(self) -> None:
+        self._lock.acquire(blocking=False)
+
+    def wait(self) -> None:
+        self._lock.acquire()
+
+
 class Turns:
-    """Threads that are about to go on, one by one: who begins its work first, in the order in which
-    that was handed out, then who got a reply, in the order in which they ask.
+    """Threads that are about to go on, one by one: whose wait another one ended first, then who
+    begins its work, both in the order in which that was handed out, then who got a reply, in the
+    order in which they ask.
 
     `active(looks, ignored, first)`: another thread of the cell that waits for nothing.
     """
@@ -121,7 +143,7 @@ class Turns:
         self._active = active
         self._tickets = count()
         self._lock = threading.Lock()
-        self._waiting: list[tuple[Place, threading.Event]] = []
+        self._waiting: list[tuple[Place, Signal]] = []
         self._computing: set[int] = set()
         self._waited = 0.0
         """Seconds that others computed while threads waited to begin."""
@@ -134,13 +156,14 @@ class Turns:
         """Hold this thread, which begins its work, until the others act on nothing any more; false
         where that took too long.
         """
-        if self._waited > BEGIN_IN_ALL:
-            return False
-        began = others_time()
-        try:
-            return self._take((0, ticket), BEGIN)
-        finally:
-            self._waited += (others_time() - began) / 1e9
+        return self._take_while_patient((0, ticket), BEGIN)
+
+    def wake(self, ticket: int) -> bool:
+        """The same, before all others, for a thread whose wait for another one is over: who ended
+        it (set an event, a result) comes to rest first, or the machine would choose which of the two
+        acts first.
+        """
+        return self._take_while_patient((-2, ticket), HOLD)
 
     def go_on(self) -> bool:
         """The same for a thread that got a reply."""
@@ -150,8 +173,17 @@ class Turns:
         """The same, before all of these, for a thread that gave something to another one."""
         return self._take((-1, next(self._tickets)), HOLD)
 
+    def _take_while_patient(self, place: Place, patience: float) -> bool:
+        if self._waited > BEGIN_IN_ALL:
+            return False
+        began = others_time()
+        try:
+            return self._take(place, patience)
+        finally:
+            self._waited += (others_time() - began) / 1e9
+
     def _take(self, place: Place, patience: float) -> bool:
-        own = (place, threading.Event())
+        own = (place, Signal())
         with self._lock:
             insort(self._waiting, own, key=itemgetter(0))
         try:
@@ -162,7 +194,7 @@ class Turns:
                 if self._waiting:
                     self._waiting[0][1].set()
 
-    def _held(self, own: tuple[Place, threading.Event], patience: float) -> bool:
+    def _held(self, own: tuple[Place, Signal], patience: float) -> bool:
         """A thread that was waited for in vain is not waited for again until it was seen to wait
         itself.
         """
@@ -189,7 +221,7 @@ class Turns:
         self._computing = {each for each in self._computing if self._active(1, set(), each) == each}
         return not self._computing
 
-    def _is_first(self, own: tuple[Place, threading.Event]) -> bool:
+    def _is_first(self, own: tuple[Place, Signal]) -> bool:
         with self._lock:
             if self._waiting[0] is own:
                 return True
@@ -242,10 +274,9 @@ class Handovers:
 
     def turn(self) -> bool:
         """Hold this thread until the others act on nothing any more; false where that took too
-        long.
+        long. Where it is the thread of an event loop (a notebook's cell is run by one), what came
+        was waited for there, too, and not by a task.
         """
-        if events._get_running_loop() is not None:  # noqa: SLF001 - a loop is never blocked
-            return True
         return self._turns.go_on()
 
     def began(self, strand: str) -> None:

@@ -102,7 +102,7 @@ class RecorderBase:
         self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
-        self.out_of_turn = False
+        self.out_of_turn = self._awaits_turn = False
         self._of_one_read: int | None = None
         self._order = (
             cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
@@ -151,6 +151,7 @@ class RecorderBase:
         """What a door that can await awaits before it hands on what came last
         (determinism/order.py); None: nothing.
         """
+        self._awaits_turn = True
         if self._order is None or self.cell.closed:
             return None
         return self._order.awaited_turn(self.where.lineage)
@@ -160,6 +161,7 @@ class RecorderBase:
         if self._of_one_read is not None:
             self._of_one_read += 1
         elif self._order is not None and not self.cell.closed:
+            held = held and not self._awaits_turn  # an event loop is never blocked
             together = (held and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False

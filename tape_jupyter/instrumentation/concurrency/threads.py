@@ -37,6 +37,7 @@ def patch() -> Callable[[], None]:
     return undoing(
         swap(threading.Thread, "start", _start),
         swap(ThreadPoolExecutor, "submit", _submit),
+        swap(threading.Condition, "wait", _wait),
         swap(asyncio.BaseEventLoop, "create_task", _create_task),
         swap(asyncio, "as_completed", _as_completed),
         swap(asyncio.Runner, "run", _run),
@@ -242,7 +243,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
-        with own.starting() as threads:
+        with _nobodys(), own.starting() as threads:  # it waits until the thread is there
             original(thread)
             threads.append(thread)
             STARTED.add(thread)
@@ -250,6 +251,16 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
         return None
 
     return start
+
+
+@contextmanager
+def _nobodys() -> Iterator[None]:
+    """What runs here is not the program's own doing."""
+    token = ORIGIN.set(None)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(token)
 
 
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,19 +278,37 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
                 own.begins()
                 return fn(*args, **kwargs)
 
-        # Without an origin while the pool starts a worker: the worker is nobody's, only its items
-        # are.
-        token = ORIGIN.set(None)
-        try:
-            with own.starting() as threads:
-                future = original(pool, item, *args, **kwargs)
-                threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
-        finally:
-            ORIGIN.reset(token)
+        # The pool may start a worker, which is nobody's: only its items are.
+        with _nobodys(), own.starting() as threads:
+            future = original(pool, item, *args, **kwargs)
+            threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         _note_work(future, fn)
         return future
 
     return submit
+
+
+def _wait(original: Callable[..., bool]) -> Callable[..., bool]:
+    """Events, queues, futures and semaphores all wait in here."""
+
+    @functools.wraps(original)
+    def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
+        ended = original(condition, timeout)
+        origin = ORIGIN.get()
+        clock = getattr(origin.cell, "clock", None) if origin is not None else None
+        if origin is None or clock is None or SENDING.get():
+            return ended
+        item = _running.strand
+        # Not with the lock: whoever else waited for it is held as well, or it would be chance which
+        # of them got it first.
+        state = condition._release_save()  # type: ignore[attr-defined]  # noqa: SLF001
+        try:
+            clock.wake(-1 if item is None else item.ticket, origin.lineage)
+        finally:
+            condition._acquire_restore(state)  # type: ignore[attr-defined]  # noqa: SLF001
+        return ended
+
+    return wait
 
 
 def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:

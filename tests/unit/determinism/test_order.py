@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import queue
 import re
 import sys
 import threading
@@ -183,11 +184,27 @@ def test_who_is_alone_in_a_cell_gives_up_no_time_to_others_of_the_process():
     assert "sleep" not in [what.__name__ for what in given_up]
 
 
-def test_no_event_loop_is_ever_blocked():
-    async def main():
-        return handovers(lambda *_: 1).turn()
+def test_a_thread_is_held_for_what_it_waited_for_itself_and_an_event_loop_never(
+    tmp_path, monkeypatch
+):
+    """A notebook's cell is run by an event loop, and may call what blocks."""
+    held = []
+    monkeypatch.setattr(Turns, "go_on", lambda _: held.append(True) or True)
 
-    assert asyncio.run(main())
+    @tape.tool
+    async def awaited(name):
+        await asyncio.sleep(0)
+        return name
+
+    async def main(call):
+        given = call("a")
+        return await given if asyncio.iscoroutine(given) else given
+
+    for call, count in ((look, 1), (awaited, 0)):
+        held.clear()
+        with tape.recording(tmp_path / f"{count}.tape.yaml"):
+            assert asyncio.run(main(call)) == "a"
+        assert len(held) == count
 
 
 # ---------------------------------------------------------------- as people meet it
@@ -324,6 +341,33 @@ def test_threads_that_begin_while_the_first_computes_are_said_to_be_untold(tmp_p
     assert recorded == replayed == ["quick", "slow"]
     (said,) = report.warnings
     assert "the beginning of quick-0 could not be told apart" in said
+
+
+def test_who_wakes_another_thread_comes_to_rest_before_that_goes_on(tmp_path):
+    """The machine would choose which of the two acts first, and a busy one chooses otherwise."""
+
+    def program():
+        told, answers = [], queue.Queue()
+
+        def one(name):
+            answers.put(look(name))
+            sum(range(100_000))  # long enough to lose the processor
+            told.append(f"put {name}")
+
+        with ThreadPoolExecutor(2) as pool:
+            for name in "abcdefgh":
+                pool.submit(one, name).add_done_callback(lambda _: told.append("called back"))
+                told.append(f"got {answers.get()}")
+        return told
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        recorded, replayed, report = both(tmp_path, program)
+    finally:
+        sys.setswitchinterval(before)
+    assert recorded == replayed and not report.warnings
+    assert recorded[:3] == ["put a", "called back", "got a"]
 
 
 def test_a_task_that_was_cancelled_while_its_reply_was_under_way_is_cancelled_again(tmp_path):
