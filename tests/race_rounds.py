@@ -780,10 +780,6 @@ def rounds(program: Program, url: str, count: int, *, tell: bool = False) -> dic
     }
 
 
-NOT_HELD = frozenset({"deadlines"})
-"""A deadline of anyio against a reply a moment before it: 1 round in about 200 still ends otherwise without a word."""
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

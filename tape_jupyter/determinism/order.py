@@ -303,6 +303,11 @@ class Handovers:
         state = None if loop is None else self._state(loop)
         return state is not None and bool(state.held or state.busy - {strand})
 
+    def runs_on(self) -> bool:
+        """Whether the loop that runs here has more to run before it waits."""
+        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+        return self._state(loop) is not None and bool(getattr(loop, "_ready", ()))
+
     def hold(self, go: Callable[[bool], bool]) -> None:
         """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never
         is; it gives whether anybody still wanted it.

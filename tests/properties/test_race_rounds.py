@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.race_rounds import NOT_HELD, PER_BLOCK, PROGRAMS, provider, rounds
+from tests.race_rounds import PER_BLOCK, PROGRAMS, provider, rounds
 
 COUNT = int(os.environ.get("TAPE_RACE_COUNT", str(PER_BLOCK)))
 
@@ -17,6 +17,6 @@ def url():
         yield url
 
 
-@pytest.mark.parametrize("program", [name for name in PROGRAMS if name not in NOT_HELD])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_no_round_ends_otherwise_in_silence(program, url):
     assert rounds(PROGRAMS[program], url, COUNT, tell=True)["otherwise_in_silence"] == 0

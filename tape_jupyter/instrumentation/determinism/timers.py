@@ -182,7 +182,9 @@ class _Told:
         self.timer: Any = None
 
     def __call__(self) -> None:
-        if self.order.is_busy(self.strand):
+        # A task that is about to run may have got what this timer is a deadline of: in replay, where
+        # timers go off when nothing else can run, it goes on first.
+        if self.order.is_busy(self.strand) or self.order.runs_on():
             self.order.hold(self.later)
         else:
             self.order.note(self.name, self.strand)
