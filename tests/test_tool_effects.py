@@ -308,6 +308,52 @@ def test_what_cannot_be_held_is_named_while_recording_and_in_replay(make, change
     assert why in str(report.unheld) and "did not happen in this replay" in str(report.unheld)
 
 
+class Roads:
+    """With a view that is made once and refers to what it shows, as networkx's graphs have them."""
+
+    def __init__(self):
+        self.towns = {}
+
+    @functools.cached_property
+    def names(self):
+        return TownNames(self.towns)
+
+    @functools.cached_property
+    def lock(self):
+        return threading.Lock()
+
+
+class TownNames:
+    __slots__ = ("_towns",)
+
+    def __init__(self, towns):
+        self._towns = towns
+
+    def __reduce_ex__(self, _):
+        raise TypeError("cannot be written")
+
+    def __iter__(self):
+        return iter(self._towns)
+
+
+@pytest.mark.parametrize("asked", ["names", "lock"])
+def test_a_view_that_a_property_keeps_is_made_again_and_what_has_a_state_is_named(asked):
+    @tape.tool
+    def found(roads, town):
+        bodies.append(town)
+        roads.towns[town] = 1
+        return str(bool(getattr(roads, asked)))
+
+    def program():
+        roads = Roads()
+        return [found(roads, "ada"), found(roads, "bob")], list(roads.names)
+
+    live, again, recorded, report = replayed(program)
+    assert live == again and live[1] == ["ada", "bob"]
+    said = [str(recorded.warnings), str(report.unheld)]
+    assert all((asked in each) is (asked == "lock") for each in said)
+
+
 def _circle():
     one, other = {}, {}
     one["other"], other["one"] = other, one

@@ -16,6 +16,8 @@ that aliases stay.
 from __future__ import annotations
 
 import functools
+import gc
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +39,7 @@ from tape_jupyter.effects.scope import (
     code_names,
 )
 from tape_jupyter.effects.writing import Writing
+from tape_jupyter.encoding.values.user_classes import dict_of
 from tape_jupyter.encoding.values.walker import At, type_name
 
 MOST = 60_000
@@ -387,6 +390,21 @@ def _is_cache(value: Any, above: ReachedObject | None) -> bool:
     )
 
 
+def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
+    """Whether it is the value of a cached property that has nothing of its own: it refers to its
+    owner and what that holds (networkx's `graph.nodes`).
+    """
+    if type(value) in SCALARS or not isinstance(
+        inspect.getattr_static(type(owner), name, None), functools.cached_property
+    ):
+        return False
+    held = dict_of(owner)
+    owners = {id(each) for each in (owner, held, *held.values())}
+    parts = [each for each in gc.get_referents(value) if each is not type(value)]
+    foreign = [each for each in parts if id(each) not in owners]
+    return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
+
+
 def _kind(value: Any) -> Kind | None:
     if isinstance(value, ModuleType):
         return kinds.MODULE if _is_users_module(value) else None
@@ -608,6 +626,8 @@ class _Writer:
         for name, value in now.items():
             if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
                 continue
+            if _is_cached_view(node.value, name, value):
+                continue  # made again when it is asked for
             own = name.startswith("_") and kinds.is_librarys(
                 type(node.value)
             )  # what a library keeps for itself
