@@ -399,7 +399,7 @@ def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
     ):
         return False
     held = dict_of(owner)
-    owners = {id(each) for each in (owner, held, *held.values())}
+    owners = {id(each) for each in (owner, held, *held.values()) if type(each) not in SCALARS}
     parts = [each for each in gc.get_referents(value) if each is not type(value)]
     foreign = [each for each in parts if id(each) not in owners]
     return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
