@@ -55,7 +55,7 @@ def cells_of(notebook):
         ]
         return tuple(
             manifest.Expected(
-                number, cell.get("id", ""), run.title_of(cell["source"]),
+                number, cell.get("id", ""), run.first_line(cell["source"]),
                 hashlib.sha256(cell["source"].encode()).hexdigest(), expected.digest(cell["outputs"]), 0,
                 outputs.failure_of(cell["outputs"])[0],
             )

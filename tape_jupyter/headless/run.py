@@ -296,7 +296,7 @@ def _runs(
     """
     stopped: CellRun | None = None
     for number, ((_, cell), shown) in enumerate(zip(cells, before, strict=True), 1):
-        title, end = title_of(cell.source), next(ends, None)
+        title, end = first_line(cell.source), next(ends, None)
         if end is None:
             yield CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
             continue
@@ -313,7 +313,7 @@ def _executed(
 ) -> Iterator[CellEnd]:
     """How each code cell ended; after one that raised the rest is not run, as with Run All."""
     for number, (index, cell) in enumerate(cells, 1):
-        starting(number, len(cells), title_of(cell.source))
+        starting(number, len(cells), first_line(cell.source))
         end = execute(client, cell, index)
         yield end
         if end.raised:
@@ -359,10 +359,11 @@ def runs(cell: NotebookNode) -> bool:
     return bool(cell.cell_type == "code" and cell.source.strip())
 
 
-def title_of(source: str) -> str:
-    """The first line that is not a `%%tape` line, at most 80 characters of it."""
-    lines = [line.strip() for line in source.strip().splitlines()]
-    return next((line for line in lines if line and not line.startswith("%%tape")), lines[0])[:80]
+def first_line(source: str) -> str:
+    """The first line that is not a `%%tape` line, at most 80 characters of it; "" of an empty cell."""
+    lines = [line for line in map(str.strip, source.splitlines()) if line]
+    own = [line for line in lines if not line.startswith("%%tape")]
+    return next(iter([*own, *lines]), "")[:80]
 
 
 def counted(source: str, shown: Sequence[Any]) -> Sequence[Any]:

@@ -47,7 +47,7 @@ def _cells(
         yield Expected(
             number=number,
             id=name,
-            title=headless_run.title_of(cell.source),
+            title=headless_run.first_line(cell.source),
             source=hashlib.sha256(cell.source.encode("utf-8", "surrogatepass")).hexdigest(),
             outputs=digest(shown(cell), where),
             calls=next((counts[key] for key in (name, *digests(cell.source)) if key in counts), 0),
@@ -72,7 +72,7 @@ def compared(
         differs = {
             "number": one.number != number,
             "id": "id" in cell and one.id != cell["id"],
-            "title": one.title != headless_run.title_of(cell["source"]),
+            "title": one.title != headless_run.first_line(cell["source"]),
             "source": one.source
             != hashlib.sha256(cell["source"].encode("utf-8", "surrogatepass")).hexdigest(),
             "error": one.raises != outputs.failure_of(out)[0],

@@ -281,7 +281,7 @@ def _cells(
         ports += client.km.ports if client.km else []
         _silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
-            title = headless_run.title_of(cell.source)
+            title = headless_run.first_line(cell.source)
             if stopped or (raised and index in unrun):
                 continue
             starting(number, len(cells), title)
@@ -304,7 +304,7 @@ def _cells(
 
 
 def _out(number: int, index: int, cell: NotebookNode, end: headless_run.CellEnd | None) -> Out:
-    title = headless_run.title_of(cell.source)
+    title = headless_run.first_line(cell.source)
     if end is None:
         return Out(number, index, title, ran=False)
     return Out(number, index, title, tuple(cell.outputs), end.seconds, unheld=end.unheld)

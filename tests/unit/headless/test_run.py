@@ -413,3 +413,11 @@ def test_another_kernel_runs_a_notebook_whose_own_is_not_installed(tmp_path, pro
     replayed, _ = run(headless_run.replay, path, env=other)
     assert statuses(runs) == ["ok", "ok"] and statuses(replayed) == ["same", "same"]
     assert json.loads(path.read_text())["metadata"]["kernelspec"]["name"] == "not-here"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [("", ""), ("\n \n", ""), ("%%tape record\n\nx = 1\n", "x = 1"), ("%%tape\n", "%%tape")],
+)
+def test_a_cell_is_named_by_its_first_line_and_an_empty_one_by_nothing(source, line):
+    assert headless_run.first_line(source) == line
