@@ -269,13 +269,13 @@ class Rerunner:
             raise TapeUsageError(
                 f"take {files.name_of(take.path)} overrides nothing: there is nothing to re-run"
             )
-        entries = [history.of_run(run) for run in overridden]
-        if not any(entries):
+        found = {entry.index for entry in history if entry.run in overridden}
+        if not found:
             raise TapeUsageError(
                 "this kernel has not run the cell that holds the overridden call. Now: run the notebook first (%tape "
                 "replay, Run All), or re-run it whole in a new kernel (tape rerun NB)"
             )
-        return {entry.index for entry in entries if entry is not None}
+        return found
 
     def _history(self) -> History:
         if self.history is None:
