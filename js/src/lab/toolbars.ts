@@ -21,6 +21,8 @@ const MORE: typeof MODES = [
   ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
 ];
 const LOAD = "%load_ext tape_jupyter";
+/** As LOAD, but that the notebook's own LOAD does not say that it is loaded already. */
+const QUIETLY = "__import__('tape_jupyter').load_ipython_extension(get_ipython())";
 
 /** What the bars know of a notebook: its session, asked for again whenever the kernel tells of a change. */
 export class Watch {
@@ -100,7 +102,7 @@ export class Watch {
     const language_info = then ? { name: "python" } : (await kernel.info).language_info;
     const { content } =
       language_info.name === "python"
-        ? await kernel.requestExecute({ code: LOAD + then, silent: true, store_history: false }).done
+        ? await kernel.requestExecute({ code: QUIETLY + then, silent: true, store_history: false }).done
         : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
     if (content.status === "ok") return;
     this.#wanted = null;
