@@ -8,7 +8,7 @@ import { ModeSwitch, StatusItem, Watch } from "./toolbars.ts";
 import { hub } from "./registry.ts";
 import { icon } from "./icon.ts";
 import { Link } from "./kernelConnection.ts";
-import { ID, Sidebar } from "./sidebar.ts";
+import { ID, Sidebar, STOP } from "./sidebar.ts";
 import { addStyle } from "./style.ts";
 
 const SHOW = "tape-jupyter:show";
@@ -22,6 +22,8 @@ class Tape {
   readonly #sidebar = new Sidebar();
   readonly #status = new StatusItem(() => this.#reveal());
   readonly #watches = new Map<NotebookPanel, Watch>();
+  /** A person asked to step, and nothing has stopped yet. */
+  #stepped = false;
 
   constructor(app: FrontEnd, tracker: NotebookTracker) {
     this.#app = app;
@@ -44,7 +46,7 @@ class Tape {
     hub.panels.set(panel, link);
     this.#watches.set(panel, watch);
     this.#sidebar.add(panel, link, (how) => watch.stepCell(how));
-    link.stepping = watch.stopped = () => this.#reveal();
+    link.stepping = watch.stopped = () => this.#stops();
     link.watch(() => this.#app.commands.notifyCommandChanged(RERUN));
     panel.disposed.connect(() => {
       hub.panels.delete(panel);
@@ -58,7 +60,7 @@ class Tape {
 
   offer(palette: CommandPalette | null, toolbars: ToolbarRegistry | null, status: StatusBar | null): void {
     for (const command of [SHOW, RERUN, STEP, ...MODES.map(modeCommand)]) palette?.addItem({ command, category: "Tape" });
-    toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel)));
+    toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel), () => this.#app.commands.execute(STEP)));
     status?.registerStatusItem("tape-jupyter:status", { item: this.#status, align: "left", rank: 100 });
   }
 
@@ -81,7 +83,9 @@ class Tape {
       isEnabled: () => here() !== null,
       execute: () => {
         const panel = here();
-        return panel ? this.watch(panel).stepOrSay() : undefined;
+        if (!panel) return undefined;
+        this.#stepped = true;
+        return this.watch(panel).stepOrSay().then((did) => { this.#stepped &&= did; });
       },
     });
     for (const mode of MODES) {
@@ -111,6 +115,14 @@ class Tape {
     this.#sidebar.front(panel);
     this.#status.follow((panel && this.#watches.get(panel)) ?? null);
     this.#app.commands.notifyCommandChanged(RERUN);
+  }
+
+  /** A cell is stepped: its keys act at once where a person began it by a command, else the focus stays where it is. */
+  #stops(): void {
+    if (!this.#stepped && this.#app.shell.expandRight) { this.#app.shell.expandRight(ID); return; }
+    this.#reveal();
+    if (this.#stepped) this.#sidebar.focus(STOP);
+    this.#stepped = false;
   }
 
   #reveal(): void {

@@ -9,6 +9,12 @@ import type { SidebarPage, Step } from "./sidebarPage.ts";
 
 export const ID = "tape-jupyter-sidebar";
 
+/** Where the focus goes in a view: a stop's first command, the list's row, else what can be pressed. */
+export const STOP = ".step-over";
+const VIEW = `${STOP}, [role=treeitem][tabindex="0"], [role=tree] [tabindex="0"]`;
+/** For how many frames a view is waited for. */
+const MOST_FRAMES = 300;
+
 type Told = [about: string, body: Record<string, unknown>];
 /** A notebook's place in the sidebar; its page is made when somebody first looks at it. */
 interface Slot { host: HTMLElement; link: Link; step: Step; page: SidebarPage | null; told: Told | null }
@@ -46,6 +52,20 @@ export class Sidebar extends Widget {
       this.#slots.delete(panel);
       host.remove();
     });
+  }
+
+  /** The keys of the view in front act from now on: as soon as it is drawn, it has the focus. */
+  focus(wanted = VIEW, frames = MOST_FRAMES): void {
+    const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
+    const root = host?.querySelector(".tape-door")?.shadowRoot;
+    if (root?.activeElement?.matches(wanted)) return;
+    const place = root?.querySelector<HTMLElement>(wanted);
+    if (place) place.focus();
+    else if (frames > 0) requestAnimationFrame(() => this.focus(wanted, frames - 1));
+  }
+
+  protected override onActivateRequest(): void {
+    this.focus();
   }
 
   front(panel: NotebookPanel | null): void {

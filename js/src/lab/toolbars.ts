@@ -77,8 +77,22 @@ export class Watch {
     void (await late).runCell(panel, cell);
   }
 
-  async stepOrSay(): Promise<void> {
-    await this.stepCell().catch((error: unknown) => Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 }));
+  /** Begin to step the selected cell; where one stands at a call, give it its reply and stop at the next. */
+  async #stepOn(): Promise<void> {
+    const { step } = this;
+    if (step?.state !== "stopped") { if (!step) await this.stepCell(); return; }
+    await this.#asked("step.do", { do: "over", revision: step.revision, strand: step.strands[0]?.strand ?? "" });
+  }
+
+  /** Whether it did. */
+  async stepOrSay(): Promise<boolean> {
+    try {
+      await this.#stepOn();
+      return true;
+    } catch (error) {
+      Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 });
+      return false;
+    }
   }
 
   /** The notebook's mode, in its new kernel; one that a cell set comes with that cell. */
@@ -186,7 +200,8 @@ export class Watch {
 
 /** The switch: a select, dressed as JupyterLab's own cell type menu beside it. */
 export class ModeSwitch extends Widget {
-  constructor(watch: Watch) {
+  /** `step`: what the command for it does. */
+  constructor(watch: Watch, step: () => Promise<unknown>) {
     super();
     this.addClass("tape-mode");
     const select = document.createElement("select");
@@ -198,7 +213,7 @@ export class ModeSwitch extends Widget {
     select.append(...MODES.map(option), more);
     select.addEventListener("change", () => {
       if (select.value !== "step") void watch.setMode(select.value);
-      else void watch.stepOrSay().then(draw);
+      else void step().then(draw);
     });
     const box = document.createElement("div");
     box.className = "jp-HTMLSelect jp-DefaultStyle";
