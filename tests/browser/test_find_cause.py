@@ -48,6 +48,7 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
                 "theme => document.body.dataset.jpThemeName === theme",
                 arg=f"JupyterLab {scheme.title()}",
             )
+            expect(page.locator("#jupyterlab-splash")).to_have_count(0)
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{pictures}/cause-{scheme}-{width}.png")
         page.set_viewport_size({"width": 1400, "height": 900})

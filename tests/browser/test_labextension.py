@@ -313,3 +313,21 @@ def test_a_cell_has_the_number_beside_it_wherever_it_is_named(lab, page, provide
     expect(notebook.cell(3).locator(".jp-InputPrompt")).to_have_text("[5]:")
     assert notebook.python("print(Out[4])").strip() == "furious"
     expect(view.locator(".tape-proof")).to_contain_text("proved in a fresh kernel", timeout=60_000)
+
+
+def test_every_command_stands_in_the_palette_with_its_key_and_in_the_run_menu(recorded, server):
+    page = recorded.page
+    recorded.select(2)
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:activate-command-palette')")
+    page.locator(".lm-CommandPalette-input:visible").fill("tape")
+    found = page.locator(".lm-CommandPalette-item:visible")
+    step = found.filter(has_text="Tape: Step Through This Cell")
+    expect(step.locator(".lm-CommandPalette-itemShortcut")).to_have_text(".")
+    for label in ("Tape: Re-run What Depends on This Cell", "Show the Tape", "Tape Mode: replay"):
+        expect(found.filter(has_text=label)).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    menu = page.locator(".lm-Menu-item:visible")
+    for label in ("Step Through This Cell", "Re-run What Depends on This Cell", "Tape Mode"):
+        expect(menu.filter(has_text=label)).to_have_count(1)
+    page.keyboard.press("Escape")

@@ -69,7 +69,7 @@ class Tape {
     const here = () => this.#tracker.currentWidget;
     commands.addCommand(SHOW, { label: "Show the Tape", caption: "The recorded calls of this notebook", icon, execute: () => this.#reveal() });
     commands.addCommand(RERUN, {
-      label: "Re-run What Depends on This Cell",
+      label: "Tape: Re-run What Depends on This Cell",
       caption: "Tape: plan the cells that depend on this one, and re-run them",
       icon,
       isVisible: () => this.#connected(here()),
@@ -77,7 +77,7 @@ class Tape {
       execute: () => this.#plan(here()),
     });
     commands.addCommand(STEP, {
-      label: "Step Through This Cell",
+      label: "Tape: Step Through This Cell",
       caption: "Tape: run the selected cell, and stop before each of its calls",
       icon,
       isEnabled: () => here() !== null,
