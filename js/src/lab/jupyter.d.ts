@@ -30,7 +30,6 @@ declare module "@lumino/widgets" {
     readonly isAttached: boolean;
     protected onAfterAttach(): void;
     protected onAfterShow(): void;
-    protected onActivateRequest(): void;
     protected onBeforeDetach(): void;
     id: string;
     addClass(name: string): void;

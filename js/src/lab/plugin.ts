@@ -8,7 +8,7 @@ import { ModeSwitch, StatusItem, Watch } from "./toolbars.ts";
 import { hub } from "./registry.ts";
 import { icon } from "./icon.ts";
 import { Link } from "./kernelConnection.ts";
-import { ID, Sidebar, STOP } from "./sidebar.ts";
+import { ID, Sidebar } from "./sidebar.ts";
 import { addStyle } from "./style.ts";
 
 const SHOW = "tape-jupyter:show";
@@ -121,7 +121,7 @@ class Tape {
   #stops(): void {
     if (!this.#stepped && this.#app.shell.expandRight) { this.#app.shell.expandRight(ID); return; }
     this.#reveal();
-    if (this.#stepped) this.#sidebar.focus(STOP);
+    if (this.#stepped) this.#sidebar.focusStop();
     this.#stepped = false;
   }
 

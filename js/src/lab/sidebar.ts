@@ -9,9 +9,6 @@ import type { SidebarPage, Step } from "./sidebarPage.ts";
 
 export const ID = "tape-jupyter-sidebar";
 
-/** Where the focus goes in a view: a stop's first command, the list's row, else what can be pressed. */
-export const STOP = ".step-over";
-const VIEW = `${STOP}, [role=treeitem][tabindex="0"], [role=tree] [tabindex="0"]`;
 /** For how many frames a view is waited for. */
 const MOST_FRAMES = 300;
 
@@ -54,18 +51,14 @@ export class Sidebar extends Widget {
     });
   }
 
-  /** The keys of the view in front act from now on: as soon as it is drawn, it has the focus. */
-  focus(wanted = VIEW, frames = MOST_FRAMES): void {
+  /** A stop's keys act from now on: as soon as it is drawn, unless the focus has gone elsewhere meanwhile. */
+  focusStop(frames = MOST_FRAMES, from = document.activeElement): void {
     const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
-    const root = host?.querySelector(".tape-door")?.shadowRoot;
-    if (root?.activeElement?.matches(wanted)) return;
-    const place = root?.querySelector<HTMLElement>(wanted);
+    const now = document.activeElement;
+    if (now !== from && now !== document.body && !host?.contains(now)) return;
+    const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(".step-over");
     if (place) place.focus();
-    else if (frames > 0) requestAnimationFrame(() => this.focus(wanted, frames - 1));
-  }
-
-  protected override onActivateRequest(): void {
-    this.focus();
+    else if (frames > 0) requestAnimationFrame(() => this.focusStop(frames - 1, from));
   }
 
   front(panel: NotebookPanel | null): void {
