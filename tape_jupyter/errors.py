@@ -95,11 +95,11 @@ class UnmatchedCall(TapeRefusal):
     """A call that the cassette does not hold, or holds fewer times than it is made.
 
     `report` is the readable account: the call, the nearest recorded call, a field diff, what to do
-    now.
+    now. `reordered`: it says what the nearest recorded call says, in another order.
     """
 
-    def __init__(self, report: str) -> None:
-        self.report = report
+    def __init__(self, report: str, *, reordered: bool = False) -> None:
+        self.report, self.reordered = report, reordered
         super().__init__(report)
 
 

@@ -103,11 +103,15 @@ class Sources:
 
     def title(self, record: Mapping[str, Any]) -> str:
         """`[2] classify`: the number is the one beside the cell in this session, else of its recording."""
-        count = self.numbers.get(cell_of(record), record.get("count"))
+        count = self.number(record)
         number = f"[{count}] " if isinstance(count, int) else ""
         told = record.get("title")
         title = told if isinstance(told, str) and told else title_of(self.of(record) or "")
         return f"{number}{_cut(title) or 'cell'}"
+
+    def number(self, record: Mapping[str, Any]) -> Any:
+        """The number beside the cell of a run, as far as it is known."""
+        return self.numbers.get(cell_of(record), record.get("count"))
 
     def _current(self) -> Mapping[str, str]:
         self._refresh()

@@ -46,6 +46,8 @@ class Taints:
         """Names bound for certain since "*" was tainted."""
         self.moved: set[str] = set()
         """Resources that were tainted or cleared since somebody emptied this."""
+        self.used: set[int] = set()
+        """Entries whose taints were read since somebody emptied this."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._by))
@@ -104,7 +106,14 @@ class Taints:
             written = self._covering(read)
             if written is not None:
                 found.append((read, written, self._by[written]))
+        self.used.update(by.index for _, _, by in found)
         return found
+
+    def writers(self) -> set[int]:
+        """The entries that left what may differ now; `Out` of a run that a newer one replaced is
+        seen by nobody who does not read it.
+        """
+        return {by.index for each, by in self._by.items() if root_of(each) != "output"}
 
     def reach(self, needs: Iterable[str]) -> bool:
         """Whether something that a thing depends on may differ."""
@@ -175,6 +184,8 @@ class Differing:
         """By thing, how many resources that are part of it are tainted."""
         self._entries: set[int] = set()
         self._more: dict[int, set[str]] = {}
+        self._used: dict[int, frozenset[int]] = {}
+        self._left: set[int] = set()
 
     def passed(self, index: int, taints: Taints, *, depends: bool) -> None:
         """The walk is past an entry, which left these taints; `depends`: it depends on the change."""
@@ -190,6 +201,18 @@ class Differing:
             self._marks.setdefault(thing, []).append((index, self._parts[thing] > 0))
         if depends:
             self._entries.add(index)
+            self._used[index] = frozenset(taints.used)
+        taints.used.clear()
+        self._left = taints.writers()
+
+    def seen_in(self, entries: Iterable[int]) -> set[int]:
+        """`entries`, and those of which something may be seen there, or is left at the end."""
+        todo, found = [*entries, *self._left], set[int]()
+        while todo:
+            if (index := todo.pop()) not in found:
+                found.add(index)
+                todo += self._used.get(index, ())
+        return found
 
     def add(self, index: int, thing: str) -> None:
         self._more.setdefault(index, set()).add(thing)

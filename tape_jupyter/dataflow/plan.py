@@ -40,8 +40,8 @@ class PlanCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What runs again, in order. `hermetic`: why only a fresh kernel gets it right (None: the live
-    one does).
+    """What runs again, in order, of `total` cells that ran. `hermetic`: why only a fresh kernel
+    gets it right (None: the live one does).
     """
 
     cells: tuple[PlanCell, ...]
@@ -117,7 +117,7 @@ def plan(
     """
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    found, draft.differing = traced(history, lines)
+    found, draft.differing = _traced(history, lines)
     for index, reasons in found.items():
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
@@ -133,6 +133,25 @@ def plan(
         _restore_inputs(draft, history[index])
         _repeat_changes(draft, history[index])
     return _finish(draft, calls or {}, later or {}, take, lines)
+
+
+def _traced(history: History, lines: Lines) -> tuple[dict[int, tuple[str, ...]], Differing]:
+    """What depends on the change. Of a run that was replayed several times the newest counts, as
+    its cell shows it; an older one where something that counts builds on it still.
+    """
+    found, differing = traced(history, lines)
+    newest = {index for index in lines if _is_newest(history, index)}
+    if len(newest) == len(lines):
+        return found, differing
+    last = {entry.index for entry in history.latest().values()}
+    counts = traced(history, {index: lines[index] for index in newest})[0].keys() | last
+    seen = differing.seen_in(counts & found.keys())
+    return {index: told for index, told in found.items() if index in seen}, differing
+
+
+def _is_newest(history: History, index: int) -> bool:
+    newest = history.of_run(history[index].run)
+    return newest is None or newest.index == index
 
 
 def _restore_inputs(draft: _Draft, entry: Execution) -> None:
@@ -197,7 +216,7 @@ def _finish(
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
         cells=cells,
-        total=len(draft.history),
+        total=len({entry.cell or entry.index for entry in draft.history}),
         warnings=tuple(_warnings(planned)),
         hermetic=_hermetic(draft),
         from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
@@ -208,7 +227,7 @@ def _finish(
         ),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
-        lines=lines,
+        lines={index: at for index, at in lines.items() if index in draft.roles},
     )
 
 

@@ -442,6 +442,7 @@ class CellRunner:
             notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
             start=self.ladder.start,
             typed=cell_id is None and not hasattr(self.shell, "kernel"),
+            overruled=self.deck.session_mode == "replay" and not self.deck.forced,
         )  # fmt: skip
         cell = self.deck.begin(ask)
         notes += self._found_notebook()
@@ -476,8 +477,8 @@ class CellRunner:
             return word.mode, dict(word.options), []
         if not forced:
             said = (
-                f"%tape replay wins: this %%tape {word.mode} replays. "
-                "To run it as it says: %tape off, then this cell again"
+                f"replay is set, so this %%tape {word.mode} replayed. "
+                f"To {word.mode.replace('_', ' ')}: %tape off, then this cell again"
             )
             return "replay", partial_replay.without(word.options), [said]
         said = f"TAPE_MODE=replay wins: %%tape {word.mode} replays here"

@@ -80,6 +80,8 @@ class CellRequest:
     start: Path | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict)
     block: bool = False
+    overruled: bool = False
+    """It replays because the session does, whatever its own line says."""
 
 
 NOTHING_TOLD = Facts()

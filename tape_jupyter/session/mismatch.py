@@ -7,7 +7,9 @@ or a person.
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -59,10 +61,14 @@ def miss(
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
     lines += [refused.why] if refused.why else []
+    reordered = False
     if isinstance(call, FunctionCall) or not refused.why:
-        lines += _nearest_lines(cell, call, secrets)
+        near, reordered = _nearest_lines(cell, call, secrets)
+        lines += near
+    then = "%tape off, then " if cell.ask.overruled else ""
     lines.append(
-        "Now: mend the difference, record the cell again (%%tape record), or add it (%%tape new_episodes)."
+        f"Now: mend the difference, record the cell again ({then}%%tape record), or add it "
+        f"({then}%%tape new_episodes)."
     )
     if cell.execution.selection.live:
         lines.append(f"Or let it go live as well: --live {boundary(call)}.")
@@ -70,7 +76,7 @@ def miss(
         lines.append(
             "Or, into the take: let it go live, or keep the recorded reply: --on-divergence live|stale."
         )
-    return UnmatchedCall("\n".join(lines))
+    return UnmatchedCall("\n".join(lines), reordered=reordered)
 
 
 def boundary(call: Request | FunctionCall) -> str:
@@ -110,20 +116,22 @@ def _frozen(
     lines = [
         f"{title(call)} is frozen (--freeze), and no recording in {where} answers it. It did not run."
     ]
-    return "\n".join([*lines, *_nearest_lines(cell, call, secrets), now])
+    return "\n".join([*lines, *_nearest_lines(cell, call, secrets)[0], now])
 
 
 def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _nearest_lines(cell: TapedCell, call: Request | FunctionCall, secrets: Secrets) -> list[str]:
+def _nearest_lines(
+    cell: TapedCell, call: Request | FunctionCall, secrets: Secrets
+) -> tuple[list[str], bool]:
+    """How it differs from the nearest recorded call, and whether only the order of its words does."""
     if cell.cassette is None or not cell.cassette.calls:
-        return [
-            "The cassette holds no calls yet."
-            if cell.path and cell.path.exists()
-            else f"There is no cassette {cell.path}."
-        ]
+        none = "The cassette holds no calls yet."
+        if not (cell.path and cell.path.exists()):
+            none = f"There is no cassette {cell.path}."
+        return [none], False
     ours = fields(call, secrets=secrets)
     entry = nearest_call(ours, cell.cassette.calls)
     if entry is None:
@@ -135,15 +143,26 @@ def _nearest_lines(cell: TapedCell, call: Request | FunctionCall, secrets: Secre
         return [
             f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:",
             *asked[:5],
-        ]
+        ], False
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
-    diff = field_diff(recorded_fields(entry) or {}, ours)
+    theirs = recorded_fields(entry) or {}
+    diff = field_diff(theirs, ours)
     if not diff and (same := cell.cassette.matching(match_key(call, secrets))):
         place = f"{same[-1].id} of run {same[-1].run} ({same[-1].book.path.name}:{same[-1].line})"
         return [
             f"It was recorded: call {place}. A newer recording of that cell took that run's place, without it."
-        ]
-    return [head, *(diff or ["  nothing that is shown here: a secret or a volatile field"])]
+        ], False
+    unseen = ["  nothing that is shown here: a secret or a volatile field"]
+    return [head, *(diff or unseen)], bool(diff) and _words(theirs, ours) == _words(ours, theirs)
+
+
+def _words(told: Mapping[str, Any], other: Mapping[str, Any]) -> Counter[str]:
+    """How often which word is said in the fields of `told` that are not the same in `other`."""
+    texts = [str(value) for name, value in told.items() if other.get(name, _NONE) != value]
+    return Counter(re.findall(r"\w+", " ".join(texts)))
+
+
+_NONE = object()
 
 
 def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | None:

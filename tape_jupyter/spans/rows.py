@@ -187,7 +187,7 @@ class Spans:
             return (node.id, node.depth, entry, len(entry.more) if entry is not None else -1)
         if node.kind == CELL:
             runs = node.id == self._pending.run
-            return (node.id, runs, None if runs else node.end)
+            return (node.id, runs, None if runs else node.end, self.sources.number(node.record))
         return (node.id, node.depth)
 
     def new_revision(self) -> None:

@@ -9,6 +9,9 @@ import tape_jupyter as tape
 from tests.browser.viewing import record, shown, sidebar_of
 
 
+THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+
+
 @pytest.mark.timeout(600)
 def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, provider):
     page.set_viewport_size({"width": 1400, "height": 900})
@@ -40,7 +43,12 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
     )
     if pictures:
         for scheme, width in (("light", 1400), ("dark", 1400), ("light", 700)):
-            page.emulate_media(color_scheme=scheme)
+            page.evaluate(THEME, f"JupyterLab {scheme.title()}")
+            page.wait_for_function(
+                "theme => document.body.dataset.jpThemeName === theme",
+                arg=f"JupyterLab {scheme.title()}",
+            )
+            expect(page.locator("#jupyterlab-splash")).to_have_count(0)
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{pictures}/cause-{scheme}-{width}.png")
         page.set_viewport_size({"width": 1400, "height": 900})

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
-from tests.browser.viewing import output_of
+from tests.browser.viewing import edit, output_of, sidebar_of
 from tests.provider import Provider
 
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
@@ -277,3 +277,57 @@ def test_without_the_labextension_it_shows_its_html(recorded, page, server):
         plain = Notebook(page, server, recorded.path).open()
         assert not page.locator(".tape-output, .tape-mode").count()
         expect(plain.cell(2).locator(".jp-RenderedHTMLCommon")).to_contain_text("recorded")
+
+
+def test_a_cell_has_the_number_beside_it_wherever_it_is_named(lab, page, provider):
+    """After a missed call and a re-run, the notebook, the list, the plan and the comparison say the same."""
+    path = write(
+        lab.root / "numbers" / "churn.ipynb",
+        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        "%%tape record\n# Classify\nmood = ask('Classify: no access')\nmood",
+        "print(mood.upper())",
+    )
+    notebook = Notebook(page, lab, path).open()
+    page.locator(".tape-mode select").select_option("record")
+    notebook.until("%tape status", re.compile("mode: +record"))
+    notebook.run(1, 2, 3)
+    assert "already loaded" not in notebook.text(1)
+    page.locator(".tape-mode select").select_option("replay")
+    notebook.until("%tape status", re.compile("mode: +replay"))
+    view = sidebar_of(notebook)
+    notebook.run(2, 3)
+    expect(notebook.cell(2).locator(".jp-InputPrompt")).to_have_text("[4]:")
+    expect(rows(view).filter(has_text="Classify")).to_have_text(re.compile(r"\[4\] Classify"))
+    notebook.select(2)
+    edit(view).fill("furious")
+    view.get_by_role("button", name="Save").click()
+    expect(view.get_by_role("heading", name="Re-run 2 of 3 cells")).to_be_visible()
+    expect(view.locator(".tape-plan li")).to_have_text(
+        [re.compile(r"\[4\]"), re.compile(r"\[5\].*reads mood, set by \[4\]")]
+    )
+    view.get_by_role("button", name="Re-run", exact=True).click()
+    expect(view.get_by_role("heading", name="2 cells ran, 2 changed")).to_be_visible()
+    expect(view.locator(".tape-change", has_text="[4] Classify").first).to_be_visible()
+    expect(notebook.cell(2).locator(".jp-InputPrompt")).to_have_text("[4]:")
+    expect(notebook.cell(2).locator(".jp-OutputPrompt").first).to_have_text("[4]:")
+    expect(notebook.cell(3).locator(".jp-InputPrompt")).to_have_text("[5]:")
+    assert notebook.python("print(Out[4])").strip() == "furious"
+    expect(view.locator(".tape-proof")).to_contain_text("proved in a fresh kernel", timeout=60_000)
+
+
+def test_every_command_stands_in_the_palette_with_its_key_and_in_the_run_menu(recorded, server):
+    page = recorded.page
+    recorded.select(2)
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:activate-command-palette')")
+    page.locator(".lm-CommandPalette-input:visible").fill("tape")
+    found = page.locator(".lm-CommandPalette-item:visible")
+    step = found.filter(has_text="Tape: Step Through This Cell")
+    expect(step.locator(".lm-CommandPalette-itemShortcut")).to_have_text(".")
+    for label in ("Tape: Re-run What Depends on This Cell", "Show the Tape", "Tape Mode: replay"):
+        expect(found.filter(has_text=label)).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    menu = page.locator(".lm-Menu-item:visible")
+    for label in ("Step Through This Cell", "Re-run What Depends on This Cell", "Tape Mode"):
+        expect(menu.filter(has_text=label)).to_have_count(1)
+    page.keyboard.press("Escape")

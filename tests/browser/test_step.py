@@ -440,3 +440,24 @@ def test_the_toolbar_steps_the_selected_cell_with_the_sidebar_shut(story):
     story.do("Continue")
     story.over()
     expect(story.page.locator(".tape-mode select")).to_have_value("off")
+
+
+def test_a_dot_on_the_selected_cell_steps_it_and_the_keys_are_the_stops(story):
+    """By keyboard alone: the focus goes to the stop, and a second dot in the notebook begins no second run."""
+    story.notebook.select(2)
+    story.page.keyboard.press(".")
+    story.at(1)
+    expect(story.bar.get_by_role("button", name="Step", exact=True)).to_be_focused()
+    story.page.keyboard.press(".")
+    story.at(2)
+    story.notebook.javascript("panel.content.node.focus(); panel.content.activeCell.node.focus();")
+    story.page.keyboard.press(".")
+    story.at(3)
+    story.sidebar.get_by_role("button", name="Continue", exact=True).focus()
+    story.page.keyboard.press("c")
+    story.over()
+    assert said(story.notebook, 2) == said_before(story)
+
+
+def said_before(story):
+    return ast.literal_eval(next(li for li in story.before.splitlines() if li.startswith("[")))

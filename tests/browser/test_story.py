@@ -161,6 +161,31 @@ def test_in_the_sidebar(story, server):
 
 
 @pytest.mark.parametrize("server", ["lab"], indirect=True)
+def test_a_take_that_is_put_aside_leaves_the_notebook_as_it_was_if_one_wants(story):
+    told = story()
+    view = sidebar_of(told.notebook)
+    told.override(view)
+    told.rerun(view)
+    told.go_live(view)
+    view.get_by_role("button", name="show the original").click()
+    expect(view.get_by_role("button", name="the recording")).to_be_visible()
+    view.get_by_role("button", name="show angry-customer again").click()
+    expect(view.get_by_role("button", name="take: angry-customer")).to_be_visible()
+    view.get_by_role("button", name="Discard").click()
+    shown(view.get_by_text("The cells of the notebook still show what the take gave."))
+    view.get_by_role("button", name="Re-run them on the recording…").click()
+    shown(view.get_by_role("heading", name="Re-run 3 of 5 cells"))
+    view.get_by_role("button", name="Re-run", exact=True).click()
+    shown(view.get_by_role("heading", name="3 cells ran, 3 changed"))
+    assert "negative" in told.notebook.text(2) and "furious" not in told.notebook.text(5)
+    assert told.notebook.python("print(runs, mood)").startswith("1 negative")
+    assert told.sha256() == told.digest
+    view.get_by_role("button", name="close").click()
+    shown(view.get_by_role("treeitem").first)
+    told.notebook.idle()
+
+
+@pytest.mark.parametrize("server", ["lab"], indirect=True)
 def test_with_another_tab_in_front(story):
     told = story()
     view = sidebar_of(told.notebook)

@@ -36,7 +36,9 @@ def test_a_session_that_is_set_to_replay_wins_over_a_cells_record_and_says_how_t
             assert again.result == first.result and again.summary.startswith("● replayed")
             assert "%tape off, then this cell again" in again.summary
         assert len(provider.requests) == asked
-        assert kernel.execute("%%tape record\nask('two')", "b").ename == "UnmatchedCall"
+        missed = kernel.execute("%%tape record\nask('two')", "b")
+        assert missed.ename == "UnmatchedCall"
+        assert "record the cell again (%tape off, then %%tape record)" in missed.evalue
         assert len(provider.requests) == asked
         assert kernel.execute("%tape off").ok
         assert kernel.execute("%%tape record\nask('two')", "b").summary.startswith("● recorded")
@@ -69,3 +71,19 @@ def test_what_is_saved_below_a_cell_of_500_calls_is_at_most_2_kb(tmp_path):
             assert "and 492 more" in out["data"]["text/html"]
             assert len(nbformat.from_dict(out)["data"]["text/html"].encode()) < 1_000
             assert len(json.dumps(out, ensure_ascii=False).encode()) <= 2_048
+
+
+def test_the_seed_of_hashes_is_named_where_only_an_order_differs(tmp_path, provider):
+    path = notebook(tmp_path / "nb.ipynb", LOAD)
+    env = {"TAPE_NOTEBOOK": str(path)}
+    set_up = LOAD + "\n" + ASK.replace("URL", provider.url)
+    plain, mixed = "ask('one')", "ask(' '.join({f'word {n}' for n in range(30)}))"
+    with Kernel(tmp_path, {**env, "PYTHONHASHSEED": "1"}) as kernel:
+        assert kernel.execute(set_up).ok
+        assert kernel.execute(f"%%tape record\n{plain}; {mixed}", "a").ok
+    with Kernel(tmp_path, {**env, "PYTHONHASHSEED": "2"}) as kernel:
+        assert kernel.execute(set_up).ok
+        typo = kernel.execute("%%tape replay\nask('once')", "a")
+        assert typo.ename == "UnmatchedCall" and "PYTHONHASHSEED" not in typo.summary
+        moved = kernel.execute(f"%%tape replay\n{plain}; {mixed}", "a")
+        assert moved.ename == "UnmatchedCall" and "PYTHONHASHSEED=0" in moved.summary

@@ -271,3 +271,31 @@ def test_the_stop_button_puts_everything_back(page, base, provider, wait):
     page.kernel.interrupt()
     page.until_shown("asks", "everything is as it was")
     assert page.execute("print(mood)").stdout == "negative\n" and page.text("classify") == before
+
+
+def test_cells_that_were_run_again_before_are_followed_by_their_newest_run_and_proved(
+    page, recorded, base
+):
+    assert page.execute("%tape replay").ok
+    for cell in ("classify", "answer", "report"):
+        assert page.run(cell).ok
+    plan = page.execute("%tape plan angry").stdout
+    assert "Re-run 3 of" in plan, plan
+    said = page.execute("%tape rerun angry --on-divergence live")
+    assert page.text("classify") == "mood: positive\n", said.stdout + said.traceback
+    page.until_shown("said", "proved in a fresh kernel")
+    assert "differs" not in page.text("said")
+
+
+def test_what_read_a_cell_before_that_cell_was_run_again_depends_on_it_all_the_same(
+    page, recorded, base
+):
+    assert page.execute("%tape replay").ok
+    assert page.run("classify").ok
+    plan = page.execute("%tape plan angry").stdout
+    assert "Re-run 3 of" in plan, plan
+    said = page.execute("%tape rerun angry --on-divergence live")
+    assert page.text("classify") == "mood: positive\n", said.stdout + said.traceback
+    assert page.text("report").startswith("report: positive/You wrote")
+    page.until_shown("said", "proved in a fresh kernel")
+    assert page.execute("print(mood)").stdout == "positive\n"

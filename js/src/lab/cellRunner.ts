@@ -54,7 +54,9 @@ export class Runner {
     const cell = content.widgets.find(({ model }) => model.id === id);
     if (cell?.model.type !== "code") return { state: "missing", text: "" };
     const focused = innermost();
+    const number = cell.model.executionCount ?? null;
     const ok = await NotebookActions.runCells(content, [cell], sessionContext);
+    if (number !== null) cell.model.executionCount = number; // its result is Out[that] in the kernel
     if (focused?.isConnected && innermost() !== focused) focused.focus({ preventScroll: true });
     return ok ? { state: "ok", text: "" } : { state: "error", text: failure(cell) };
   }

@@ -22,6 +22,8 @@ class Tape {
   readonly #sidebar = new Sidebar();
   readonly #status = new StatusItem(() => this.#reveal());
   readonly #watches = new Map<NotebookPanel, Watch>();
+  /** A person asked to step, and nothing has stopped yet. */
+  #stepped = false;
 
   constructor(app: FrontEnd, tracker: NotebookTracker) {
     this.#app = app;
@@ -44,7 +46,7 @@ class Tape {
     hub.panels.set(panel, link);
     this.#watches.set(panel, watch);
     this.#sidebar.add(panel, link, (how) => watch.stepCell(how));
-    link.stepping = watch.stopped = () => this.#reveal();
+    link.stepping = watch.stopped = () => this.#stops();
     link.watch(() => this.#app.commands.notifyCommandChanged(RERUN));
     panel.disposed.connect(() => {
       hub.panels.delete(panel);
@@ -58,7 +60,7 @@ class Tape {
 
   offer(palette: CommandPalette | null, toolbars: ToolbarRegistry | null, status: StatusBar | null): void {
     for (const command of [SHOW, RERUN, STEP, ...MODES.map(modeCommand)]) palette?.addItem({ command, category: "Tape" });
-    toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel)));
+    toolbars?.addFactory<NotebookPanel>("Notebook", "tape-mode", (panel) => new ModeSwitch(this.watch(panel), () => this.#app.commands.execute(STEP)));
     status?.registerStatusItem("tape-jupyter:status", { item: this.#status, align: "left", rank: 100 });
   }
 
@@ -67,7 +69,7 @@ class Tape {
     const here = () => this.#tracker.currentWidget;
     commands.addCommand(SHOW, { label: "Show the Tape", caption: "The recorded calls of this notebook", icon, execute: () => this.#reveal() });
     commands.addCommand(RERUN, {
-      label: "Re-run What Depends on This Cell",
+      label: "Tape: Re-run What Depends on This Cell",
       caption: "Tape: plan the cells that depend on this one, and re-run them",
       icon,
       isVisible: () => this.#connected(here()),
@@ -75,13 +77,15 @@ class Tape {
       execute: () => this.#plan(here()),
     });
     commands.addCommand(STEP, {
-      label: "Step Through This Cell",
+      label: "Tape: Step Through This Cell",
       caption: "Tape: run the selected cell, and stop before each of its calls",
       icon,
       isEnabled: () => here() !== null,
       execute: () => {
         const panel = here();
-        return panel ? this.watch(panel).stepOrSay() : undefined;
+        if (!panel) return undefined;
+        this.#stepped = true;
+        return this.watch(panel).stepOrSay().then((did) => { this.#stepped &&= did; });
       },
     });
     for (const mode of MODES) {
@@ -111,6 +115,14 @@ class Tape {
     this.#sidebar.front(panel);
     this.#status.follow((panel && this.#watches.get(panel)) ?? null);
     this.#app.commands.notifyCommandChanged(RERUN);
+  }
+
+  /** A cell is stepped: its keys act at once where a person began it by a command, else the focus stays where it is. */
+  #stops(): void {
+    if (!this.#stepped && this.#app.shell.expandRight) { this.#app.shell.expandRight(ID); return; }
+    this.#reveal();
+    if (this.#stepped) this.#sidebar.focusStop();
+    this.#stepped = false;
   }
 
   #reveal(): void {

@@ -9,6 +9,9 @@ import type { SidebarPage, Step } from "./sidebarPage.ts";
 
 export const ID = "tape-jupyter-sidebar";
 
+/** For how many frames a view is waited for. */
+const MOST_FRAMES = 300;
+
 type Told = [about: string, body: Record<string, unknown>];
 /** A notebook's place in the sidebar; its page is made when somebody first looks at it. */
 interface Slot { host: HTMLElement; link: Link; step: Step; page: SidebarPage | null; told: Told | null }
@@ -46,6 +49,16 @@ export class Sidebar extends Widget {
       this.#slots.delete(panel);
       host.remove();
     });
+  }
+
+  /** A stop's keys act from now on: as soon as it is drawn, unless the focus has gone elsewhere meanwhile. */
+  focusStop(frames = MOST_FRAMES, from = document.activeElement): void {
+    const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
+    const now = document.activeElement;
+    if (now !== from && now !== document.body && !host?.contains(now)) return;
+    const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(".step-over");
+    if (place) place.focus();
+    else if (frames > 0) requestAnimationFrame(() => this.focusStop(frames - 1, from));
   }
 
   front(panel: NotebookPanel | null): void {

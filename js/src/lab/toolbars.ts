@@ -21,6 +21,8 @@ const MORE: typeof MODES = [
   ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
 ];
 const LOAD = "%load_ext tape_jupyter";
+/** As LOAD, but that the notebook's own LOAD does not say that it is loaded already. */
+const QUIETLY = "__import__('tape_jupyter').load_ipython_extension(get_ipython())";
 
 /** What the bars know of a notebook: its session, asked for again whenever the kernel tells of a change. */
 export class Watch {
@@ -75,8 +77,22 @@ export class Watch {
     void (await late).runCell(panel, cell);
   }
 
-  async stepOrSay(): Promise<void> {
-    await this.stepCell().catch((error: unknown) => Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 }));
+  /** Begin to step the selected cell; where one stands at a call, give it its reply and stop at the next. */
+  async #stepOn(): Promise<void> {
+    const { step } = this;
+    if (step?.state !== "stopped") { if (!step) await this.stepCell(); return; }
+    await this.#asked("step.do", { do: "over", revision: step.revision, strand: step.strands[0]?.strand ?? "" });
+  }
+
+  /** Whether it did. */
+  async stepOrSay(): Promise<boolean> {
+    try {
+      await this.#stepOn();
+      return true;
+    } catch (error) {
+      Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 });
+      return false;
+    }
   }
 
   /** The notebook's mode, in its new kernel; one that a cell set comes with that cell. */
@@ -100,7 +116,7 @@ export class Watch {
     const language_info = then ? { name: "python" } : (await kernel.info).language_info;
     const { content } =
       language_info.name === "python"
-        ? await kernel.requestExecute({ code: LOAD + then, silent: true, store_history: false }).done
+        ? await kernel.requestExecute({ code: QUIETLY + then, silent: true, store_history: false }).done
         : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
     if (content.status === "ok") return;
     this.#wanted = null;
@@ -184,7 +200,8 @@ export class Watch {
 
 /** The switch: a select, dressed as JupyterLab's own cell type menu beside it. */
 export class ModeSwitch extends Widget {
-  constructor(watch: Watch) {
+  /** `step`: what the command for it does. */
+  constructor(watch: Watch, step: () => Promise<unknown>) {
     super();
     this.addClass("tape-mode");
     const select = document.createElement("select");
@@ -196,7 +213,7 @@ export class ModeSwitch extends Widget {
     select.append(...MODES.map(option), more);
     select.addEventListener("change", () => {
       if (select.value !== "step") void watch.setMode(select.value);
-      else void watch.stepOrSay().then(draw);
+      else void step().then(draw);
     });
     const box = document.createElement("div");
     box.className = "jp-HTMLSelect jp-DefaultStyle";

@@ -180,7 +180,8 @@ def _names(cell: PlanCell) -> list[str]:
 def plan_text(made: Plan) -> str:
     """The plan before anything runs, for people."""
     calls = f"{made.from_tape} calls from the tape, {made.maybe_live} may ask anew"
-    lines = [f"Re-run {len(made.cells)} of {made.total} cells with take {made.take}: {calls}"]
+    count = len({cell.cell or cell.entry for cell in made.cells})
+    lines = [f"Re-run {count} of {made.total} cells with take {made.take}: {calls}"]
     for cell in made.cells:
         number = f"[{cell.number}]" if cell.number is not None else "[ ]"
         lines.append(

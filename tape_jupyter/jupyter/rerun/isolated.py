@@ -154,8 +154,13 @@ def _line(text: str) -> str:
 def texts(
     history: History, shown: Callable[[int], list[Output]], known: Callable[[int], bool]
 ) -> dict[int, str]:
-    """What each entry shows; those of which that is not known are left out."""
-    return {entry.index: text_of(shown(entry.index)) for entry in history if known(entry.index)}
+    """What each cell shows, by its newest entry; those of which that is not known are left out."""
+    newest = history.latest()
+    return {
+        entry.index: text_of(shown(entry.index))
+        for entry in history
+        if known(entry.index) and (not entry.cell or newest[entry.cell] is entry)
+    }
 
 
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")

@@ -179,6 +179,10 @@ class Displayed:
         self._undo: list[Callable[[], None]] = []
         self._echoes: list[Callable[[], None]] = []
         self.open = False
+        self.number: int | None = None
+        """The number under which what is shown stands, where it is not the shell's next one: that
+        of a cell that runs again.
+        """
 
     def install(self) -> None:
         shell = self._shell
@@ -254,9 +258,11 @@ class Displayed:
         )
 
     def _result(self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:
-        count = (
-            getattr(self._shell.displayhook, "prompt_count", None) or self._shell.execution_count
-        )
+        hook, count = self._shell.displayhook, self.number
+        if count is None:
+            count = getattr(hook, "prompt_count", None) or self._shell.execution_count
+        elif message := getattr(hook, "msg", None):
+            message["content"]["execution_count"] = count
         self.last.data(data, metadata or {}, display_id=None, count=count)
 
     def _published(

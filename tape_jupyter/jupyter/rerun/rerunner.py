@@ -269,13 +269,13 @@ class Rerunner:
             raise TapeUsageError(
                 f"take {files.name_of(take.path)} overrides nothing: there is nothing to re-run"
             )
-        entries = [history.of_run(run) for run in overridden]
-        if not any(entries):
+        found = {entry.index for entry in history if entry.run in overridden}
+        if not found:
             raise TapeUsageError(
                 "this kernel has not run the cell that holds the overridden call. Now: run the notebook first (%tape "
                 "replay, Run All), or re-run it whole in a new kernel (tape rerun NB)"
             )
-        return {entry.index for entry in entries if entry is not None}
+        return found
 
     def _history(self) -> History:
         if self.history is None:
@@ -378,12 +378,14 @@ class Rerunner:
         decided = self._decided.get(entry.index, {})
         self._planned = RunningCell(entry, self._ask, decided, differing=self._now.differing)
         self._level = 0  # it may run within the cell that asked for it
+        self.displayed.number = entry.number
         self._route.run(
             entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
         )
 
     def _ran(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
+        self.displayed.number = None
         history = self._history()
         outcome = history[-1]
         ended = outcome is not entry and outcome.index not in self._before.entries
@@ -589,7 +591,7 @@ class Rerunner:
         self._over()
 
     def _over(self) -> None:
-        self._machine = self._planned = self.parked = self._route = None
+        self._machine = self._planned = self.parked = self._route = self.displayed.number = None
         history = self._history()
         self._newest = history[-1] if len(history) else None
 

@@ -178,7 +178,9 @@ def _require_idle(runner: Rerunner) -> None:
 
 
 def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
-    """The take that is asked of; "" is the one that is open, else the default one."""
+    """The take that is asked of; "" is the one that is open, else the default one, and the name of
+    its cassette the recording itself.
+    """
     name = message.get("take", "")
     if not isinstance(name, str):
         raise Forged("take")
@@ -188,6 +190,8 @@ def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     name = name or (files.name_of(book.path) if book.base is not None else files.default(book.root))
     if not name:
         return book
+    if name == files.stem(book.root):
+        return Cassette.open(book.root)
     files.require(book.root, name)
     return Cassette.open(book.root).take(name)
 

@@ -228,9 +228,12 @@ class Viewer:
         for raw in inputs[-_SOURCES:] if fresh else inputs[self._known :]:
             source = self.cells.taker.split(raw)[1]
             spans.sources.known[source_hash(source)] = source
+        for entry in ran:  # of a re-run, those that it made are taken off again
+            if entry.cell and entry.number is not None:
+                spans.sources.numbers[entry.cell] = entry.number
         for entry in ran if fresh else ran[self._numbered :]:
-            if entry.number is not None:
-                cell = entry.cell or source_hash(self.cells.taker.split(entry.source)[1])[:12]
+            if not entry.cell and entry.number is not None:
+                cell = source_hash(self.cells.taker.split(entry.source)[1])[:12]
                 spans.sources.numbers[cell] = entry.number
         self._knows, self._known, self._numbered = spans, len(inputs), len(ran)
 

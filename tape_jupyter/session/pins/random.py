@@ -28,6 +28,7 @@ from tape_jupyter.cassette.records import FAST
 from tape_jupyter.core.seeded_random import SEED, Chance
 from tape_jupyter.determinism import random_state
 from tape_jupyter.determinism.random_state import Generator, GeneratorState, Raw
+from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.determinism import entropy
 from tape_jupyter.session.cell import TapedCell
 
@@ -204,7 +205,8 @@ class _Held:
     def _say_what_differed(self) -> None:
         if "taken" in self.chance.seen:
             self.cell.warn(TAKEN)
-        if self.cell.refusals and self.own is not None and self.own.get("hash") != _hash_print():
+        moved = any(isinstance(e, UnmatchedCall) and e.reordered for e in self.cell.refusals)
+        if moved and self.own is not None and self.own.get("hash") != _hash_print():
             self.cell.warn(HASHES)
 
 

@@ -15,7 +15,7 @@ export type Policy = "stop" | "live" | "stale";
 export type State =
   | { phase: "idle" }
   | { phase: "planning" }
-  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined }
+  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined; asked?: string }
   | { phase: "running"; progress: Progress | null; divergence: Divergence | null; canceling: boolean }
   | { phase: "done"; comparison: Comparison }
   | { phase: "failed"; title: string; text: string; notes: readonly string[] };
@@ -81,7 +81,7 @@ export class Work {
     else if (about === "done") this.#go({ phase: "done", comparison: told as Comparison });
   }
 
-  /** Ask for the plan of a take and show it. `changed` names spans or cells; without it, what the take overrides. */
+  /** Ask for the plan of a take (or of the recording, by its cassette's name) and show it. `changed` names spans or cells; without it, what the take overrides. */
   plan(take: string, changed?: readonly string[]): Promise<void> {
     return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", [], changed);
   }
@@ -101,9 +101,9 @@ export class Work {
   }
 
   async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
-    const changed = this.#state.phase === "plan" ? this.#state.changed : undefined;
+    const { changed, asked = take } = this.#state.phase === "plan" ? this.#state : { changed: undefined };
     this.#rest = null;
-    await this.ask("rerun", { take, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
+    await this.ask("rerun", { take: asked, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
     if (this.#state.phase === "plan") this.#running({});
   }
 
@@ -120,8 +120,10 @@ export class Work {
   }
 
   /** undo, keep, discard, default of a take; open another. */
-  async take(about: "undo" | "keep" | "discard" | "default" | "open", body: Record<string, unknown>): Promise<void> {
-    this.#options.onSession?.(await this.ask<Session>(about, body));
+  async take(about: "undo" | "keep" | "discard" | "default" | "open", body: Record<string, unknown>): Promise<Session> {
+    const session = await this.ask<Session>(about, body);
+    this.#options.onSession?.(session);
+    return session;
   }
 
   openSpan(id: string): void {
@@ -147,7 +149,7 @@ export class Work {
     this.#go({ phase: "planning" });
     try {
       const plan = await this.ask<Plan>(about, body);
-      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes, changed });
+      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes, changed, asked: String(body.take) || plan.take });
     } catch (error) {
       this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }

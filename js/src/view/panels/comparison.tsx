@@ -27,13 +27,24 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
     </div>
     {spans.length > 0 && <Spans work={work} spans={spans} />}
     {variables.length > 0 && <Variables variables={variables} />}
-    {overridable && <FindCause work={work} takes={[take]} good={take} />}
+    {overridable && take && <FindCause work={work} takes={[take]} good={take} />}
     <footer class="tape-foot">
-      {overridable && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} />}
-      <div class="tape-actions"><button class="tape-link" onClick={() => void work.take("open", { take: "" })}>show the original</button>
+      {overridable && take && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} cells={differ.map(({ cell }) => cell)} />}
+      <div class="tape-actions">{take && <Original work={work} take={take} />}
         <button class="tape-link" onClick={() => work.dismiss()}>close</button></div>
     </footer>
   </Card>;
+}
+
+/** The list above shows the recording, or the take again. */
+function Original({ work, take }: { work: Work; take: string }) {
+  const [shown, show] = useState(false);
+  const { busy, wrong, go } = useDoing();
+  const turn = () => go(async () => {
+    await work.take("open", { take: shown ? take : "" });
+    show(!shown);
+  });
+  return <><button class="tape-link" disabled={busy} onClick={turn}>{shown ? `show ${take} again` : "show the original"}</button><Alert text={wrong} /></>;
 }
 
 function label({ number, title }: CellChange): string {

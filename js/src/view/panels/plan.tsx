@@ -21,8 +21,9 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
   const [policy, setPolicy] = useState<Policy>("stop");
   const { busy, wrong, go } = useDoing();
   const id = useName();
-  const entries = plan.cells.filter(({ entry }) => ticked.has(entry)).map(({ entry }) => entry);
-  const count = fresh ? plan.total : entries.length;
+  const chosen = plan.cells.filter(({ entry }) => ticked.has(entry));
+  const entries = chosen.map(({ entry }) => entry);
+  const count = fresh ? plan.total : new Set(chosen.map(({ cell, entry }) => cell || entry)).size;
   const toggle = (entry: number) => {
     const next = new Set(ticked);
     if (!next.delete(entry)) next.add(entry);

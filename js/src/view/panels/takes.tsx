@@ -37,19 +37,24 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
   </div>;
 }
 
-/** What can be done with a take; also the foot of the comparison. */
-export function TakeActions({ work, take, isDefault, onPlan, onDone }: { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined }) {
+interface ActionsProps { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined; cells?: readonly string[] }
+
+/** What can be done with a take; also the foot of the comparison, whose `cells` show what the take gave. */
+export function TakeActions({ work, take, isDefault, onPlan, onDone, cells = [] }: ActionsProps) {
   const { busy, wrong, go } = useDoing();
-  const [aside, put] = useState(false);
+  /** The cassette of the take that was put aside. */
+  const [aside, put] = useState<string | null>(null);
   const [asked, ask] = useState(false);
   const run = (about: "keep" | "discard" | "default" | "undo", body = take) => go(async () => {
-    await work.take(about, { take: body });
-    put(about === "discard");
+    const { cassette } = await work.take(about, { take: body });
+    put(about === "discard" ? cassette : null);
     ask(false);
     if (about === "keep" || about === "default") onDone?.();
   });
-  if (aside) {
-    return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.</span><button disabled={busy} onClick={() => run("undo")}>Undo</button>
+  if (aside !== null) {
+    return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.{cells.length > 0 && " The cells of the notebook still show what the take gave."}</span>
+      {cells.length > 0 && <button class="tape-primary" onClick={() => void work.plan(aside, cells)}>Re-run them on the recording…</button>}
+      <button disabled={busy} onClick={() => run("undo")}>Undo</button>
       {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
   if (asked) {
