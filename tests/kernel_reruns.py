@@ -64,7 +64,7 @@ def run(kernel, cells):
 
 def files(folder):
     return {
-        str(path.relative_to(folder)): path.read_text() if path.is_file() else ""
+        str(path.relative_to(folder)): path.read_text(errors="replace") if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
         if not {"nb.ipynb", "nb.tapes", "__pycache__", ".ipython", ".home"}
         & {*path.relative_to(folder).parts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+import types
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,13 @@ def _is_users(name: str) -> bool:
         return False
     path = getattr(sys.modules[name], "__file__", None)
     return isinstance(path, str) and path.endswith(".py") and not is_installed(path)
+
+
+def is_registered(module: types.ModuleType) -> bool:
+    """Whether others who import its name get it; else it is a value like any other, as one that
+    was made from a file's spec.
+    """
+    return sys.modules.get(module.__name__) is module
 
 
 def root_module(value: Any) -> str:
