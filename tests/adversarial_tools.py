@@ -16,8 +16,15 @@ SAID = {
             "print(todo, k)",
         ],
     ),
+    "tools that ran beside each other": (
+        [
+            "import asyncio\nseen = []\n@tape.tool\nasync def look(x):\n    await asyncio.sleep(0); seen.append(x); return x",
+            R + "mood = ask()\nrs = await asyncio.gather(look(mood), look('y'))",
+            "print(rs, sorted(seen))",
+        ],
+    ),
 }
-"""Where a recorded value may be another in a whole run: that is said."""
+"""Where a recorded value may be another in a whole run, or what a tool changed: that is said."""
 
 TOOLS = {
     "list, in a cell that does not depend": (

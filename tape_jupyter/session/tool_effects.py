@@ -22,7 +22,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
@@ -44,10 +44,17 @@ KINDS = ("output", "memory", "files")
 """What `--no-effects` leaves out."""
 
 
+class Capture(Protocol):
+    """What keeps a call that is recorded."""
+
+    @property
+    def id(self) -> str: ...
+
+
 class ObservedBody:
     """The body of one call, while it runs. What it does is also done by the bodies around it."""
 
-    def __init__(self, cell: TapedCell, call: FunctionCall, capture: object) -> None:
+    def __init__(self, cell: TapedCell, call: FunctionCall, capture: Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
         self._left_out = (
             frozenset(cell.ask.options.get("no_effects", ()))
@@ -66,11 +73,13 @@ class ObservedBody:
         self._changes = Changes()
         self._shown_at: tuple[Any, int] | None = None
         self._amid = False
+        self._beside: dict[str, None] = {}
         self.begin()
 
     def begin(self) -> None:
         """The body is about to run, or to run on."""
         self._events, self._changes = [], Changes()
+        self._meet()
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
@@ -78,6 +87,13 @@ class ObservedBody:
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
+
+    def _meet(self) -> None:
+        """Bodies that run beside each other note it: whose of them changed what is not seen."""
+        for other in self._running.open:
+            if other._outermost is not self._outermost:  # noqa: SLF001 - its own kind
+                self._beside[other._capture.id] = None  # noqa: SLF001
+                other._beside[self._capture.id] = None  # noqa: SLF001
 
     def _snapshots_around(self) -> list[Snapshot]:
         found, capture = [], self._around
@@ -134,6 +150,7 @@ class ObservedBody:
             )
             lost += self._changes.lost
             did["memory"] = self._changes.written
+            did["beside"] = list(self._beside) if self._changes.written else []
         if self._settings is not None:
             did["settings"], unset = self._settings.end(self._changes.place_of)
             self._settings = None
@@ -153,7 +170,7 @@ class ObservedBody:
         did["lost"] = list(dict.fromkeys(lost))
         self._events = []
         did["amid"] = self._amid
-        self._shown_at, self._amid = None, False
+        self._shown_at, self._amid, self._beside = None, False, {}
         for each in did["lost"]:
             self._cell.warn(
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",

@@ -34,6 +34,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     RerunProof,
     SpanChange,
     calls_changed,
+    mingled_tools,
     outputs_changed,
     played_tools,
     shorts,
@@ -415,12 +416,17 @@ class Rerunner:
         self._then(self._next)
 
     def _doubtful(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
-        """Tools that gave what they gave when it was recorded, though what they ask for came out
-        otherwise since.
+        """Tools that gave what they gave when it was recorded, though what they ask for, or what ran
+        beside them, is otherwise now.
         """
-        tracker, told = self.cells.deck.tracker, []
+        tracker = self.cells.deck.tracker
+        told = [
+            f"{entry.title}: what {name} changed is not told apart from what ran beside it when it was recorded, and "
+            "not all of that is as it was"
+            for name in mingled_tools(entry.run, cell)
+        ]
         if tracker is None or not planned.differing:
-            return []
+            return told
         for name in dict.fromkeys(played_tools(cell)):
             asked = asks_for(name, planned.differing, tracker.variables)
             if asked:
