@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
@@ -261,7 +261,19 @@ class Rerunner:
             later=_later(take),
             take=name,
         )
-        return excluded_cells.planned(made, take, history)
+        return excluded_cells.planned(_priced(made, take, history), take, history)
+
+    def adopt(self, take: str) -> None:
+        """Plan from now on with the cells that the last proof of this take found to depend on it,
+        too. Raises TapeUsageError where it found none.
+        """
+        found = self.compared.proof.adopt if self.compared is not None else ()
+        if not found or self.compared is None or self.compared.take != take:
+            raise TapeUsageError(
+                f"the proof of a re-run with take {take} found no cells to adopt: re-run it first (%tape rerun {take})"
+            )
+        history = self._history()
+        self.learned |= {history.of_cell(cell)[-1].index for cell in found}
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
@@ -302,7 +314,7 @@ class Rerunner:
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else _nothing
-        behind = excluded_cells.entries(ask.plan, ask.take, history)
+        behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
         self._machine = Rerun(
             history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
         )
@@ -586,6 +598,7 @@ class Rerunner:
             files.stem(root),
             live,
             unsure,
+            isolated.turns_of(history, self._ask.take),
         )
 
     def _give_up(self) -> None:
@@ -685,6 +698,28 @@ def _calls(take: Cassette) -> Mapping[str, int]:
     for entry in take.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
     return counts
+
+
+def _priced(made: Plan, take: Cassette, history: History) -> Plan:
+    """With what the calls that may go live cost when they were recorded; tools cost nothing."""
+    asking = {history[cell.entry].run: cell.asks for cell in made.cells if cell.asks}
+    if not asking:
+        return made
+    calls: dict[str, list[Entry]] = {run: [] for run in asking}
+    for entry in take.calls:
+        if entry.run in calls:
+            calls[entry.run].append(entry)
+    costs = {run: _cost(calls[run][-count:]) for run, count in asking.items()}
+    cells = [replace(cell, cost=costs.get(history[cell.entry].run)) for cell in made.cells]
+    return replace(made, cells=tuple(cells))
+
+
+def _cost(calls: Iterable[Entry]) -> float | None:
+    """Of recorded calls together; None where the price of one is not known."""
+    free = ("tool", "retrieval")
+    costs = [rerun_divergence.cost(c) for c in calls if c.head().get("kind") not in free]
+    known = [each for each in costs if each is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _later(take: Cassette) -> Mapping[str, int]:
