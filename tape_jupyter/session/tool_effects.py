@@ -20,7 +20,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -37,7 +37,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation.concurrency.threads import going_on
 from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, put_back
+from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, put_back
 from tape_jupyter.session.tool_settings import ToolSettings, set_again
 
 KINDS = ("output", "memory", "files")
@@ -237,6 +237,8 @@ class RecordedEffects:
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
+            if self._cell.rerun:
+                self._doubt(found_otherwise(did["files"], self._cell.folder))
             for problem in put_back(
                 did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
             ):
@@ -245,6 +247,16 @@ class RecordedEffects:
             self._run(self._redo, did)
         for each in did.get("lost", ()):
             self._say(str(each))
+
+    def left(self) -> None:
+        """What it would do when it is closed here is not known."""
+        self._say("it is closed earlier than it was, and what it did at its end")
+
+    def _doubt(self, files: Sequence[str]) -> None:
+        told = (
+            f"{self._call.kind} {self._call.name} gave and wrote what it did when it was recorded"
+        )
+        self._cell.doubts += [f"{told}, but {name} is not as it was then" for name in files]
 
     def _run(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()

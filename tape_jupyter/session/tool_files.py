@@ -171,6 +171,21 @@ def put_back(
             yield f"the file {name}: {problem}"
 
 
+def found_otherwise(files: Sequence[Mapping[str, Any]], folder: Path | None) -> list[str]:
+    """The names of the files that the recorded body wrote over and that do not hold now what it
+    found: it may have read them.
+    """
+    return [
+        str(each.get("file"))
+        for each in files
+        if folder is not None
+        and each.get("now") not in (ABSENT, FOLDER)
+        and "was" in each
+        and not _appended(each)
+        and _digest_of(_inside(folder, str(each.get("file")))) not in (each["was"], each["now"])
+    ]
+
+
 def _put_back(
     each: Mapping[str, Any],
     name: str,

@@ -193,7 +193,8 @@ def _names(cell: PlanCell) -> list[str]:
 
 def plan_text(made: Plan) -> str:
     """The plan before anything runs, for people."""
-    calls = f"{made.from_tape} calls from the tape, {made.maybe_live} may ask anew{_asking(made)}"
+    live = made.maybe_live - sum(cell.asks for cell in made.cells if not cell.ticked)
+    calls = f"{made.from_tape} calls from the tape, {live} may ask anew{_asking(made)}"
     lines = [f"Re-run {len(made.cells)} of {made.total} cells with take {made.take}: {calls}"]
     for cell in made.cells:
         number = f"[{cell.number}]" if cell.number is not None else "[ ]"
@@ -207,7 +208,7 @@ def plan_text(made: Plan) -> str:
 
 def _asking(made: Plan) -> str:
     """How many calls of which cells may go live, and at what price."""
-    cells = [cell for cell in made.cells if cell.asks]
+    cells = [cell for cell in made.cells if cell.asks and cell.ticked]
     if not cells:
         return ""
     costs = [cell.cost for cell in cells if cell.cost is not None]

@@ -110,10 +110,8 @@ def prove(case: ProofCase) -> RerunProof:
     )
     if verdict.state == "proved" and case.unsure:
         more = f" (and {len(case.unsure) - 1} more)" if len(case.unsure) > 1 else ""
-        return RerunProof(
-            "not provable",
-            f"{case.unsure[0]}{more}. Now: run that tool anew (%tape replay --live tool:NAME)",
-        )
+        now = f"Now: %tape rerun {case.take} --on-divergence live, or %tape replay --live tool:NAME"
+        return RerunProof("not provable", f"{case.unsure[0]}{more}. {now}")
     adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
     return RerunProof(verdict.state, text, adopt)
 

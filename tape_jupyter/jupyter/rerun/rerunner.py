@@ -20,6 +20,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import Value
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan
 from tape_jupyter.dataflow.restore.rerun import Rerun
@@ -47,6 +48,7 @@ from tape_jupyter.jupyter.rerun.routes import route as best_route
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.options import Word, is_quiet, parse_line
+from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution
@@ -82,9 +84,11 @@ class RunningCell:
     entry: Execution
     ask: RerunRequest
     decided: dict[str, str]
-    cell: TapedCell | None = None
     differing: frozenset[str] = frozenset()
     """Variables that are not what they were when the cell was recorded."""
+    anew: tuple[str, ...] = ()
+    """Tools that go live, since what they ask for is not what it was."""
+    cell: TapedCell | None = None
 
     def word(self, line: str | None, raw: str) -> Word | None:
         """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
@@ -101,6 +105,8 @@ class RunningCell:
             "repeats": self.entry.run,
         }
         options["rerun"] = True
+        if self.anew:
+            options["live"] = [f"tool:{name}" for name in self.anew]
         if line is None and not self.entry.run:
             options["untaped"] = True
         if self.ask.pace:
@@ -389,11 +395,31 @@ class Rerunner:
         self._progress(entry, "running")
         self._now.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        self._planned = RunningCell(entry, self._ask, decided, differing=self._now.differing)
+        anew = self._anew(entry) if self._ask.on_divergence == "live" else ()
+        self._planned = RunningCell(entry, self._ask, decided, self._now.differing, anew)
         self._level = 0  # it may run within the cell that asked for it
         self._route.run(
             entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
         )
+
+    def _anew(self, entry: Execution) -> tuple[str, ...]:
+        """The tools of a cell that read variables or files which are not as the recorded calls
+        found them.
+        """
+        assert self._ask is not None
+        tracker, take = self.cells.deck.tracker, self._ask.take
+        found: dict[str, None] = {}
+        for call in take.calls:
+            name = str(call.head().get("name", "")) if call.run == entry.run else ""
+            if not name or call.head().get("kind") != "tool" or name in found:
+                continue
+            reply = call.reply()
+            did = reply.did if isinstance(reply, Value) else {}
+            if (
+                tracker is not None and asks_for(name, self._now.differing, tracker.variables)
+            ) or found_otherwise(did.get("files", ()), take.root.parent.parent):
+                found[name] = None
+        return tuple(found)
 
     def _ran(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -437,6 +463,7 @@ class Rerunner:
             "not all of that is as it was"
             for name in mingled_tools(entry.run, cell)
         ]
+        told += [f"{entry.title}: {each}" for each in (*cell.doubts, *cell.unheld)]
         if tracker is None or not planned.differing:
             return told
         for name in dict.fromkeys(played_tools(cell)):
