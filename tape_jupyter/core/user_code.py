@@ -71,10 +71,11 @@ def _is_users(name: str) -> bool:
 
 
 def is_registered(module: types.ModuleType) -> bool:
-    """Whether others who import its name get it; else it is a value like any other, as one that
-    was made from a file's spec.
+    """Whether it was imported, so that others who import its name get it; else it is a value like
+    any other: one that was made by hand, or from a file's spec.
     """
-    return sys.modules.get(module.__name__) is module
+    name, spec = module.__name__, vars(module).get("__spec__")
+    return sys.modules.get(name) is module and (spec is not None or name == "__main__")
 
 
 def root_module(value: Any) -> str:
