@@ -44,7 +44,7 @@ KINDS = ("output", "memory", "files")
 """What `--no-effects` leaves out."""
 
 
-class Capture(Protocol):
+class _Capture(Protocol):
     """What keeps a call that is recorded."""
 
     @property
@@ -54,7 +54,7 @@ class Capture(Protocol):
 class ObservedBody:
     """The body of one call, while it runs. What it does is also done by the bodies around it."""
 
-    def __init__(self, cell: TapedCell, call: FunctionCall, capture: Capture) -> None:
+    def __init__(self, cell: TapedCell, call: FunctionCall, capture: _Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
         self._left_out = (
             frozenset(cell.ask.options.get("no_effects", ()))
