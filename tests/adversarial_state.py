@@ -1397,7 +1397,29 @@ PLUGINS = {
     ),
 }
 
+LIBRARY_OBJECTS = {
+    "mode of a file": (
+        [
+            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
+            "r = ask()",
+            "if r == 'a': os.chmod('x.sh', 0o755)",
+            "m = oct(os.stat('x.sh').st_mode & 0o777)",
+            "print(m)",
+        ],
+    ),
+    "json default encoder": (
+        [
+            "import json",
+            "r = ask()",
+            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
+            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
+            "print(t)",
+        ],
+    ),
+}
+
 NOTEBOOKS = {
+    **LIBRARY_OBJECTS,
     **ORDERS,
     **BOUND,
     **PLUGINS,
@@ -1420,24 +1442,6 @@ SAID = {
             "if r == 'a': builtins.T_flag = 1",
             "import builtins\nx = hasattr(builtins, 'T_flag')",
             "print(x)",
-        ],
-    ),
-    "mode of a file": (
-        [
-            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
-            "r = ask()",
-            "if r == 'a': os.chmod('x.sh', 0o755)",
-            "m = oct(os.stat('x.sh').st_mode & 0o777)",
-            "print(m)",
-        ],
-    ),
-    "json default encoder": (
-        [
-            "import json",
-            "r = ask()",
-            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
-            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
-            "print(t)",
         ],
     ),
     "umask": (
